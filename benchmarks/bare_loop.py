@@ -1,8 +1,8 @@
-"""The least that can be called a coding agent: a loop over http.client with four tools and nothing else.
+"""A minimal coding agent for comparison: a loop over http.client with four tools and nothing else.
 
 OPENAI_BASE_URL=... python benchmarks/bare_loop.py PROMPT
 
-What bradawl takes beyond this, bradawl's features cost.
+The difference to bradawl's time is the cost of bradawl's features.
 """
 
 import http.client

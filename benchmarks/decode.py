@@ -1,4 +1,4 @@
-"""What reading a reply costs: `python benchmarks/decode.py`. Prints CPU seconds, the best of five."""
+"""The CPU time of decoding a reply: `python benchmarks/decode.py`. Prints seconds, the best of five."""
 
 import json
 import sys
@@ -22,14 +22,14 @@ _INFO = ModelInfo(Origin("openai_chat", "bench", "m"))
 
 
 def event(**delta: object) -> str:
-    """One chunk as servers write it."""
+    """One chunk as servers send it."""
     choice = {"index": 0, "delta": delta, "finish_reason": None}
     body = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
     return json.dumps(body, separators=(",", ":"))
 
 
 def argument_events() -> list[str]:
-    """1 MiB of arguments, a character an event."""
+    """1 MiB of arguments, one character per event."""
     text = json.dumps({"content": "x{y}[ " * (ARGUMENT_BYTES // 6)})
     pieces = {one: event(tool_calls=[{"index": 0, "function": {"arguments": one}}]) for one in set(text)}
     head = {"index": 0, "id": "c1", "type": "function", "function": {"name": "write_file", "arguments": ""}}
@@ -37,7 +37,7 @@ def argument_events() -> list[str]:
 
 
 def text_events() -> list[str]:
-    """Text, some words of it with marks in them."""
+    """Text events, some of them with characters that may begin a call."""
     words = ["Hello ", "the ", "\n", " code", " `x`", " (see", " [1]", ". ", "It", " is"]
     return [*(event(content=words[number % 10]) for number in range(TEXT_EVENTS)), "[DONE]"]
 

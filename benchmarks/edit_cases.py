@@ -1,7 +1,7 @@
-"""Edits as models get them wrong, with the truth known: what the file should be, or that no place is the right one.
+"""Generates edits with typical mistakes of models, and the expected file, or that no unique place is meant.
 
-A case begins with an edit that is right in every byte. Then either the file or both strings are changed in one way
-that models or people do, alike for all that the edit is about; the truth goes with the file.
+A case begins with an edit that is correct in every byte. Then either the file or both strings are changed in one way
+that models or people cause. The expected result is changed together with the file.
 """
 
 import random
@@ -22,13 +22,13 @@ class Case(msgspec.Struct, frozen=True):
     old: str
     new: str
     right: bytes | None
-    """What the file should be; None when there is no place, or more than one, that is surely meant."""
+    """The expected file; None if no place, or more than one, may be meant."""
     seen: bytes | None = None
-    """What the model had seen of the file, when that was something else."""
+    """The content that the model has read, if it differs from the file."""
 
 
 class Draft(msgspec.Struct):
-    """An edit that is right: lines `first` to `last` of `lines` become `new`."""
+    """A correct edit: lines `first` to `last` of `lines` become `new`."""
 
     words: Words
     language: str
@@ -43,13 +43,13 @@ class Draft(msgspec.Struct):
         return self.lines[self.first : self.last]
 
     def text(self, lines: list[str] | None = None) -> str:
-        """The file before, or after with the changed lines."""
+        """The file before the edit, or after it with the changed lines."""
         middle = self.old if lines is None else lines
         return "\n".join([*self.lines[: self.first], *middle, *self.lines[self.last :], ""])
 
 
 def draft_of(draw: random.Random) -> Draft:
-    """A file and an edit of one to eight lines of it that stand there once."""
+    """A file, and an edit of one to eight lines that occur once in it."""
     words = Words(draw)
     language = draw.choice(list(LANGUAGES))
     lines = LANGUAGES[language](words)
@@ -113,7 +113,7 @@ def _left_out(draft: Draft, new: list[str]) -> None:
 
 
 def _wrapped(draft: Draft, new: list[str]) -> None:
-    """Everything one level deeper under a new line."""
+    """The lines indented one level deeper below a new line."""
     if draft.language not in {"python", "javascript", "go"}:
         return
     unit = {"python": "    ", "javascript": "  ", "go": "\t"}[draft.language]
@@ -124,11 +124,11 @@ def _wrapped(draft: Draft, new: list[str]) -> None:
     new[:] = [margin + head, *body, *tail]
 
 
-# ------------------------------------------------------------------ what goes wrong
+# ------------------------------------------------------------------ mistakes
 
 
 def _strings(draft: Draft) -> tuple[str, str]:
-    """Both strings, with or without the line break at the end, as models give them."""
+    """Both strings, with or without the final line break, as models send them."""
     end = draft.words.draw.choice(("", "", "\n"))
     return "\n".join(draft.old) + end, "\n".join(draft.new) + end
 
@@ -138,14 +138,14 @@ def _case(kind: str, draft: Draft, old: str, new: str, file: Callable[[str], byt
 
 
 def _mapped(draft: Draft, change: Callable[[str], str]) -> tuple[str, str] | None:
-    """Both strings with each line changed; None when that changes nothing, or old text can be found all the same."""
+    """Both strings with each line changed; None if that changes nothing, or the old text still occurs in the file."""
     old, new = _strings(draft)
     changed = ["\n".join(change(line) if line else line for line in text.split("\n")) for text in (old, new)]
     return None if changed[0] in draft.text() else (changed[0], changed[1])
 
 
 def shifted(draft: Draft) -> Case | None:
-    """The whole block further left or right."""
+    """The whole block is indented more or less than in the file."""
     indents = [len(line) - len(line.lstrip(" ")) for line in (*draft.old, *draft.new) if line.strip()]
     by = draft.words.draw.choice((-min(indents), -min(indents), -2, -4, 2, 4))
     if by < -min(indents) or not by or any(line.startswith("\t") for line in draft.lines):
@@ -155,7 +155,7 @@ def shifted(draft: Draft) -> Case | None:
 
 
 def respaced(draft: Draft) -> Case | None:
-    """Blanks for tabs, or tabs for blanks."""
+    """Spaces in place of tabs, or tabs in place of spaces."""
     if any(line.startswith("\t") for line in draft.lines):
         width = draft.words.draw.choice((4, 4, 8, 2))
         strings = _mapped(draft, lambda line: re.sub("^\t+", lambda tabs: " " * width * len(tabs[0]), line))
@@ -192,7 +192,7 @@ def curly_in_strings(draft: Draft) -> Case | None:
 
 
 def no_break_space(draft: Draft) -> Case | None:
-    """One blank between words of the file is one that does not break."""
+    """One space between words of the file is a no-break space."""
     old, new = _strings(draft)
     place = draft.old[0].strip().find(" ")
     if place < 0:
@@ -206,7 +206,7 @@ def no_break_space(draft: Draft) -> Case | None:
 
 
 def composed(draft: Draft) -> Case | None:
-    """The file has letters and their accents apart, the model writes them as one."""
+    """The file has decomposed characters, the model writes composed ones."""
     word = draft.words.draw.choice(("caf\u00e9", "na\u00efve", "\u00fcber", "se\u00f1or"))
     line = draft.words.draw.randrange(len(draft.old))
     if not draft.old[line].strip() or draft.old[line] not in draft.new:
@@ -219,7 +219,7 @@ def composed(draft: Draft) -> Case | None:
 
 
 def line_ends(draft: Draft) -> Case | None:
-    """The file ends its lines otherwise, all of them or some."""
+    """The file has other line endings, in all lines or in some."""
     old, new = _strings(draft)
     if "\n" not in old:
         return None
@@ -229,7 +229,7 @@ def line_ends(draft: Draft) -> Case | None:
 
 
 def mixed_line_ends(draft: Draft) -> Case | None:
-    """Some lines of the file end otherwise; lines that stay keep their ends."""
+    """Some lines of the file have other endings; unchanged lines keep theirs."""
     if len(draft.old) < 3:
         return None
     draft.new = list(draft.old)
@@ -244,7 +244,7 @@ def mixed_line_ends(draft: Draft) -> Case | None:
 
 
 def trailing_in_file(draft: Draft) -> Case | None:
-    """Lines of the file that the edit keeps have blanks at their end."""
+    """Lines of the file that the edit keeps have trailing spaces."""
     draft.new = list(draft.old)
     draft.words.draw.choice((_other_word, _added_line, _left_out))(draft, draft.new)
     old, new = _strings(draft)
@@ -258,13 +258,13 @@ def trailing_in_file(draft: Draft) -> Case | None:
 
 
 def trailing_in_strings(draft: Draft) -> Case | None:
-    """The model ends every line with a blank."""
+    """The model ends every line with a space."""
     strings = _mapped(draft, lambda line: line + " ")
     return strings and _case("trailing blanks in the strings", draft, *strings)
 
 
 def blank_line_lost(draft: Draft) -> Case | None:
-    """The model leaves out an empty line between two that it keeps, or adds one."""
+    """The model omits or adds an empty line between two lines that it keeps."""
     kept = [
         place
         for place in range(1, len(draft.old) - 1)
@@ -297,7 +297,7 @@ def _with_gap(lines: list[str], pair: list[str]) -> list[str]:
 
 
 def no_final_newline(draft: Draft) -> Case | None:
-    """The edit is of the last lines, and the file does not end with a line break."""
+    """The edit changes the last lines of a file without a final line break."""
     count = len(draft.lines) - draft.last
     if count:
         draft.first, draft.last = len(draft.lines) - len(draft.old), len(draft.lines)
@@ -311,7 +311,7 @@ def no_final_newline(draft: Draft) -> Case | None:
 
 
 def numbered(draft: Draft) -> Case | None:
-    """With the line numbers that reading shows."""
+    """The strings contain the line numbers that `read_file` prints."""
     old = "\n".join(f"{number}\t{line}" for number, line in enumerate(draft.old, draft.first + 1))
     if draft.words.draw.random() < 0.5:
         new = "\n".join(f"{number}\t{line}" for number, line in enumerate(draft.new, draft.first + 1))
@@ -321,7 +321,7 @@ def numbered(draft: Draft) -> Case | None:
 
 
 def escaped(draft: Draft) -> Case | None:
-    """One layer of escapes too many."""
+    """The strings are escaped once too often."""
     old, new = "\n".join(draft.old), "\n".join(draft.new)
     if '"' not in old or "\\" in old + new:
         return None
@@ -329,7 +329,7 @@ def escaped(draft: Draft) -> Case | None:
 
 
 def escaped_breaks(draft: Draft) -> Case | None:
-    """Line breaks as a backslash and an n."""
+    """Line breaks are written as a backslash and an n."""
     old, new = "\n".join(draft.old), "\n".join(draft.new)
     if "\n" not in old or "\\" in old + new:
         return None
@@ -337,7 +337,7 @@ def escaped_breaks(draft: Draft) -> Case | None:
 
 
 def bare_first_line(draft: Draft) -> Case | None:
-    """One line without its indentation becomes several: the others have theirs."""
+    """One line, written without its indentation, becomes several, whose other lines are indented."""
     if len(draft.old) != 1 or len(draft.new) < 2:
         return None
     margin = len(draft.old[0]) - len(draft.old[0].lstrip())
@@ -348,7 +348,7 @@ def bare_first_line(draft: Draft) -> Case | None:
 
 
 def stale(draft: Draft) -> Case | None:
-    """A line of the block has changed since the model saw it."""
+    """A line of the block has changed since the model read it."""
     old, new = _strings(draft)
     before = draft.text()
     lines = list(draft.old)
@@ -360,7 +360,7 @@ def stale(draft: Draft) -> Case | None:
 
 
 def stale_with_double(draft: Draft) -> Case | None:
-    """The block has changed, and the same lines stand elsewhere, indented otherwise."""
+    """The block has changed, and the same lines occur elsewhere with another indentation."""
     if draft.language not in {"python", "javascript"} or len(draft.old) < 3:
         return None
     old, new = _strings(draft)
@@ -374,7 +374,7 @@ def stale_with_double(draft: Draft) -> Case | None:
 
 
 def doubled(draft: Draft) -> Case | None:
-    """Several nearly equal blocks, and the string shows only what they share."""
+    """Several nearly equal blocks, and the string contains only their common lines."""
     old, new = _strings(draft)
     double = [line.replace("(", "( ", 1) if number == len(draft.old) else line for number, line in enumerate(draft.old)]
     after = draft.text() + "\n".join(["", f"# {draft.words.name()}", *double, ""])
@@ -382,7 +382,7 @@ def doubled(draft: Draft) -> Case | None:
 
 
 def doubled_and_shifted(draft: Draft) -> Case | None:
-    """Two blocks that differ in indentation only, and a string that is indented like neither."""
+    """Two blocks that differ only in indentation, and a string with the indentation of neither."""
     if any(line.startswith("\t") for line in draft.lines) or not any(line.startswith(" ") for line in draft.old):
         return None
     old, new = ("\n".join("   " + line if line else line for line in lines) for lines in (draft.old, draft.new))
@@ -392,7 +392,7 @@ def doubled_and_shifted(draft: Draft) -> Case | None:
 
 
 def one_of_many(draft: Draft) -> Case | None:
-    """Nearly equal functions, and a shifted string that holds the name of one of them."""
+    """Nearly equal functions, and a shifted string that contains the name of one of them."""
     if draft.language != "python":
         return None
     names = [draft.words.name() for _ in range(4)]
@@ -409,7 +409,7 @@ def one_of_many(draft: Draft) -> Case | None:
 
 
 def shifted_and_bare(draft: Draft) -> Case | None:
-    """Indentation and blanks at the end of lines at once."""
+    """Indentation and trailing spaces differ at the same time."""
     case = trailing_in_file(draft)
     if case is None or any(line.startswith("\t") for line in draft.lines):
         return None
@@ -421,7 +421,7 @@ def shifted_and_bare(draft: Draft) -> Case | None:
 
 
 def crlf_and_bare(draft: Draft) -> Case | None:
-    """Line endings and blanks at the end of lines at once."""
+    """Line endings and trailing spaces differ at the same time."""
     case = trailing_in_file(draft)
     if case is None or case.right is None:
         return None
@@ -458,7 +458,7 @@ KINDS: tuple[Callable[[Draft], Case | None], ...] = (
 
 
 def cases(seed: int, count: int) -> Iterator[Case]:
-    """So many edits; the same for the same seed."""
+    """`count` edits, determined by the seed."""
     draw = random.Random(seed)  # noqa: S311 - which edit comes next is no secret
     made = 0
     while made < count:

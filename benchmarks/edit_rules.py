@@ -1,4 +1,4 @@
-"""How three programs take one edit: bradawl's tool, and two published sets of rules after their description."""
+"""Three implementations of one edit: bradawl's tool, and two published sets of rules, after their description."""
 
 import asyncio
 import re
@@ -18,7 +18,7 @@ _PATH = "/project/file"
 
 
 def bradawl(case: Case) -> bytes | None:
-    """The tool `edit_file`, as a session calls it; None for a refusal."""
+    """The tool `edit_file`, as a session calls it; None if it refuses."""
     return asyncio.run(_edit(case))
 
 
@@ -50,7 +50,7 @@ async def _edit(case: Case) -> bytes | None:
 
 
 def corecoder(case: Case) -> bytes | None:
-    """CoreCoder: the file is read as UTF-8 text with universal line ends; the string must be in it exactly once."""
+    """CoreCoder: the file is read as UTF-8 text with universal newlines; the string must occur exactly once."""
     try:
         text = case.data.decode("utf-8")
     except UnicodeDecodeError:
@@ -62,10 +62,10 @@ def corecoder(case: Case) -> bytes | None:
 
 
 def pi(case: Case) -> bytes | None:
-    """pi: a leading mark and the kind of line end are put aside; when the text is not there, both are made plain.
+    """pi: byte order mark and line endings are removed first; if the text is not found, both sides are normalized.
 
-    Plain: compatibility forms, no blanks at the end of lines, straight quotes, hyphens, simple spaces. In that form
-    it must be there once; lines that the edit touches are written in it, all others stay as they were.
+    Normalized: compatibility forms, no trailing spaces, straight quotes, hyphens, plain spaces. In this form
+    the text must occur once. Edited lines are written normalized, all others unchanged.
     """
     text = case.data.decode("utf-8", "replace")
     mark = "\ufeff" if text.startswith("\ufeff") else ""

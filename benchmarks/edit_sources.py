@@ -1,4 +1,4 @@
-"""Source files as people write them, from a seed: for the benchmark of edits."""
+"""Generates realistic source files from a seed, for the benchmark of edits."""
 
 import random
 from collections.abc import Callable
@@ -18,14 +18,14 @@ _PROSE = (
 
 
 class Words:
-    """Names and sentences, never the same name twice."""
+    """Random names and sentences. No name occurs twice."""
 
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
         self._taken: set[str] = set()
 
     def name(self) -> str:
-        """Like `merge_user_7`."""
+        """A name such as `merge_user_7`."""
         while True:
             found = f"{self.draw.choice(_VERBS)}_{self.draw.choice(_ADJECTIVES)}_{self.draw.choice(_NOUNS)}"
             if found in self._taken:
@@ -35,16 +35,16 @@ class Words:
                 return found
 
     def noun(self) -> str:
-        """One word."""
+        """A noun."""
         return self.draw.choice(_NOUNS)
 
     def sentence(self) -> str:
-        """With apostrophes, quotes and dashes now and then."""
+        """A sentence, sometimes with apostrophes, quotes and dashes."""
         words = {"noun": self.noun(), "adjective": self.draw.choice(_ADJECTIVES), "verb": self.draw.choice(_VERBS)}
         return self.draw.choice(_PROSE).format(**words)
 
     def number(self) -> int:
-        """Small enough to be in code."""
+        """A small number, as in code."""
         return self.draw.randrange(2, 9_000)
 
 
@@ -77,7 +77,7 @@ def python(words: Words) -> list[str]:
 
 
 def javascript(words: Words) -> list[str]:
-    """Functions with two blanks a level."""
+    """Functions, indented by two spaces."""
     lines = [f"import {{ {words.noun()} }} from './{words.noun()}';", ""]
     for _ in range(words.draw.randrange(4, 9)):
         name, noun = words.name(), words.noun()
@@ -124,7 +124,7 @@ def yaml(words: Words) -> list[str]:
 
 
 def makefile(words: Words) -> list[str]:
-    """Targets whose recipes begin with a tab."""
+    """Targets with recipes, which begin with a tab."""
     lines = [f"{words.noun().upper()} := {words.number()}", ""]
     for _ in range(words.draw.randrange(4, 9)):
         name = words.name()

@@ -1,7 +1,7 @@
-"""What becomes of edits that models get wrong: `python benchmarks/edits.py --seed 1 --count 1000`.
+"""Outcomes of edits with typical mistakes of models: `python benchmarks/edits.py --seed 1 --count 1000`.
 
-Each edit is given to bradawl's `edit_file` and to two published sets of rules. Right: the file is, byte for byte, what
-it should be. Wrong: it was changed into something else. Refused: it was left alone.
+Each edit is made by bradawl's `edit_file` and by two published sets of rules. Right: the file equals the expected
+one byte for byte. Wrong: it was changed in another way. Refused: it is unchanged.
 """
 
 import argparse
@@ -14,14 +14,14 @@ Tally = dict[str, Counter[str]]
 
 
 def outcome_of(case: Case, result: bytes | None) -> str:
-    """One of `right`, `wrong`, `refused`, and `rightly refused` where there is no place that is surely meant."""
+    """One of `right`, `wrong`, `refused`, and `rightly refused` where no unique place is meant."""
     if result is None or result == case.data:
         return "refused" if case.right is not None else "rightly refused"
     return "right" if result == case.right else "wrong"
 
 
 def tallied(seed: int, count: int, rules: tuple[str, ...] = tuple(RULES)) -> dict[str, Tally]:
-    """For each set of rules and each kind of edit, how many came out how."""
+    """For each set of rules and each kind of edit, the number of each outcome."""
     found: dict[str, Tally] = {name: {} for name in rules}
     for case in cases(seed, count):
         for name in rules:
@@ -30,12 +30,12 @@ def tallied(seed: int, count: int, rules: tuple[str, ...] = tuple(RULES)) -> dic
 
 
 def total(tally: Tally) -> Counter[str]:
-    """All kinds together."""
+    """Sum over all kinds."""
     return sum(tally.values(), Counter())
 
 
 def share_right(counts: Counter[str]) -> float:
-    """Of the edits that have exactly one right place, how many were made there."""
+    """The share of right edits among those with exactly one right place."""
     return counts["right"] / max(counts["right"] + counts["refused"] + counts["wrong"], 1)
 
 

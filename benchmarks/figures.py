@@ -1,4 +1,4 @@
-"""From runs to figures."""
+"""Computes the figures of a report from measured runs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ class Runs:
     """All runs of one program."""
 
     starts: list[Run]
-    """Of a conversation with one request."""
+    """Runs with one request each."""
     long: list[Run]
-    """Of the long conversation, timed."""
+    """Timed runs of the long conversation."""
     sampled: list[Run]
-    """Of the long conversation, watched for memory; not timed."""
+    """Runs of the long conversation with memory sampling; not used for times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A median over runs, and the lowest and highest of them."""
+    """Median, minimum and maximum over runs."""
 
     name: str
     unit: str
@@ -44,13 +44,13 @@ class Slope:
 
 
 def quiet(runs: Sequence[Run]) -> list[Run]:
-    """The runs others hardly disturbed; all of them if there are fewer than three."""
+    """The runs with little load from other programs; all runs if there are fewer than three of them."""
     calm = [run for run in runs if run.noise_cores is not None and run.noise_cores < _QUIET_CORES]
     return calm if len(calm) >= 3 else list(runs)
 
 
 def figures(runs: Runs) -> list[Figure]:
-    """What is told of a program, in the order it is told. Times are milliseconds unless the unit says otherwise."""
+    """The figures of a program in the order of the report. Times are in milliseconds unless the unit differs."""
     starts, long = quiet(runs.starts), quiet(runs.long)
     found = [
         _figure("cold start", "ms", starts, lambda run: run.cold_start_s * _MS),
@@ -73,9 +73,9 @@ def figures(runs: Runs) -> list[Figure]:
 
 
 def slope(runs: Sequence[Run]) -> Slope:
-    """Least squares over the steps, on what remains of each kind of step when its own mean is taken away.
+    """Least squares over the steps, after subtracting from each kind of step its own mean.
 
-    Each step counts with its median over the runs, so that one disturbed run does not bend the line.
+    Each step is represented by its median over the runs, to reduce the influence of a disturbed run.
     """
     steps = [_typical(step) for step in zip(*(run.gaps for run in runs), strict=True)]
     points: list[tuple[float, float]] = []

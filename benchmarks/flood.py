@@ -1,4 +1,4 @@
-"""What a flood of output costs: seconds, memory of this process, and how long its loop was ever held up.
+"""Measures a command with very much output: seconds, memory of this process, and the longest delay of its event loop.
 
 .venv/bin/python benchmarks/flood.py [GB]     5 by default
 """
@@ -18,12 +18,12 @@ from bradawl.workspace.processes import LocalProcesses
 
 
 def forget_peak() -> None:
-    """Begin to measure the most memory anew."""
+    """Reset the kernel's peak of this process's memory."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 def memory(kind: str) -> int:
-    """Bytes this process holds (`VmRSS`), or has held at most (`VmHWM`)."""
+    """Bytes that this process uses (`VmRSS`), or has used at most (`VmHWM`)."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(kind))
     return int(line.split()[1]) * 1024
 
@@ -34,7 +34,7 @@ def size_of(path: str) -> int:
 
 
 async def held_up(done: asyncio.Event) -> float:
-    """The longest time the loop did not come round, beyond the tenth of a second that is waited for."""
+    """The longest delay of the event loop in seconds, beyond the tenth of a second that each round sleeps."""
     longest = 0.0
     while not done.is_set():
         before = time.monotonic()
@@ -44,7 +44,7 @@ async def held_up(done: asyncio.Event) -> float:
 
 
 async def flood(command: str) -> None:
-    """Run it through the tool, and print the figures."""
+    """Run the line with the tool `bash`, and print the figures."""
     processes = LocalProcesses(os.environ)
     shown: list[str] = []
     context = CallContext(

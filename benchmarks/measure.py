@@ -1,4 +1,4 @@
-"""One measured run: a project, a server, a program that works on it, and what the server and the kernel saw."""
+"""Measures one run of a program: its project, the model server, and the figures from the server and the kernel."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 class RunFailed(Exception):
-    """A program did not do its work; the message says what it printed."""
+    """A program did not complete the work. The message contains its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,36 +31,36 @@ class Subject:
 
     name: str
     command: tuple[str, ...]
-    """What comes before the prompt."""
+    """Arguments before the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What lay between two requests: seconds from the last byte of a reply to the first byte of the next request."""
+    """The time between two requests: seconds from the last byte of a reply to the first byte of the next request."""
 
     kind: str
-    """What the step did, one of `work.KINDS`."""
+    """Kind of the step, one of `work.KINDS`."""
     body_bytes: int
-    """Size of the request at its end."""
+    """Size of the request after the gap."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run took."""
+    """Measurements of one run."""
 
     cold_start_s: float
     """Start of the process to the first byte of its first request."""
     wall_s: float
     """Start to end of the process."""
     cpu_s: float
-    """Of the process and the children it waited for."""
+    """Processor time of the process and the children it waited for."""
     connections: int
     requests: int
     server_s: float
-    """What the server typically took between the last byte of a request and the end of its answer."""
+    """Median time of the server from the last byte of a request to the end of its answer."""
     noise_cores: float | None
-    """Processors that others kept busy meanwhile."""
+    """Processors that other programs kept busy meanwhile."""
     memory: processes.Memory | None
     gaps: list[Gap] = field(default_factory=list)
 
@@ -81,7 +81,7 @@ class _Server:
     url: str
 
     def exchanges(self) -> list[dict[str, float]]:
-        """End the server; what it saw."""
+        """End the server and return its exchanges."""
         output, _ = self.process.communicate(timeout=30)
         return json.loads(output)
 
@@ -92,7 +92,7 @@ def subjects() -> list[Subject]:
     if not program.exists():
         raise RunFailed(f"{program} is missing; install bradawl into the environment of {sys.executable}.")
     return [
-        # The launcher is no program by itself where its path holds a space and a `$`.
+        # The launcher script does not work if its path contains a space and a `$`.
         Subject("bradawl", (sys.executable, str(program), "--yolo", "-m", "scripted-model", "-p")),
         Subject("bare loop", (sys.executable, str(_HERE / "bare_loop.py"))),
     ]
@@ -101,8 +101,8 @@ def subjects() -> list[Subject]:
 def measure(subject: Subject, count: int, home: Path, *, with_memory: bool = False, quiet_s: float = 0.0) -> Run:
     """Let a program work through `count` steps. Raises `RunFailed`.
 
-    `with_memory` looks at the processes 20 times a second, which costs time: keep such runs out of the timings.
-    `quiet_s` is how long to wait for others to be done first.
+    `with_memory` samples the processes 20 times a second, which takes time: don't use such runs for timings.
+    `quiet_s` is the longest time to wait first until other programs are idle.
     """
     with tempfile.TemporaryDirectory() as name, _server(count) as server:
         folder = Path(name, "project")
@@ -163,8 +163,8 @@ def _gaps(asked: list[dict[str, float]]) -> list[Gap]:
 
 
 def _waited_for(process: subprocess.Popen[bytes]) -> float:
-    """Processor seconds of a process that has now ended; after `_TIMEOUT_S` it is made to."""
-    # `Popen.wait` with a timeout looks only every 50 ms.
+    """Wait for the process and return its processor seconds. After `_TIMEOUT_S` it is killed."""
+    # `Popen.wait` with a timeout polls only every 50 ms.
     alarm = threading.Timer(_TIMEOUT_S, process.kill)
     alarm.start()
     _, status, used = os.wait4(process.pid, 0)
@@ -174,7 +174,7 @@ def _waited_for(process: subprocess.Popen[bytes]) -> float:
 
 
 class _OthersClock:
-    """Tells what unrelated programs took of the processors since it was made."""
+    """Measures the processor time of unrelated programs since its creation."""
 
     def __init__(self, server: int) -> None:
         self._server = server

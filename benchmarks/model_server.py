@@ -1,9 +1,9 @@
-"""A model on loopback that says what `work` has it say, and notes when it was asked and when it had answered.
+"""A model server on loopback that sends the replies of `work`, and records when requests came and replies ended.
 
 python benchmarks/model_server.py STEPS
 
-Prints its port. When stdin ends it prints a JSON array, one `Exchange` for each request, and goes. It looks at no
-body, so that its own time stays far below that of what is measured.
+Prints its port. When stdin ends it prints a JSON array, one `Exchange` for each request, and exits. It does not parse
+bodies, so that its own time stays far below the measured times.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ class Exchange:
 
     connection: int
     is_step: bool
-    """False for what is no request for a reply."""
+    """False if it is no request for a reply."""
     body_bytes: int
     first_byte_s: float
     last_byte_s: float
     answered_s: float
-    """When the last byte of the answer was given to the kernel."""
+    """When the last byte of the answer was passed to the kernel."""
 
 
 class Script:
-    """The replies still to come, and what was asked so far, on all connections."""
+    """The remaining replies and the exchanges so far, of all connections."""
 
     def __init__(self, count: int) -> None:
         self._replies = [b"%s%x\r\n%s\r\n0\r\n\r\n" % (_HEAD, len(stream), stream) for stream in replies(count)]
@@ -43,13 +43,13 @@ class Script:
         self.connections = 0
 
     def next_reply(self) -> bytes:
-        """The whole answer to the next request; a refusal when the script has ended."""
+        """The complete response to the next request; an error when the script has ended."""
         self._next += 1
         return self._replies[self._next - 1] if self._next <= len(self._replies) else _NOT_HERE
 
 
 class Connection(asyncio.Protocol):
-    """One keep-alive connection; a request is answered in one write as soon as it is whole."""
+    """One keep-alive connection. A request is answered in one write as soon as it is complete."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -59,13 +59,13 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection."""
+        """Keep the transport."""
         self._transport = cast(asyncio.WriteTransport, transport)
         self._script.connections += 1
         self._number = self._script.connections
 
     def data_received(self, data: bytes) -> None:
-        """Take more of a request."""
+        """Add data to the request, and answer it if it is complete."""
         if not self._received:
             self._first_byte_s = time.monotonic()
         self._received += data
@@ -97,7 +97,7 @@ def _content_length(head: bytes) -> int:
 
 
 async def serve(count: int) -> None:
-    """Answer until stdin ends."""
+    """Answer requests until stdin ends."""
     script = Script(count)
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What the kernel knows about running processes: memory of a tree, time others take. Linux; elsewhere None."""
+"""Memory and processor time of processes, from /proc. Without /proc the results are None or 0."""
 
 import os
 import threading
@@ -15,13 +15,13 @@ class Memory:
     """Bytes of a process and its descendants at one moment."""
 
     rss: int
-    """Pages that several processes share are counted for each."""
+    """Shared pages count for each process."""
     pss: int
-    """Each shared page is divided among those who share it."""
+    """Shared pages are divided among the processes that share them."""
 
 
 class MemorySampler(threading.Thread):
-    """Looks at a process tree 20 times a second until `finish`."""
+    """Samples the memory of a process tree 20 times a second until `finish`."""
 
     def __init__(self, root: int) -> None:
         super().__init__(daemon=True)
@@ -30,14 +30,14 @@ class MemorySampler(threading.Thread):
         self._peak = Memory(0, 0)
 
     def run(self) -> None:
-        """Sample; called by `start`."""
+        """The sampling thread's code; called by `start`."""
         while not self._done.wait(_EVERY_S):
             now = [memory_of(process) for process in family(self._root)]
             rss, pss = sum(part.rss for part in now), sum(part.pss for part in now)
             self._peak = Memory(max(self._peak.rss, rss), max(self._peak.pss, pss))
 
     def finish(self) -> Memory | None:
-        """End, and give the highest figures seen, each by itself; None if this system does not tell."""
+        """Stop, and return the maximum of each figure; None if the system does not provide them."""
         self._done.set()
         self.join()
         return self._peak if self._peak.rss else None
@@ -56,7 +56,7 @@ def family(root: int) -> list[int]:
 
 
 def memory_of(process: int) -> Memory:
-    """What one process holds; nothing if it has ended."""
+    """Memory of one process; zero if it has ended."""
     sizes = {"Rss:": 0, "Pss:": 0}
     try:
         for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
@@ -90,7 +90,7 @@ def wait_until_quiet(limit_s: float) -> None:
 
 
 def cpu_s_of(process: int) -> float:
-    """Processor seconds a running process has taken; 0 where the system does not tell."""
+    """Processor seconds of a running process; 0 if the system does not provide them."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

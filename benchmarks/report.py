@@ -1,4 +1,4 @@
-"""The result of a benchmark as a table for people and as JSON for programs."""
+"""Writes the result of a benchmark as a Markdown table and as JSON."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _PACKAGES = ("bradawl", "msgspec", "h11", "httpx2", "prompt_toolkit")
 
 
 def machine() -> dict[str, str | int]:
-    """Where the figures come from."""
+    """Description of the machine."""
     return {
         "cpu": _line_of("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
         "cores": os.cpu_count() or 0,
@@ -27,12 +27,12 @@ def machine() -> dict[str, str | int]:
 
 
 def versions() -> dict[str, str]:
-    """Of bradawl and what it stands on."""
+    """Versions of bradawl, Python and the main dependencies."""
     return {name: version(name) for name in _PACKAGES}
 
 
 def table(runs: Mapping[str, Runs], when: datetime, count: int) -> str:
-    """A Markdown page. The first program is the one that is measured, the second what it is compared with."""
+    """A Markdown page. The first program is the measured one, the second the one it is compared with."""
     (name, measured), (other_name, other) = runs.items()
     mine, theirs = figures(measured), {figure.name: figure for figure in figures(other)}
     facts = machine()
@@ -51,7 +51,7 @@ def table(runs: Mapping[str, Runs], when: datetime, count: int) -> str:
 
 
 def save(folder: Path, runs: Mapping[str, Runs], when: datetime, count: int) -> Path:
-    """Write both forms into `folder`, named by the time; the path of the table. Raises `OSError`."""
+    """Write both files into `folder`, named by the time. Returns the path of the table. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
         "date": when.isoformat(timespec="seconds"),
@@ -96,7 +96,7 @@ def _kept(name: str, runs: Runs) -> str:
 
 
 def _line_of(path: str, name: str) -> str:
-    """The value of `name` in a file of `name: value` lines, or nothing."""
+    """The value of `name` in a file of `name: value` lines, or an empty string."""
     try:
         lines = Path(path).read_text().splitlines()
     except OSError:

@@ -1,8 +1,8 @@
-"""Measures bradawl beside a bare loop, on a scripted model: no network, no key.
+"""Compares bradawl with a bare loop on a scripted model, without network or key.
 
 python benchmarks/run.py [-n RUNS] [--steps N] [--quick]    (--help for the rest)
 
-Runs of both take turns, so that a busy moment of the machine hits both.
+Runs of both programs alternate, so that a busy moment of the machine affects both.
 """
 
 import argparse
@@ -19,11 +19,11 @@ from work import KINDS
 _RESULTS = Path(__file__).resolve().parent / "results"
 
 _SAMPLED_RUNS = 3
-"""A child seen between fork and exec counts twice, so that one run alone may tell too much."""
+"""A child sampled between fork and exec counts twice, so a single run may report too much memory."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure as the arguments say, print the table; gives the exit code."""
+    """Measure as the arguments say and print the table. Returns the exit code."""
     options = _parsed(arguments)
     when = datetime.now().astimezone()
     try:
@@ -65,7 +65,7 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
 def _measured(programs: list[Subject], options: argparse.Namespace, home: Path) -> dict[str, Runs]:
     runs = {program.name: Runs([], [], []) for program in programs}
     for program in programs:
-        # The first run compiles modules and fills the page cache; nobody counts it.
+        # The first run compiles modules and fills the page cache. It is not counted.
         measure(program, len(KINDS), home)
     for number in range(options.runs):
         for program in programs if number % 2 else reversed(programs):

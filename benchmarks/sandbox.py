@@ -1,7 +1,7 @@
-"""What a command costs in the sandbox: `python benchmarks/sandbox.py [ROUNDS]`.
+"""The time that the sandbox adds to a command: `python benchmarks/sandbox.py [ROUNDS]`.
 
-The same line of bash, bare and held, in turn, so that what else the machine does falls on all alike. Prints
-milliseconds from call to result, and how long the sandbox is tried out before it is trusted.
+Runs the same line of bash without and with a sandbox in turn, so that other load affects all alike. Prints
+milliseconds from call to result, and the duration of the sandbox's probe.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""How `grep` and `glob` compare with ripgrep itself: `python benchmarks/search.py [files] [folder]`.
+"""Compares `grep` and `glob` with ripgrep: `python benchmarks/search.py [files] [folder]`.
 
-Makes a tree of so many files (100,000 unless told, from a seed, so that it is the same everywhere), and times each
-search by turns: ripgrep as a person would start it, the tool with ripgrep, the tool without. Prints the best times,
-their ratios and the memory that was needed. With a folder the tree is kept there for the next time.
+Creates a tree of files (by default 100,000, from a seed, so that it is the same on every machine), and times each
+search in turn: ripgrep as a person would start it, the tool with ripgrep, the tool without. Prints the best times,
+their ratios and the memory used. With a folder the tree is kept there for the next run.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bradawl.agent.calls.seen_files import SeenFiles
-from bradawl.app.own_programs import find_ripgrep
+from bradawl.app.program_paths import find_ripgrep
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext
 from bradawl.tools.glob import Glob
@@ -55,7 +55,7 @@ CASES = (
 
 
 def make_tree(root: Path, files: int) -> None:
-    """Write the files; the same for the same number of them."""
+    """Write the files. Their content depends only on their number."""
     draw = random.Random(1)  # noqa: S311 - a tree, not a secret
     words = ["".join(draw.choices(_LETTERS, k=draw.randint(3, 9))) for _ in range(2_000)]
     folders = [root]
@@ -84,7 +84,7 @@ def _text(draw: random.Random, words: list[str]) -> str:
 
 
 class Bench:
-    """The tools on one tree."""
+    """Runs the tools on one tree."""
 
     def __init__(self, root: Path, rg: str) -> None:
         self.root = os.path.realpath(root)
@@ -96,7 +96,7 @@ class Bench:
         }
 
     def context(self) -> CallContext:
-        """What a call may use: this machine's files and programs."""
+        """Context of a call with real files and processes."""
         return CallContext(
             call_id="call",
             cwd=self.root,
@@ -109,25 +109,25 @@ class Bench:
         )
 
     def ripgrep(self, case: Case) -> None:
-        """As a person would start it."""
+        """Run ripgrep as a person would start it."""
         argv = (self.rg, "--no-config", *case.rg, *([] if case.tool == "glob" else ["."]))
         subprocess.run(argv, cwd=self.root, stdout=subprocess.PIPE, check=False)
 
     def tool(self, case: Case) -> None:
-        """As a model would call it."""
+        """Call the tool as a model would."""
         tool = self.tools[case.tool]
         asyncio.run(tool.run(tool.params(**case.arguments), self.context()))
 
 
 def seconds(work: Callable[[], None]) -> float:
-    """How long it takes."""
+    """Duration of the action in seconds."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def compare(bench: Bench, case: Case) -> None:
-    """Time the two by turns and print a line."""
+    """Time both in turn and print a line."""
     times: list[tuple[float, float]] = []
     for _ in range(ROUNDS):
         times.append((seconds(lambda: bench.ripgrep(case)), seconds(lambda: bench.tool(case))))
@@ -137,7 +137,7 @@ def compare(bench: Bench, case: Case) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the tree if need be, and compare; gives back the exit code."""
+    """Create the tree if it is missing, and compare. Returns the exit code."""
     files = int(arguments[0]) if arguments else FILES
     rg = find_ripgrep()
     if rg is None:

@@ -1,7 +1,7 @@
-"""What judging a line of bash costs: `python benchmarks/shell_effects.py [FILE]...`, with one line of bash a line.
+"""The time of analysing a line of bash: `python benchmarks/shell_effects.py [FILE]...`, one line of bash per line.
 
-Of a file of attack cases (`.jsonl`) the lines of bash are taken. Prints microseconds of processor time per line, each
-the best of five rounds, and the time of the first judgement in a process.
+From a file of attack cases (`.jsonl`) the lines of bash are used. Prints microseconds of processor time per line, each
+the best of five rounds, and the time of the first analysis in a process.
 """
 
 import json
@@ -38,7 +38,7 @@ REPEATS = 40
 
 
 def judge(line: str, folder: str) -> Effects:
-    """One judgement, as the tool asks for it."""
+    """Analyse one line, as the tool `bash` does."""
     around = ShellContext(_RESOLVE, "/home/u", (folder,), "/usr/bin:/bin", git_is_safe=lambda _: True)
     return line_effects(line, folder, {}, around)
 

@@ -1,11 +1,11 @@
-"""The work that is measured: a small project, and what the model says step by step."""
+"""The measured work: a small project, and the model's replies step by step."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 KINDS = ("read", "edit", "bash", "grep")
-"""What the steps do, in turn."""
+"""Kinds of steps, which alternate."""
 PROMPT = "Work through the modules in the folder pkg one by one."
 _FILES = 10
 _FUNCTIONS = 12

@@ -1,4 +1,4 @@
-"""Writes what docs/architecture.md takes from the code: the tables of rooms and imports, and the picture.
+"""Writes the generated parts of docs/architecture.md: the tables of rooms and imports, and the picture.
 
 `python scripts/architecture.py` rewrites docs/architecture.md between its markers, and docs/architecture.svg.
 `--check` writes nothing and exits with 1 if either is out of date.
@@ -32,11 +32,11 @@ LAYERS = (
 )
 """Rooms from top to bottom, as the import contracts in pyproject.toml order them, with the columns of their boxes."""
 
-# ------------------------------------------------------------------ what the code says
+# ------------------------------------------------------------------ facts from the code
 
 
 def summary(path: Path, sentences: int | None = None) -> str:
-    """The first paragraph of a module's docstring, or so many sentences of it, without the last full stop."""
+    """The first paragraph of a module's docstring, or its first sentences, without the final full stop."""
     paragraph = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n\n", 1)[0]
     return ". ".join(" ".join(paragraph.split()).split(". ")[:sentences]).removesuffix(".")
 
@@ -62,7 +62,7 @@ def imported_rooms(room: str) -> set[str]:
 
 
 def rooms_table() -> str:
-    """Every room and package with its sentence."""
+    """The table of rooms and packages with their summaries."""
     lines = ["| folder | what is in it |", "|---|---|"]
     for layer in LAYERS:
         for room in layer:
@@ -71,7 +71,7 @@ def rooms_table() -> str:
 
 
 def imports_table() -> str:
-    """For every room the rooms it imports."""
+    """The table of rooms and the rooms that each one imports."""
     order = [room for layer in LAYERS for room in layer]
     lines = ["| room | imports |", "|---|---|"]
     for room in order:
@@ -81,7 +81,7 @@ def imports_table() -> str:
 
 
 def replaced(page: str, name: str, text: str) -> str:
-    """The page with the text between the markers of that name. Raises: ValueError if they are not there."""
+    """The page with the text between the markers of this name replaced. Raises: ValueError if a marker is missing."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     before, _, rest = page.partition(begin)
     _, found, after = rest.partition(end)
@@ -119,7 +119,7 @@ def _boxes() -> dict[str, Box]:
 
 
 def _arrow(source: Box, target: Box) -> str:
-    """From the lower edge to the upper edge, as nearly vertical as the widths of the boxes allow."""
+    """An arrow from a lower edge to an upper edge, as vertical as the widths of the boxes allow."""
     middle = source[0] + source[2] / 2
     x1, y1, y2 = middle, source[1] + _BOX, target[1] - 2
     x2 = min(max(middle, target[0] + 24), target[0] + target[2] - 24)
@@ -137,7 +137,7 @@ def _room(room: str, box: Box) -> Iterator[str]:
 
 
 def _wrapped(text: str, width: float) -> list[str]:
-    """At most two lines of that many pixels."""
+    """The text in at most two lines of this width in pixels."""
     lines = textwrap.wrap(text, int(width / 6))
     return (
         lines if len(lines) <= 2 else [lines[0], textwrap.shorten(" ".join(lines[1:]), int(width / 6), placeholder="…")]
@@ -160,7 +160,7 @@ def picture() -> str:
 
 
 def main(check: bool) -> int:
-    """Write both files, or say which are out of date."""
+    """Write both files, or with `--check` print which are out of date."""
     page = PAGE.read_text("utf-8")
     page = replaced(replaced(page, "rooms", rooms_table()), "imports", imports_table())
     stale = [path for path, text in ((PAGE, page), (PICTURE, picture())) if not _is(path, text)]

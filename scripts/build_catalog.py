@@ -1,13 +1,13 @@
 """Writes src/bradawl/providers/catalog.json and the table of prices its test compares with.
 
-Development only. The two sources are installed into a throwaway environment, and nothing of them is needed later:
+For development only. The two sources are installed into a temporary environment and are not needed afterwards:
 
     python3 -m venv /tmp/catalog && /tmp/catalog/bin/pip install genai-prices litellm
     /tmp/catalog/bin/python scripts/build_catalog.py --date 2026-11-21
 
-Prices, and most windows, come from genai-prices; the longest reply, the rest of the windows, the smallest cached
-prefix and what a model can do come from litellm's table. Where both know a window the smaller one counts. A price that
-changes with the hour of the day is left out. With the same versions and date the output is the same, byte for byte.
+Prices and most context windows come from genai-prices; output limits, the other windows, the smallest cached
+prefix and capabilities come from litellm's table. Where both have a window, the smaller one is used. A price that
+depends on the hour of the day is left out. With the same versions and date the output is identical.
 """
 
 import argparse
@@ -34,15 +34,15 @@ SEED = 20260721
 
 
 class Vendor(NamedTuple):
-    """One provider of bradawl, and what the sources call it."""
+    """A provider of bradawl, and its names in the sources."""
 
     name: str
     url: str
-    """Only below this URL are the prices its own: other paths may be subscriptions, other hosts other sellers."""
+    """The prices apply below this URL only: other paths may be subscriptions, other hosts resellers."""
     priced_as: str
     limits_as: str
     prefix: str
-    """What litellm puts before its model names."""
+    """Prefix of its model names in litellm's table."""
 
 
 VENDORS = (
@@ -62,7 +62,7 @@ VENDORS = (
     Vendor("together", "https://api.together.xyz/", "together", "together_ai", "together_ai/"),
 )
 BUCKETS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
-# Priced differently, but never sent or received by bradawl: sound, video, searches of the server's own.
+# Prices of units that bradawl never sends or receives: sound, video, searches by the server.
 IRRELEVANT = re.compile(r".*(audio|video|searches|document|cache_write_1h|text_messages|mchars).*")
 SAME_AS = {"input_image_mtok": "input_mtok", "cache_image_read_mtok": "cache_read_mtok"}
 SAME_AS |= {"output_reasoning_mtok": "output_mtok", "input_text_mtok": "input_mtok", "output_text_mtok": "output_mtok"}
@@ -81,7 +81,7 @@ Row = list[Any]
 
 
 def main() -> None:
-    """Write both files, or say why not."""
+    """Write both files, or exit with the reason."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--date", type=date.fromisoformat, required=True, help="prices in force on this day, UTC")
     day: date = parser.parse_args().date
@@ -96,7 +96,7 @@ def main() -> None:
     }
     text = json.dumps(catalog, separators=(",", ":"), ensure_ascii=True) + "\n"
     if len(text) > LIMIT_BYTES:
-        sys.exit(f"the catalog has {len(text)} bytes, more than {LIMIT_BYTES}: leave something out")
+        sys.exit(f"the catalog has {len(text)} bytes, more than {LIMIT_BYTES}: reduce it")
     CATALOG.write_text(text, encoding="ascii")
     samples = _samples(vendors, day)
     lines = ",\n".join(json.dumps(sample) for sample in samples)
@@ -116,7 +116,7 @@ def _vendor(vendor: Vendor, limits: dict[str, dict[str, Any]], day: date) -> dic
     for model in seller.models if seller else ():
         names = [name for name in _names(model) if seller.find_model(name) is model and _is_wanted(name, vendor)]
         if not names or (vendor.name == "openrouter" and model.context_window is None):
-            continue  # OpenRouter's former models have prices, but no window any more
+            continue  # removed models of OpenRouter have prices, but no window
         main = model.id if model.id in names else names[0]
         if main not in known and _is_retired(vendor, main, limits, day):
             continue
@@ -156,16 +156,16 @@ def _leaves(clause: MatchLogic) -> Iterator[MatchLogic]:
 
 
 def _is_wanted(name: str, vendor: Vendor) -> bool:
-    """Variants behind a colon are routed and billed in ways of their own; only what is free is plainly so."""
+    """False for variants after a colon, which are routed and billed differently, except free ones."""
     if name.startswith(("~", "ft:")) or ".ft-" in name or NOT_FOR_TEXT.search(name):
         return False
     if vendor.name == "gemini" and not name.startswith(("gemini", "gemma")):
-        return False  # other makers' models are at another endpoint of Google's
+        return False  # models of other vendors are at another endpoint of Google
     return vendor.name != "openrouter" or ":" not in name or name.endswith(":free")
 
 
 def _takes_dates(seller: Provider, model: ModelInfo, main: str) -> bool:
-    """True when the source itself takes a dated name it has never seen for this model."""
+    """True if the source matches this model's name with an unknown date appended."""
     return any(seller.find_model(f"{main}-{day}") is model for day in ("20991231", "2099-12-31"))
 
 
@@ -231,7 +231,7 @@ def _is_retired(vendor: Vendor, name: str, limits: dict[str, dict[str, Any]], da
 
 
 def _price(model: ModelInfo, day: date) -> tuple[Row | None, list[Row], bool]:
-    """Base rates and tiers in US dollars per million tokens, and whether they change within the day."""
+    """Base rates and tiers in US dollars per million tokens, and whether they depend on the hour."""
     start = datetime.combine(day, time(), UTC)
     prices = [model.get_prices(start + timedelta(minutes=30 * half)) for half in range(48)]
     if any(price != prices[0] for price in prices):
@@ -241,7 +241,7 @@ def _price(model: ModelInfo, day: date) -> tuple[Row | None, list[Row], bool]:
         return [0, 0, 0, 0], [], False
     if not _is_plain(rates):
         return None, [], False
-    # What has no price of its own is billed as the input it is part of.
+    # A bucket without a price of its own is billed as input.
     rates.setdefault("cache_read_mtok", rates["input_mtok"])
     rates.setdefault("cache_write_mtok", rates["input_mtok"])
     base = [_rate_at(rates[name], 0) for name in BUCKETS]
@@ -251,7 +251,7 @@ def _price(model: ModelInfo, day: date) -> tuple[Row | None, list[Row], bool]:
 
 
 def _is_plain(rates: dict[str, Any]) -> bool:
-    """True when text in and out has a price and nothing bradawl sends is billed in another way."""
+    """True if input and output text have prices and nothing that bradawl sends is billed differently."""
     if "input_mtok" not in rates or "output_mtok" not in rates:
         return False
     others = [name for name in rates if name not in BUCKETS and not IRRELEVANT.fullmatch(name)]
@@ -264,11 +264,11 @@ def _rate_at(rate: Decimal | TieredPrices, tokens: int) -> float | int:
     return int(rate) if rate == int(rate) else float(rate)
 
 
-# ------------------------------------------------------------------ what the test compares with
+# ------------------------------------------------------------------ price samples for the test
 
 
 def _samples(vendors: dict[str, Any], day: date) -> list[Row]:
-    """Random usages of random models, priced by genai-prices itself: vendor, model, buckets, US dollars."""
+    """Random usages of random models, priced by genai-prices: vendor, model, buckets, US dollars."""
     draw = random.Random(SEED)  # noqa: S311 - the table must be the same each time
     noon = datetime.combine(day, time(12), UTC)
     samples: list[Row] = []
@@ -284,7 +284,7 @@ def _samples(vendors: dict[str, Any], day: date) -> list[Row]:
 
 
 def _buckets(draw: random.Random, starts: list[int]) -> tuple[int, int, int, int]:
-    """Input, output, cache read and cache write; half of them at the edge of a tier."""
+    """Tokens of input, output, cache read and cache write; half of the samples at the edge of a tier."""
     prompt = draw.choice(starts) + draw.choice((-1, 0, 1)) if starts and draw.random() < 0.5 else None
     prompt = draw.randrange(0, 10 ** draw.randrange(1, 7)) if prompt is None else prompt
     read = draw.choice((0, draw.randint(0, prompt)))

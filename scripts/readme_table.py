@@ -10,7 +10,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def main() -> None:
-    """Replace what is between the two markers."""
+    """Replace the text between the two markers."""
     text = README.read_text()
     table = readme_table(SETTINGS)
     pattern = r"(<!-- settings: .*? -->\n)(?:\|.*\n)*(?=<!-- end of settings -->)"

@@ -1,4 +1,4 @@
-"""What holds for every test: no network but loopback, nothing left behind, one search depth."""
+"""Applies to every test: no network but loopback, nothing left behind, one hypothesis profile."""
 
 import os
 import signal
@@ -12,15 +12,17 @@ profiles.load()
 
 
 def pytest_configure():
-    """Programs that the tests start react to signals also where the tests run under nohup or in the background."""
+    """Restore default signal handlers, so that programs started by tests react to signals under nohup too."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGTSTP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    for name in [name for name in os.environ if name.startswith("GIT_")]:  # a hook of git has GIT_DIR and more
+    for name in [
+        name for name in os.environ if name.startswith("GIT_")
+    ]:  # git sets GIT_DIR and others when it runs the tests from a hook
         del os.environ[name]
 
 
 @pytest.fixture(autouse=True)
-def _house_rules(loopback_only, no_leaks):
+def _rules_for_every_test(loopback_only, no_leaks):
     yield

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 _EACH = 40
 _SOURCES: tuple[tuple[Callable[..., None], st.SearchStrategy[list[str]]], ...] = (
-    (lines.test_bash_runs_no_command_and_no_argument_that_was_not_foretold, lines.SEVERAL_LINES),
-    (lines.test_a_line_that_is_understood_changes_nothing_but_what_it_declares, lines.SEVERAL_SCRIPTS),
+    (lines.test_bash_runs_only_the_predicted_commands_and_arguments, lines.SEVERAL_LINES),
+    (lines.test_a_line_with_known_effects_changes_only_what_it_declares, lines.SEVERAL_SCRIPTS),
     (lines.test_commands_at_any_depth_are_found, lines.SEVERAL_NESTED),
 )
 
@@ -36,7 +36,7 @@ class _Folders:
 
 def compare(test: Callable[..., None], source: st.SearchStrategy[list[str]], number: int, folder: Path) -> int:
     """Run examples from this seed, and return the number of lines. Raises what the test raises."""
-    check = test.hypothesis.inner_test  # type: ignore[attr-defined]  # pytest's own way to the function
+    check = test.hypothesis.inner_test  # type: ignore[attr-defined]  # the test function without hypothesis
     takes = "tmp_path_factory" if "tmp_path_factory" in check.__code__.co_varnames else "tmp_path"
     count = 0
 

@@ -1,26 +1,26 @@
-"""Limits of time that a slow or busy machine does not break.
+"""Time limits that are scaled on a slow or busy machine.
 
-A limit holds as it stands on a machine with nothing else to do. Only when it was exceeded, the machine is measured: a
-fixed piece of work tells how much slower it is just now than the machine on which the limits were chosen.
+On an idle machine a limit applies unchanged. Only if it was exceeded, the machine is measured: a
+fixed piece of work shows how much slower it currently is than the machine for which the limits were chosen.
 """
 
 import subprocess
 import time
 
 MOST = 12.0
-"""However slow the machine is, a limit grows no further."""
+"""The largest factor by which a limit grows."""
 _WORK_S = 0.015
 _START_S = 0.005
 _SAMPLES = 12
 
 
 def is_within(seconds: float, limit_s: float) -> bool:
-    """Whether something took no longer than it may, on this machine as it is now."""
+    """Whether a duration is within its limit, scaled by the current slowness of this machine."""
     return seconds < limit_s or seconds < limit_s * slowness()
 
 
 def slowness() -> float:
-    """How many times longer work or the start of a program takes here and now; at least 1, at most `MOST`."""
+    """How many times longer work or the start of a program currently takes; at least 1, at most `MOST`."""
     factor = 1.0
     for _ in range(_SAMPLES):
         began = time.perf_counter()

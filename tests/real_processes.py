@@ -1,4 +1,4 @@
-"""Helpers of tests that start real processes: shell commands, processes that live, open files."""
+"""For tests with real processes: shell commands, whether a process lives, open file descriptors."""
 
 from pathlib import Path
 
@@ -18,5 +18,5 @@ def lives(pid: int) -> bool:
 
 
 def open_files() -> int:
-    """Number of file descriptors that this process holds, with the one that counts them."""
+    """Number of open file descriptors of this process, including the one used for counting."""
     return len(list(Path("/proc/self/fd").iterdir()))

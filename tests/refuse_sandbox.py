@@ -1,7 +1,7 @@
 """Runs a program on a machine without a sandbox: `refuse_sandbox.py namespaces|landlock|both COMMAND...`.
 
-A filter of system calls refuses new namespaces, which bubblewrap needs, or Landlock, to the program and to all that it
-starts. No rights are needed. Exits with 77 where there is no such filter.
+A seccomp filter refuses new namespaces, which bubblewrap needs, or Landlock, to the program and all programs it
+starts. Needs no privileges. Exits with 77 where seccomp filters are not available.
 """
 
 import ctypes
@@ -23,21 +23,24 @@ NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2
 
 
 def instructions(refused: str) -> list[tuple[int, int, int, int]]:
-    """The filter as (code, yes, no, value)."""
+    """Instructions of the filter as (code, jump if true, jump if false, value)."""
     machine, clone, unshare = MACHINES[platform.machine()]
     lines = [(LOAD, 0, 0, MACHINE), (JUMP_IF, 1, 0, machine), (RETURN, 0, 0, ALLOW), (LOAD, 0, 0, NUMBER)]
     if refused in ("landlock", "both"):
         for number in LANDLOCK:
             lines += [(JUMP_IF, 0, 1, number), (RETURN, 0, 0, ENOSYS)]
     if refused in ("namespaces", "both"):
-        lines += [(JUMP_IF, 0, 1, CLONE3), (RETURN, 0, 0, ENOSYS)]  # its flags lie in memory
+        lines += [
+            (JUMP_IF, 0, 1, CLONE3),
+            (RETURN, 0, 0, ENOSYS),
+        ]  # its flags are in memory, where the filter can't read them
         lines += [(JUMP_IF, 1, 0, clone), (JUMP_IF, 0, 3, unshare), (LOAD, 0, 0, FIRST_ARGUMENT)]
         lines += [(JUMP_IF_ANY_BIT, 0, 1, NEW_NAMESPACES), (RETURN, 0, 0, EPERM)]
     return [*lines, (RETURN, 0, 0, ALLOW)]
 
 
 def load(refused: str) -> None:
-    """Load the filter into this process. Raises `OSError` or `KeyError` where that can't be done."""
+    """Load the filter into this process. Raises `OSError` or `KeyError` if that is not possible."""
     lines = instructions(refused)
     program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
     header = struct.pack("HxxxxxxP", len(lines), ctypes.addressof(program))
@@ -48,7 +51,7 @@ def load(refused: str) -> None:
 
 
 def main() -> None:
-    """Load the filter and become the program."""
+    """Load the filter and execute the program."""
     if len(sys.argv) < 3 or sys.argv[1] not in ("namespaces", "landlock", "both"):
         sys.exit(__doc__)
     try:

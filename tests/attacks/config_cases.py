@@ -1,4 +1,4 @@
-"""More files of projects, each with the expected verdict."""
+"""Further cases: project files, each with the expected decision."""
 
 S, L = ".bradawl/settings.json", ".bradawl/config.toml"
 ALLOWED = (

@@ -1,4 +1,4 @@
-"""More paths, each with the expected decision: (operation, path) or (operation, path, setup)."""
+"""Further cases: paths, each with the expected decision. A case is (operation, path) or (operation, path, setup)."""
 
 ALLOWED = (
     ("read", "README.md"),

@@ -1,4 +1,4 @@
-"""Reads the list of attacks, and scores answers to it."""
+"""Reads the attack list, and compares decisions with it."""
 
 import json
 from collections import Counter
@@ -19,22 +19,22 @@ def cases(*kinds: str) -> list[dict]:
 
 
 def is_waiting(case: dict) -> bool:
-    """Whether the case needs a tool server, which the tests don't start yet."""
+    """Whether the case needs an MCP server, which bradawl does not support yet."""
     return case["kind"] == "wire" and "mcp" in case["input"]
 
 
 def is_hard(expected: str, decided: str) -> bool:
-    """Allowed although it must be held back."""
+    """A hard failure: allowed, although it must be asked about or denied."""
     return expected in ("deny", "ask", "error") and decided in ("allow", "sanitize")
 
 
 def is_soft(expected: str, decided: str) -> bool:
-    """Held back in another way than expected. Text that is only cleaned counts as held back, although it is allowed."""
+    """A soft failure: not allowed, but with another decision than expected. Cleaned text counts as not allowed."""
     return decided != expected and not is_hard(expected, decided) and (expected, decided) != ("sanitize", "allow")
 
 
 def table(decided: dict[str, str]) -> tuple[str, list[str]]:
-    """The table with a line for each kind, and the failures; `decided` maps ids of cases to decisions."""
+    """A table with a line for each kind, and the failures. `decided` maps case ids to decisions."""
     total, hard, soft, waiting = Counter(), Counter(), Counter(), Counter()
     failures = []
     for case in cases(*KINDS):

@@ -1,4 +1,4 @@
-"""More lines of bash, each with the expected decision in the default mode."""
+"""Further cases: lines of bash, each with the expected decision in mode `default`."""
 
 ALLOWED = (
     "ls src tests",

@@ -1,4 +1,4 @@
-"""Decides every case of the list of attacks as a call, and compares the decision with the expected one."""
+"""Every case of the attack list gets the expected decision."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import path_cases
 import pytest
 import scoring
 import shell_cases
-from test_text import broken_promises, text_cases
+from test_text import text_cases, violations
 from wire_cases import outcome
 
 from bradawl.app.cli import parse
@@ -29,24 +29,24 @@ def _decisions(judge: CaseJudge, *kinds: str) -> dict[str, str]:
 
 
 def _shown() -> dict[str, str]:
-    """The answers to the cases of kind `text`."""
-    return {case["id"]: "error" if broken_promises(case) else case["expect"] for case in text_cases()}
+    """Case id to decision, for the kind `text`."""
+    return {case["id"]: "error" if violations(case) else case["expect"] for case in text_cases()}
 
 
-def _wired() -> dict[str, str]:
-    """The answers to the cases of kind `wire`."""
-    return {case["id"]: outcome(case) for case in scoring.cases("wire") if not scoring.is_waiting(case)}
+async def _wired() -> dict[str, str]:
+    """Case id to decision, for the kind `wire`."""
+    return {case["id"]: await outcome(case) for case in scoring.cases("wire") if not scoring.is_waiting(case)}
 
 
-def test_no_attack_of_the_list_succeeds_and_no_honest_call_is_held_up(capsys):
-    table, failures = scoring.table(_decisions(_judge(), *JUDGED) | _shown() | _wired())
+async def test_every_case_of_the_attack_list_gets_the_expected_decision(capsys):
+    table, failures = scoring.table(_decisions(_judge(), *JUDGED) | _shown() | await _wired())
     with capsys.disabled():
         print(f"\n{table}")
     assert failures == []
 
 
 @pytest.mark.parametrize("kind", JUDGED)
-def test_the_command_decides_as_the_list_wants(kind):
+def test_permissions_check_makes_the_expected_decisions(kind):
     lines = scoring.lines(kind)
     command = (
         sys.executable,
@@ -71,14 +71,14 @@ def test_the_command_decides_as_the_list_wants(kind):
 
 
 @pytest.mark.parametrize("mode", ["default", "accept-edits", "plan", "auto", "bypass"])
-def test_what_is_denied_for_its_danger_is_denied_in_every_mode(mode):
+def test_dangerous_calls_are_denied_in_every_mode(mode):
     decided = _decisions(_judge(mode=mode), "shell", "path")
     denied = [case["id"] for case in scoring.cases("shell", "path") if case["expect"] == "deny"]
     of_the_system = {"pa-007", "pa-008"} if mode == "bypass" else set()
     assert [name for name in denied if decided[name] != "deny" and name not in of_the_system] == []
 
 
-def test_in_plan_mode_nothing_that_asks_elsewhere_is_allowed():
+def test_plan_mode_allows_nothing_that_other_modes_ask_about():
     decided = _decisions(_judge(mode="plan"), "shell")
     asked = [case["id"] for case in scoring.cases("shell") if case["expect"] in ("ask", "error")]
     assert [name for name in asked if decided[name] == "allow"] == []
@@ -93,26 +93,26 @@ def _answer(kind: str, case: object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("wanted", "case"), _all(path_cases.CASES))
-def test_a_path_is_judged_by_where_it_leads(wanted, case):
+def test_a_path_is_decided_by_its_resolved_target(wanted, case):
     operation, path, *setup = case
     answer = _answer("path", {"op": operation, "path": path, "setup": "".join(setup)})
     assert answer["decision"] == wanted, answer["reason"]
 
 
 @pytest.mark.parametrize(("wanted", "line"), _all(shell_cases.CASES))
-def test_a_line_of_bash_is_judged_by_what_it_would_do(wanted, line):
+def test_a_line_of_bash_gets_the_expected_decision(wanted, line):
     answer = _answer("shell", line)
     assert answer["decision"] == wanted, answer["reason"]
 
 
 @pytest.mark.parametrize(("wanted", "case"), _all(config_cases.CASES))
-def test_a_file_of_a_project_is_judged_by_what_it_would_set(wanted, case):
+def test_a_project_file_gets_the_expected_decision(wanted, case):
     file, content = case
     answer = _answer("config", {"file": file, "content": content})
     assert answer["decision"] == wanted, answer["reason"]
 
 
-# ------------------------------------------------------------------ what else may come in
+# ------------------------------------------------------------------ the protocol of `permissions check --stdin`
 
 GARBAGE = (
     "",
@@ -153,14 +153,14 @@ GARBAGE = (
 
 
 @pytest.mark.parametrize("line", GARBAGE, ids=lambda line: ascii(line)[:40])
-def test_garbage_is_answered_with_an_error(line):
+def test_invalid_input_gets_an_error(line):
     answer = answer_line(_judge(), line)
     assert json.loads(answer)["decision"] == "error"
     assert answer.isascii()
     assert answer.count("\n") == 1
 
 
-def test_every_line_is_answered_and_none_takes_the_others_with_it():
+def test_every_input_line_gets_an_answer_even_after_invalid_ones():
     lines = [
         '{"id":"first","kind":"shell","input":"true"}',
         "garbage",
@@ -179,7 +179,7 @@ def test_every_line_is_answered_and_none_takes_the_others_with_it():
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_answers_come_before_the_next_line_does():
+def test_each_answer_is_written_before_the_next_line_is_read():
     with subprocess.Popen(
         (sys.executable, "-m", "bradawl", "permissions", "check", "--stdin"),
         stdin=subprocess.PIPE,
@@ -195,7 +195,7 @@ def test_answers_come_before_the_next_line_does():
         assert process.wait(20) == 0
 
 
-def test_the_lists_name_for_our_folder_is_read_as_ours():
+def test_the_folder_name_used_in_the_list_means_bradawls_folder():
     def decided(path: str) -> str:
         line = json.dumps({"id": 1, "kind": "path", "input": {"op": "write", "path": path}})
         return json.loads(answer_line(_judge(), line))["decision"]
@@ -208,7 +208,7 @@ def test_the_lists_name_for_our_folder_is_read_as_ours():
     )
 
 
-def test_a_mode_given_holds_for_every_kind():
+def test_the_given_mode_applies_to_every_kind():
     line = json.dumps({"id": 1, "kind": "path", "input": {"op": "write", "path": "src/a.py"}})
     judged = {
         mode: json.loads(answer_line(_judge(**({"mode": mode} if mode else {})), line))["decision"]
@@ -217,7 +217,7 @@ def test_a_mode_given_holds_for_every_kind():
     assert judged == {"": "allow", "default": "ask", "plan": "deny", "bypass": "allow"}
 
 
-def test_the_words_of_a_prompt_are_no_command():
+def test_the_text_of_a_prompt_is_not_treated_as_a_command():
     assert parse(["permissions", "of", "my", "files"])["prompt"] == "permissions of my files"
     assert parse(["permissions", "check", "ls -la"])["shell_line"] == "ls -la"
     assert parse(["permissions"])["help"] is True

@@ -1,4 +1,4 @@
-"""What hostile models and servers send: the cases of the list and more of each kind, end to end."""
+"""Hostile models and servers, end to end: the cases of the attack list, and further cases of each kind."""
 
 import json
 
@@ -136,18 +136,18 @@ MORE = {
 
 
 @pytest.mark.parametrize("case", WIRE, ids=lambda case: case["id"])
-def test_a_case_of_the_list_ends_as_it_should(case):
-    assert outcome(case) == case["expect"], case["why"]
+async def test_a_case_of_the_list_has_the_expected_outcome(case):
+    assert await outcome(case) == case["expect"], case["why"]
 
 
 @pytest.mark.parametrize(
     ("expected", "given"),
     [pytest.param(expected, given, id=ascii(given)[:60]) for expected, more in MORE.items() for given in more],
 )
-def test_a_case_of_the_kind_ends_as_it_should(expected, given):
-    assert outcome({"input": given}) == expected
+async def test_a_further_case_has_the_expected_outcome(expected, given):
+    assert await outcome({"input": given}) == expected
 
 
-def test_only_cases_of_tool_servers_are_waiting():
+def test_only_cases_that_need_an_mcp_server_are_not_run():
     waiting = [case["id"] for case in scoring.cases("wire") if scoring.is_waiting(case)]
     assert waiting == ["wi-053", "wi-055", "wi-056", "wi-057", "wi-058"]

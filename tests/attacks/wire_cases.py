@@ -1,20 +1,20 @@
-"""Runs a case of the wire: what a hostile model or server sends, against the real loop, tools, client and codecs."""
+"""Runs cases of hostile models and servers against the real loop, tools, client and codecs."""
 
 import asyncio
 import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from bradawl.agent.agent import Agent
 from bradawl.agent.session import Session, TurnResult
-from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.build.tools import build_tools
 from bradawl.app.console import Console
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.settings.proxy import proxy_for
 from bradawl.app.tui.painter import Painter
 from bradawl.core.errors import SettingsError
@@ -44,7 +44,7 @@ ARGUMENTS = {"path": "file_path", "old": "old_string", "new": "new_string"}
 
 
 def spelled_out(value: Any) -> Any:
-    """The input with what is to be repeated repeated."""
+    """The input of a case with its repetitions expanded."""
     if isinstance(value, dict):
         if set(value) == {"$repeat"}:
             text, times = value["$repeat"]
@@ -53,11 +53,11 @@ def spelled_out(value: Any) -> Any:
     return [spelled_out(each) for each in value] if isinstance(value, list) else value
 
 
-# ------------------------------------------------------------------ a run
+# ------------------------------------------------------------------ a turn
 
 
 class Seen:
-    """What happened in one turn."""
+    """The events of one turn."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -71,11 +71,11 @@ class Seen:
 
     @property
     def answers(self) -> list[str]:
-        """What the model was told of its calls."""
+        """Texts of the results of all calls."""
         return [text_of(event.shown) for event in self.of(ToolFinished)]
 
 
-def run(
+async def run(
     model: Model,
     *,
     tools: tuple[Tool[Any], ...] | None = None,
@@ -83,7 +83,7 @@ def run(
     approver: Any = None,
     emit: Callable[[Any], None] | None = None,
 ) -> tuple[TurnResult, Seen, Session]:
-    """One turn in a workspace of its own, in mode `default`, with nobody there."""
+    """One turn in a workspace of its own, in mode `default`, without a user."""
     seen = Seen()
 
     def show(item: Any) -> None:
@@ -115,22 +115,17 @@ def run(
             project=workspace,
         )
 
-        async def main() -> tuple[TurnResult, Session]:
-            try:
-                async with agent.open() as session:
-                    return await session.run("go", show), session
-            finally:
-                await agent.aclose()
-
         try:
-            result, session = asyncio.run(main())
+            async with agent.open() as session:
+                result = await session.run("go", show)
         finally:
+            await agent.aclose()
             processes.close()
     return result, seen, session
 
 
 def decided(seen: Seen) -> str:
-    """What became of the only call."""
+    """The decision on the only call: allow, ask, deny or error."""
     (finished,) = seen.of(ToolFinished)
     if seen.of(PermissionAsked):
         return "ask"
@@ -142,40 +137,40 @@ def decided(seen: Seen) -> str:
 # ------------------------------------------------------------------ calls
 
 
-def _one_call(name: str, raw: str, tools: tuple[Tool[Any], ...] | None = None) -> tuple[str, Seen]:
+async def _one_call(name: str, raw: str, tools: tuple[Tool[Any], ...] | None = None) -> tuple[str, Seen]:
     script = [{"tool_calls": [{"name": name, "arguments": raw}]}, {"text": "done"}]
-    result, seen, _ = run(ScriptedModel(json.dumps(script).encode()), tools=tools)
-    assert result.reason in ("completed", "refused"), result.failure  # the loop goes on, whatever the call was
+    result, seen, _ = await run(ScriptedModel(json.dumps(script).encode()), tools=tools)
+    assert result.reason in ("completed", "refused"), result.failure  # the turn continues after any call
     if decided(seen) == "error" and seen.of(ToolStarted):
         assert name != "bash", "an erroneous command was started"
     return decided(seen), seen
 
 
-def tool_call(given: dict[str, Any]) -> str:
+async def tool_call(given: dict[str, Any]) -> str:
     """A call by name and arguments."""
     named, arguments = given["tool_call"]["name"], given["tool_call"]["args"]
     name = NAMES.get(named, named)
     if name != named and isinstance(arguments, dict):
         arguments = {ARGUMENTS.get(key, key): value for key, value in arguments.items()}
     started = time.monotonic()
-    found, seen = _one_call(name, json.dumps(arguments))
+    found, seen = await _one_call(name, json.dumps(arguments))
     if name == "grep" and found == "allow" and time.monotonic() - started < QUICK_S:
-        # A pattern that is hostile to backtracking engines is harmless to the one used; it has gone over such a text.
+        # A pattern that is slow in backtracking engines is fast in the one used, also on such a text.
         return "error" if "(a" in str(arguments) or "+)" in str(arguments) else found
     if found == "allow" and "was taken as" in seen.answers[0]:
-        return "error"  # clamped, which the list takes for as good
+        return "error"  # the value was clamped, which the list accepts as equivalent
     if found == "error" and "there is no parameter" in seen.answers[0]:
-        return "ask"  # stricter: nothing runs until the model has taken back what the tool does not have
+        return "ask"  # stricter: the call runs only after the model has removed unknown parameters
     return found
 
 
-def raw_args(given: dict[str, Any]) -> str:
+async def raw_args(given: dict[str, Any]) -> str:
     """A call of bash with arguments as text."""
-    return _one_call("bash", given["raw_args"])[0]
+    return (await _one_call("bash", given["raw_args"]))[0]
 
 
-def calls_with_one_id(given: dict[str, Any]) -> str:
-    """Several calls under one id, on the wire: each must get its own answer, whatever it is called then."""
+async def calls_with_one_id(given: dict[str, Any]) -> str:
+    """Several calls with one id, on the wire: each must get its own result, under any id."""
     count = given["tool_calls_same_id"]
     calls = [
         {"index": n, "id": "same", "function": {"name": "read_file", "arguments": json.dumps({"file_path": f"no{n}"})}}
@@ -185,7 +180,7 @@ def calls_with_one_id(given: dict[str, Any]) -> str:
         {"id": "r", "model": "m", "choices": [{"delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
     )
     http = ScriptedHttp([Reply(200, (stream + b"data: [DONE]\n\n",), STREAM), good("done")])
-    _, _, session = run(http_model(http))
+    _, _, session = await run(http_model(http))
     (results,) = [message.results for message in session.transcript.messages if isinstance(message, ToolResults)]
     uncrossed = [f"no{n}" in text_of(result.parts) for n, result in enumerate(results)]
     sent = json.loads(b"".join(http.requests[1].body))
@@ -194,21 +189,21 @@ def calls_with_one_id(given: dict[str, Any]) -> str:
     return "error" if is_whole else "allow"
 
 
-def many_calls(given: dict[str, Any]) -> str:
-    """More calls in one reply than anybody means."""
+async def many_calls(given: dict[str, Any]) -> str:
+    """More calls in one reply than a useful reply has."""
     count = given["tool_calls_in_one_message"]
     calls = [{"name": "read_file", "arguments": {"file_path": "a", "offset": n + 1}} for n in range(count)]
-    _, seen, session = run(ScriptedModel(json.dumps([{"tool_calls": calls}, {"text": "done"}]).encode()))
+    _, seen, session = await run(ScriptedModel(json.dumps([{"tool_calls": calls}, {"text": "done"}]).encode()))
     assert len(seen.answers) == count and not session.transcript.open_calls
     return "error" if any(answer.startswith("Not run") for answer in seen.answers) else "allow"
 
 
-def endless_turns(given: dict[str, Any]) -> str:
-    """The same calls for ever, one or two in turn."""
+async def endless_turns(given: dict[str, Any]) -> str:
+    """The same one or two calls repeated endlessly."""
     names = ["a", "missing"] if "alternat" in given["turns"] else ["a"]
     step = [{"tool_calls": [{"name": "read_file", "arguments": {"file_path": name}}]} for name in names]
     model = ScriptedModel(json.dumps(step * 300).encode())
-    result, *_ = run(model)
+    result, *_ = await run(model)
     return "error" if result.reason == "error" and len(model.requests) <= 20 else "allow"
 
 
@@ -221,7 +216,7 @@ def sse(*values: Any) -> bytes:
 
 
 def good(text: str) -> Reply:
-    """A whole reply."""
+    """A complete reply."""
     return Reply(200, (_text_events(text),), STREAM)
 
 
@@ -232,53 +227,50 @@ def _text_events(text: str) -> bytes:
 
 
 def http_model(http: Http, *, base_url: str = BASE_URL, clock: Any = None, deadlines: Any = None) -> HttpModel:
-    """A model behind that."""
+    """A model client that uses `http`."""
     endpoint = Endpoint("demo", base_url, "m", KEY)
     target = ModelEndpoint(OpenAIChat(base_url), endpoint, None, deadlines)
     info = ModelInfo(Origin("openai_chat", "demo", "m"))
     return HttpModel(target, http, clock or FakeClock(is_eager=True), FakeIds(), info)
 
 
-def status(given: dict[str, Any]) -> str:
-    """An odd answer to the request."""
+async def status(given: dict[str, Any]) -> str:
+    """An unusual HTTP response to the request."""
     code = given["http"]
     body = str(given.get("body", "<html>Sign in</html>")).encode()
     headers = {name: str(value) for name, value in given.items() if name not in ("http", "body")}
     if "location" in headers:
-        return _redirected(code)
+        return await _redirected(code)
     clock = FakeClock(is_eager=True)
     reply = Reply(code, (body,), tuple(headers.items()))
-    result, *_ = run(http_model(ScriptedHttp(lambda _: reply), clock=clock), clock=clock)
+    result, *_ = await run(http_model(ScriptedHttp(lambda _: reply), clock=clock), clock=clock)
     assert all(seconds <= 600 for seconds in clock.slept), clock.slept
     return "error" if result.reason == "error" and result.failure else "allow"
 
 
-def _redirected(code: int) -> str:
-    """Two real servers: the second must hear nothing of the first one's user."""
+async def _redirected(code: int) -> str:
+    """Two real servers: the second must get no request with the key of the first."""
     from bradawl.providers.http_h11 import DirectHttp
 
     elsewhere: list[str] = []
 
-    async def main() -> TurnResult:
-        async def listen(exchange: ServerExchange) -> None:
-            elsewhere.append(exchange.header("authorization"))
-            await exchange.answer(b"{}")
+    async def listen(exchange: ServerExchange) -> None:
+        elsewhere.append(exchange.header("authorization"))
+        await exchange.answer(b"{}")
 
-        async with RawServer(listen) as other:
+    async with RawServer(listen) as other:
 
-            async def send_away(exchange: ServerExchange) -> None:
-                await exchange.body()
-                await exchange.answer(b"", f"{code} Moved", f"location: {other.url}/v1/messages")
+        async def send_away(exchange: ServerExchange) -> None:
+            await exchange.body()
+            await exchange.answer(b"", f"{code} Moved", f"location: {other.url}/v1/messages")
 
-            async with RawServer(send_away) as server:
-                return await asyncio.to_thread(lambda: run(http_model(DirectHttp(), base_url=server.url))[0])
-
-    result = asyncio.run(main())
+        async with RawServer(send_away) as server:
+            result, *_ = await run(http_model(DirectHttp(), base_url=server.url))
     return "deny" if result.reason == "error" and not elsewhere else "allow"
 
 
 class _Pinging:
-    """An endless stream that says nothing; each piece takes time."""
+    """An endless stream of pings, with a delay before each."""
 
     status = 200
 
@@ -306,36 +298,38 @@ class _Pinging:
             await asyncio.sleep(0.001)
 
 
-def stream(given: dict[str, Any]) -> str:
-    """What comes in place of a reply: pings, no JSON, text in odd pieces, escapes."""
+async def stream(given: dict[str, Any]) -> str:
+    """Other bodies in place of a reply: pings, invalid JSON, text in unusual pieces, escape sequences."""
     raw = given["stream"]
     if isinstance(raw, str) and set(raw) <= set(": pingkeep-alive\n"):
         pings = _Pinging(raw.count("ping") or 100_000)
         deadlines = Deadlines(connect_s=0.05, first_byte_s=0.05, idle_s=0.05, content_s=0.1)
         http: Any = pings
-        result, *_ = run(http_model(http, deadlines=deadlines))
+        result, *_ = await run(http_model(http, deadlines=deadlines))
         return "error" if result.reason == "error" and pings.sent < pings.count else "allow"
     text = "".join(raw)
     if isinstance(raw, str) or "{" in text:
-        result, *_ = run(http_model(ScriptedHttp(lambda _: Reply(200, (text.encode(),), STREAM))))
+        result, *_ = await run(http_model(ScriptedHttp(lambda _: Reply(200, (text.encode(),), STREAM))))
         return "error" if result.reason == "error" and result.failure else "allow"
-    result, _, _ = run(http_model(ScriptedHttp([Reply(200, _cut(_text_events(text)), STREAM)])))
+    result, _, _ = await run(http_model(ScriptedHttp([Reply(200, _cut(_text_events(text)), STREAM)])))
     assert result.text == text, ascii(result.text)
-    return "allow" if text.isprintable() else _painted(text)
+    return "allow" if text.isprintable() else await _painted(text)
 
 
 def _cut(data: bytes) -> tuple[bytes, ...]:
-    """Every byte by itself."""
+    """The data as single bytes."""
     return tuple(data[place : place + 1] for place in range(len(data)))
 
 
-def _painted(text: str) -> str:
-    """What the terminal gets of it, however it was cut."""
+async def _painted(text: str) -> str:
+    """Whether the terminal gets clean text, in chunks of any size."""
     shown: set[str] = set()
     for size in (1, 2, 3, len(text)):
         out = StringIO()
         script = [{"text": f"before{text}after", "faults": {"chunk_bytes": size}}]
-        run(ScriptedModel(json.dumps(script).encode()), emit=Painter(Console(StringIO(), out, StringIO(), {})).emit)
+        await run(
+            ScriptedModel(json.dumps(script).encode()), emit=Painter(Console(StringIO(), out, StringIO(), {})).emit
+        )
         shown.add(out.getvalue())
     is_clean = all(each.isprintable() or each in "\n\t" for one in shown for each in one)
     return "sanitize" if len(shown) == 1 and is_clean else "allow"
@@ -344,26 +338,26 @@ def _painted(text: str) -> str:
 # ------------------------------------------------------------------ the web
 
 
-def webfetch(given: dict[str, Any]) -> str:
-    """A page somewhere, maybe with a redirect to somewhere else."""
+async def webfetch(given: dict[str, Any]) -> str:
+    """A request for a page, which may redirect elsewhere."""
     first, _, then = given["webfetch"].partition(" redirects to ")
     url = first if "://" in first else f"http://{first}/"
-    refused = _fetched(url, then)
+    refused = await _fetched(url, then)
     if not refused.startswith("error"):
         return refused
     if "link-local" in refused or "clouds" in refused:
         return "deny"
-    # Without a word of the user's nothing private is fetched at all; who has given it is still asked each time.
-    return _fetched(url, then, allow_private=True).partition(" ")[0]
+    # Private addresses are fetched only if the user's settings permit it, and even then each one is asked about.
+    return (await _fetched(url, then, allow_private=True)).partition(" ")[0]
 
 
-def _fetched(url: str, then: str, *, allow_private: bool = False) -> str:
-    """How the call is decided; when it is allowed, it must not reach what it leads to."""
+async def _fetched(url: str, then: str, *, allow_private: bool = False) -> str:
+    """The decision on the call. A permitted call must not follow its redirect."""
     replies = [Reply(302, (), (("location", then),))] if then else []
     tool = WebFetch(lambda _url, _addresses: ScriptedHttp(replies), allow_private=allow_private)
-    found, seen = _one_call("web_fetch", json.dumps({"url": url}), (tool,))
+    found, seen = await _one_call("web_fetch", json.dumps({"url": url}), (tool,))
     if then:
-        _, led, _ = run(
+        _, led, _ = await run(
             ScriptedModel(
                 json.dumps([{"tool_calls": [{"name": "web_fetch", "arguments": {"url": url}}]}, {"text": "x"}]).encode()
             ),
@@ -374,8 +368,8 @@ def _fetched(url: str, then: str, *, allow_private: bool = False) -> str:
     return f"error {seen.answers[0]}" if found == "error" else found
 
 
-def proxy_host(given: dict[str, Any]) -> str:
-    """A host that is read one way here and another way there."""
+async def proxy_host(given: dict[str, Any]) -> str:
+    """A host name that different programs parse differently."""
     host = given["proxy_host"]
     refusals = 0
     for proxy in (f"http://{host}:3128", f"socks5://{host}:1080", host):
@@ -384,11 +378,11 @@ def proxy_host(given: dict[str, Any]) -> str:
         except SettingsError:
             refusals += 1
     tool = WebFetch(lambda _url, _addresses: ScriptedHttp([]))
-    fetched, _ = _one_call("web_fetch", json.dumps({"url": f"https://{host}/"}), (tool,))
+    fetched, _ = await _one_call("web_fetch", json.dumps({"url": f"https://{host}/"}), (tool,))
     return "error" if refusals == 3 and fetched == "error" else "allow"
 
 
-SHAPES: dict[str, Callable[[dict[str, Any]], str]] = {
+SHAPES: dict[str, Callable[[dict[str, Any]], Awaitable[str]]] = {
     "tool_call": tool_call,
     "raw_args": raw_args,
     "tool_calls_same_id": calls_with_one_id,
@@ -401,8 +395,8 @@ SHAPES: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def outcome(case: dict[str, Any]) -> str:
-    """What becomes of a case: allow, ask, deny, error or sanitize. Raises `KeyError` for a shape nobody knows."""
+async def outcome(case: dict[str, Any]) -> str:
+    """Outcome of a case: allow, ask, deny, error or sanitize. Raises `KeyError` for an unknown shape."""
     given = spelled_out(case["input"])
     shape = next((name for name in SHAPES if name in given), "")
-    return SHAPES[shape](given)
+    return await SHAPES[shape](given)

@@ -1,4 +1,4 @@
-"""A program at a pseudo-terminal, for tests that only need to type and to see a text."""
+"""A program at a pseudo-terminal, for tests that only type and wait for a text."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sy
 
 
 class Terminal:
-    """The program's output is kept as it came, with all escapes. Its maker calls `end()`."""
+    """Keeps the program's output with all escape sequences. The caller calls `end()`."""
 
     def __init__(self, argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         self.raw = b""
@@ -29,7 +29,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def wait_for(self, text: str) -> None:
-        """Read until it was printed."""
+        """Read until the text was printed."""
         end = time.monotonic() + PATIENCE_S
         while text.encode() not in self.raw:
             if not select.select([self.fd], [], [], max(0.0, end - time.monotonic()))[0]:
@@ -37,7 +37,7 @@ class Terminal:
             self.raw += os.read(self.fd, 65_536)
 
     def end(self) -> None:
-        """End it and wait for it."""
+        """End the program and wait for it."""
         self.process.send_signal(signal.SIGHUP)
         end = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and time.monotonic() < end:

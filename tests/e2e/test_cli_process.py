@@ -1,4 +1,4 @@
-"""bradawl as a process: signals, closed streams, and what a start loads."""
+"""bradawl as a process: signals, closed streams, and the modules that a start loads."""
 
 import json
 import os
@@ -19,7 +19,7 @@ SLOW = [{"text": "Wait.", "tool_calls": [{"id": "a", "name": "bash", "arguments"
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts bradawl in a home of its own with a script as its model."""
+    """Starts bradawl with a scripted model and a home folder of its own."""
 
     def start(script, *argv, TMPDIR="", **options):
         (tmp_path / "script.json").write_text(json.dumps(script))
@@ -36,7 +36,7 @@ def start(tmp_path):
 def test_a_signal_ends_the_run_and_is_its_exit_code(start, tmp_path, number, code):
     os.mkfifo(tmp_path / "started")
     with start(SLOW, "-p", "x", "-y", "--output-format", "json") as process:
-        (tmp_path / "started").read_text()  # ends when the command has written it
+        (tmp_path / "started").read_text()  # ends when the command has written its first line
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
     assert process.returncode == code
@@ -48,7 +48,7 @@ def test_a_signal_ends_the_run_and_is_its_exit_code(start, tmp_path, number, cod
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for survivors in /proc")
-def test_a_second_ctrl_c_right_behind_the_first_exits_and_nothing_survives(start, tmp_path):
+def test_a_second_ctrl_c_directly_after_the_first_exits_and_no_process_survives(start, tmp_path):
     deaf = "trap '' INT TERM; echo $$ > started; while :; do sleep 0.1; done"
     os.mkfifo(tmp_path / "started")
     script = [{"tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": deaf}}]}]
@@ -59,7 +59,7 @@ def test_a_second_ctrl_c_right_behind_the_first_exits_and_nothing_survives(start
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
         _, err = process.communicate(timeout=20)
-    # Hit in its very last moment it is ended by the signal itself, which a shell tells as 130, too.
+    # A signal just before the exit ends the process itself, which a shell reports as 130 too.
     assert process.returncode in {130, -signal.SIGINT}
     assert is_within(time.monotonic() - began, 1)
     assert "Traceback" not in err
@@ -73,7 +73,7 @@ def test_a_second_ctrl_c_right_behind_the_first_exits_and_nothing_survives(start
 
 
 @pytest.mark.parametrize("numbers", [[signal.SIGTSTP, signal.SIGCONT], [signal.SIGWINCH] * 300, [signal.SIGPIPE]])
-def test_signals_that_mean_no_end_do_not_end_a_run(start, tmp_path, numbers):
+def test_signals_that_do_not_request_an_end_do_not_end_a_run(start, tmp_path, numbers):
     os.mkfifo(tmp_path / "started")
     os.mkfifo(tmp_path / "go")
     with start(
@@ -103,7 +103,7 @@ def test_a_signal_ends_the_demo_and_removes_its_folder(start, tmp_path, number, 
 
 
 @pytest.mark.parametrize("stdin", [subprocess.DEVNULL, None])
-def test_a_start_with_nothing_to_do_says_so(start, stdin):
+def test_a_start_without_a_prompt_is_an_error(start, stdin):
     with start([], stdin=stdin or subprocess.PIPE) as process:
         _, err = process.communicate(timeout=20)
     assert (process.returncode, "prompt is empty" in err) == (2, True)
@@ -113,7 +113,7 @@ def calls(*commands):
     return {"tool_calls": [{"name": "bash", "arguments": {"command": command}} for command in commands]}
 
 
-def test_a_command_that_fails_says_how_and_why_in_one_line(start):
+def test_a_failed_command_is_reported_in_one_line_with_its_reason(start):
     with start(
         [calls("echo hi; nosuchcommand", "cat < nowhere", "sh -c 'kill -9 $$'"), {}], "-p", "x", "-y"
     ) as process:
@@ -124,7 +124,7 @@ def test_a_command_that_fails_says_how_and_why_in_one_line(start):
     assert told[2].startswith("error: exit code 137")
 
 
-def test_a_yes_for_the_session_covers_this_very_command_and_no_other(start, tmp_path):
+def test_a_permission_for_the_session_covers_this_command_and_no_other(start, tmp_path):
     script = [calls("echo again >> log"), calls("echo again >> log", "rm log"), {"text": "Done."}]
     with start(script, stdin=subprocess.PIPE) as process:
         out, _ = process.communicate("go\na\nn\n", timeout=20)
@@ -134,7 +134,7 @@ def test_a_yes_for_the_session_covers_this_very_command_and_no_other(start, tmp_
     assert "To resume" in out
 
 
-def test_a_reader_who_leaves_sees_no_traceback(start):
+def test_a_closed_stdout_causes_no_traceback(start):
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -147,14 +147,14 @@ def test_a_reader_who_leaves_sees_no_traceback(start):
     assert "Traceback" not in err
 
 
-def test_missing_streams_are_no_error():
+def test_missing_standard_streams_are_no_error():
     script = 'exec "$@" <&- >&- 2>&-'
     done = subprocess.run(["sh", "-c", script, "sh", *START, "--version"], timeout=20, check=False)
     assert done.returncode == 0
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])
-def test_a_question_about_bradawl_loads_next_to_nothing(argument):
+def test_version_and_help_load_few_modules(argument):
     code = f"import sys; from bradawl.app.cli import main; main(['{argument}']); print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())

@@ -1,6 +1,5 @@
-"""The demo, whole. That it leaves no temporary folder behind is checked after every test."""
+"""`bradawl demo` from start to end. A fixture checks after each test that no temporary folder is left."""
 
-import asyncio
 import io
 import os
 import shlex
@@ -26,14 +25,14 @@ NO_FILTER = 77
 EDIT = {"file_path": "main.py", "old_string": "halper", "new_string": "helper", "replace_all": True}
 
 
-def demo(script=None):
+async def demo(script=None):
     out = io.StringIO()
-    return asyncio.run(run_demo(out, script)), out.getvalue()
+    return await run_demo(out, script), out.getvalue()
 
 
 @pytest.mark.skipif(shutil.which("python3") is None, reason="python3 is not on PATH")
-def test_the_demo_shows_the_failure_the_repair_and_the_proof():
-    code, shown = demo()
+async def test_the_demo_shows_the_failure_the_repair_and_the_proof():
+    code, shown = await demo()
     assert code == 0, shown
     places = [
         shown.index(text)
@@ -71,8 +70,8 @@ def test_the_demo_shows_the_failure_the_repair_and_the_proof():
         ([{"text": "no", "faults": {"status": 401}}], ["the turn ended with error"]),
     ],
 )
-def test_a_model_that_only_claims_the_repair_does_not_get_through(script, reasons):
-    code, shown = demo(script)
+async def test_a_model_that_only_claims_the_repair_fails_the_demo(script, reasons):
+    code, shown = await demo(script)
     assert code == 1
     assert "The demo failed" in shown
     assert "Proved" not in shown
@@ -80,7 +79,7 @@ def test_a_model_that_only_claims_the_repair_does_not_get_through(script, reason
         assert reason in shown
 
 
-async def test_a_reader_who_goes_away_does_not_stop_the_demo():
+async def test_a_closed_output_does_not_stop_the_demo():
     class Gone(io.StringIO):
         def write(self, text):
             raise BrokenPipeError
@@ -88,11 +87,11 @@ async def test_a_reader_who_goes_away_does_not_stop_the_demo():
     assert (await run_demo(Gone())) == 0
 
 
-def test_without_a_place_for_temporary_files_the_user_is_told_what_to_do(tmp_path):
+async def test_without_a_temporary_folder_the_error_gives_advice(tmp_path):
     before, tempfile.tempdir = tempfile.tempdir, str(tmp_path / "missing")
     try:
         with pytest.raises(SettingsError, match="TMPDIR"):
-            demo()
+            await demo()
     finally:
         tempfile.tempdir = before
 
@@ -101,7 +100,7 @@ def test_without_a_place_for_temporary_files_the_user_is_told_what_to_do(tmp_pat
 
 
 def run_process(*prefix, environment, cwd=None, **streams):
-    """`bradawl demo` with these variables alone, whether it can write to stdout or not."""
+    """Run `bradawl demo` with exactly these environment variables."""
     return subprocess.run(
         [*prefix, sys.executable, "-m", "bradawl", "demo"],
         env=environment,
@@ -118,7 +117,7 @@ def run_process(*prefix, environment, cwd=None, **streams):
     ("refused", "shown"),
     [("landlock", "Sandbox: "), ("namespaces", "Sandbox: "), ("both", "Sandbox: none")],
 )
-def test_the_demo_completes_with_any_sandbox_and_with_none_and_names_it(refused, shown):
+def test_the_demo_completes_with_each_sandbox_and_without_and_names_it(refused, shown):
     ended = run_process(sys.executable, str(REFUSE_SANDBOX), refused, environment=dict(os.environ))
     if ended.returncode == NO_FILTER:
         pytest.skip(f"no filter of system calls: {ended.stderr}")
@@ -143,7 +142,7 @@ def test_the_demo_completes_with_any_sandbox_and_with_none_and_names_it(refused,
     ],
     ids=str,
 )
-def test_the_demo_completes_whatever_the_variables_say(changes, tmp_path):
+def test_the_demo_completes_with_unusual_environment_variables(changes, tmp_path):
     if changes.get("PYTHONUTF8") == "0" and not sys.prefix.isascii():
         pytest.skip(f"Python loads no module in C from {sys.prefix} where file names are ASCII")
     environment = {name: value for name, value in {**os.environ, **changes}.items() if value is not None}
@@ -153,7 +152,7 @@ def test_the_demo_completes_whatever_the_variables_say(changes, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_demo_completes_in_a_folder_whose_name_a_shell_would_read_otherwise(tmp_path):
+def test_the_demo_completes_in_a_folder_with_shell_characters_in_its_name(tmp_path):
     temporary = tmp_path / "a b ü $(touch x) 'y' \"z\""
     temporary.mkdir()
     ended = run_process(environment={**os.environ, "TMPDIR": str(temporary)}, cwd=tmp_path)
@@ -171,7 +170,7 @@ def test_a_python3_that_does_not_start_is_not_used(program, tmp_path):
     assert "Proved, not claimed" in ended.stdout
 
 
-def test_the_demo_completes_where_its_folder_can_not_be_written_or_is_gone(tmp_path):
+def test_the_demo_completes_in_a_read_only_or_missing_working_directory(tmp_path):
     fixed, gone = tmp_path / "fixed", tmp_path / "gone"
     for folder in (fixed, gone):
         folder.mkdir()
@@ -182,12 +181,12 @@ def test_the_demo_completes_where_its_folder_can_not_be_written_or_is_gone(tmp_p
     assert ended.returncode == 0, ended
 
 
-def test_the_demo_completes_without_streams():
+def test_the_demo_completes_without_standard_streams():
     start = 'exec "$0" -m bradawl demo <&- >&- 2>&-'
     assert subprocess.run(["/bin/sh", "-c", start, sys.executable], timeout=50).returncode == 0
 
 
-# ------------------------------------------------------------------ what it allows
+# ------------------------------------------------------------------ permissions
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Nothing of a project starts on bradawl's own account: not before trust, not after it, not in the next session."""
+"""bradawl itself never starts a program or module of a project: not before trust, after it, or in later sessions."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from terminal import Terminal
 
-# `-P`: as the installed command, which does not look for modules in the working directory.
+# `-P`: like the installed command, which does not import modules from the working directory.
 START = (sys.executable, "-P", "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
 PROGRAMS = [
     "git",
@@ -92,8 +92,8 @@ CALLS = (
 )
 
 
-class House:
-    """A home, a folder in it that is all traps, and what shows that one has snapped."""
+class HostileProject:
+    """A project full of programs and modules that record when they are started."""
 
     def __init__(self, top: Path) -> None:
         self.top = Path(os.path.realpath(top))
@@ -147,7 +147,7 @@ class House:
         (self.ws / "doc.pdf").write_bytes(pdf_that_needs_a_decoder())
 
     def plant_repository(self) -> None:
-        """An invalid `.git`, beside what git takes for a bare repository."""
+        """An invalid `.git`, in a folder that git accepts as a bare repository."""
         (self.ws / ".git").mkdir()
         for name in ("objects", "refs"):
             (self.ws / name).mkdir()
@@ -155,14 +155,14 @@ class House:
         (self.ws / "config").write_text(settings(self.ws, self.ws / "canary"))
 
     def plant_ordinary_repository(self) -> None:
-        """A valid one, with a program for each occasion."""
+        """A valid repository whose settings and hooks start programs on every occasion."""
         subprocess.run(["git", "init", "-q", str(self.ws)], check=True, env={"PATH": os.environ["PATH"]})
         (self.ws / ".git" / "config").write_text(settings(self.ws, self.ws / "canary"))
         for name in ("post-index-change", "fsmonitor-watchman", "pre-commit", "post-checkout"):
             self.program(self.ws / ".git" / "hooks" / name, "hook")
 
     def environment(self, script: list[dict]) -> dict[str, str]:
-        """That of a user who has the project's folders on the PATH, and more that leads there."""
+        """Environment variables of a user whose PATH and other variables lead into the project."""
         (self.home / "script.json").write_text(json.dumps(script))
         ws = self.ws
         return {
@@ -192,7 +192,7 @@ class House:
         )
 
     @property
-    def snapped(self) -> list[str]:
+    def started(self) -> list[str]:
         return sorted(path.name for path in self.ran.iterdir())
 
 
@@ -209,7 +209,7 @@ def settings(ws: Path, canary: Path) -> str:
 
 
 def pdf_that_needs_a_decoder() -> bytes:
-    """A page whose text is packed as an image, which the library hands to a program."""
+    """A page with a packed image, for which the PDF library would start a decoder program."""
     parts = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -226,8 +226,8 @@ def pdf_that_needs_a_decoder() -> bytes:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def project(tmp_path: Path) -> HostileProject:
+    return HostileProject(tmp_path)
 
 
 @pytest.mark.parametrize("repository", ["bare", "ordinary"])
@@ -239,22 +239,22 @@ def house(tmp_path: Path) -> House:
     ],
     ids=" ".join,
 )
-def test_nothing_of_a_project_starts(house: House, argv: list[str], repository: str):
-    house.plant_all()
+def test_nothing_of_a_project_starts(project: HostileProject, argv: list[str], repository: str):
+    project.plant_all()
     if repository == "ordinary":
-        house.plant_ordinary_repository()
-    done = house.run(*argv)
-    assert house.snapped == []
+        project.plant_ordinary_repository()
+    done = project.run(*argv)
+    assert project.started == []
     assert "Traceback" not in done.stderr
     if "-p" in argv:
         assert (done.returncode, done.stdout) == (0, "Done.\n"), done.stderr
 
 
 @pytest.mark.parametrize("answer", ["y\r", "n\r"])
-def test_nothing_of_a_project_starts_in_a_conversation(house: House, answer: str):
-    house.plant_all()
-    environment = house.environment(SCRIPT)
-    terminal = Terminal([*START], house.ws, {**environment, "TERM": "xterm"})
+def test_nothing_of_a_project_starts_in_a_conversation(project: HostileProject, answer: str):
+    project.plant_all()
+    environment = project.environment(SCRIPT)
+    terminal = Terminal([*START], project.ws, {**environment, "TERM": "xterm"})
     try:
         terminal.wait_for("Do you trust it?")
         terminal.type(answer)
@@ -263,29 +263,29 @@ def test_nothing_of_a_project_starts_in_a_conversation(house: House, answer: str
         terminal.wait_for("Done.")
     finally:
         terminal.end()
-    assert house.snapped == []
+    assert project.started == []
 
 
-def test_what_a_held_command_plants_does_not_start_in_the_next_session(house: House):
-    """The sandbox lets it write all but git's own files; the next start must not obey what it has written."""
-    canary = house.program(house.ws / "canary", "canary")
-    (house.ws / "a.txt").write_text("needle\n")
+def test_files_planted_by_a_sandboxed_command_do_not_start_in_the_next_session(project: HostileProject):
+    """The sandbox permits writing everything except git's own files. The next start must not execute any of it."""
+    canary = project.program(project.ws / "canary", "canary")
+    (project.ws / "a.txt").write_text("needle\n")
     lines = [
         "mkdir objects refs && printf 'ref: refs/heads/main\\n' > HEAD",
-        f"printf '%s' '{settings(house.ws, canary)}' > config",
+        f"printf '%s' '{settings(project.ws, canary)}' > config",
         "rm -rf .git; mkdir .git; : > .git/HEAD",
         "mkdir -p sub/x && cp -r HEAD objects refs config sub/x && printf 'gitdir: x\\r\\n' > sub/.git",
         f"for name in git rg python3 grep tr; do cp {canary} $name; done",
-        f'printf \'open("{house.ran}/module", "w")\' > sitecustomize.py; cp sitecustomize.py json.py',
+        f'printf \'open("{project.ran}/module", "w")\' > sitecustomize.py; cp sitecustomize.py json.py',
     ]
     calls = [{"id": str(at), "name": "bash", "arguments": {"command": line}} for at, line in enumerate(lines)]
-    first = house.run("-p", "x", script=[{"tool_calls": calls}, {"text": "Planted."}])
-    held = (house.ws / "objects").exists()
+    first = project.run("-p", "x", script=[{"tool_calls": calls}, {"text": "Planted."}])
+    held = (project.ws / "objects").exists()
     assert first.returncode == (0 if held else 5), first.stderr  # 5: without a sandbox the lines are refused
-    for folder in (house.ws, house.ws / "sub"):
+    for folder in (project.ws, project.ws / "sub"):
         folder.mkdir(exist_ok=True)
-        house.run("-C", str(folder), "-p", "x")
-        house.run("-C", str(folder), "-p", "x", "--sandbox", "off")
-    assert house.snapped == []
+        project.run("-C", str(folder), "-p", "x")
+        project.run("-C", str(folder), "-p", "x", "--sandbox", "off")
+    assert project.started == []
     if not held:
         pytest.skip("no sandbox here that would let a command write")

@@ -1,4 +1,4 @@
-"""Talking with bradawl at a real pseudo-terminal, seen through a terminal emulator."""
+"""A conversation at a real pseudo-terminal, whose screen is read through a terminal emulator."""
 
 import fcntl
 import json
@@ -19,7 +19,7 @@ PATIENCE_S = 20.0
 
 
 class Terminal:
-    """A program at a terminal of 50 lines and 100 columns, or of another size."""
+    """A program at a terminal, by default with 50 lines and 100 columns."""
 
     def __init__(self, folder, script, *argv, size=(50, 100), **environ):
         (folder / "script.json").write_text(json.dumps(script))
@@ -61,14 +61,14 @@ class Terminal:
         return bool(data)
 
     def wait_for(self, text):
-        """Read until the screen shows it."""
+        """Read until the screen shows the text."""
         end = time.monotonic() + PATIENCE_S
         while text not in self.text:
             if not self._read(max(0.0, end - time.monotonic())):
                 raise AssertionError(f"never saw {text!r} in:\n{self.text}")
 
     def wait_for_output(self, data):
-        """Read until the program has written it."""
+        """Read until the program has written the bytes."""
         end = time.monotonic() + PATIENCE_S
         while data not in self.raw:
             if not self._read(max(0.0, end - time.monotonic())):
@@ -82,13 +82,13 @@ class Terminal:
                 raise AssertionError(f"never saw a prompt in:\n{self.text}")
 
     def end(self):
-        """The exit code, once all output is read."""
+        """Read all output and return the exit code."""
         while self._read(PATIENCE_S):
             pass
         return self.process.wait(PATIENCE_S)
 
     def close(self):
-        """Leave nothing behind."""
+        """Kill the program and close the terminal."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -113,7 +113,7 @@ def bash(command):
     return {"tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": command}}]}
 
 
-def test_a_talk_asks_streams_interrupts_and_can_be_resumed(terminal, tmp_path):
+def test_a_conversation_asks_streams_is_interrupted_and_resumed(terminal, tmp_path):
     script = [
         {"text": "I look.", **bash("echo \u202ehello")},
         {"text": "It \u001b[2Jsays hello."},
@@ -174,7 +174,7 @@ def test_a_dumb_terminal_gets_plain_lines(terminal):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("is_busy", [False, True])
-def test_a_signal_leaves_the_terminal_as_it_was(terminal, number, is_busy):
+def test_a_signal_restores_the_terminal_settings(terminal, number, is_busy):
     talk = terminal([{"text": "Slow.", **bash("sleep 300")}], "-y")
     before = termios.tcgetattr(talk.fd)
     talk.wait_for_prompt()
@@ -182,7 +182,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(terminal, number, is_busy):
         talk.type("go\r")
         talk.wait_for("bash(sleep 300)")
     else:
-        assert termios.tcgetattr(talk.fd) != before  # keys are read one by one
+        assert termios.tcgetattr(talk.fd) != before  # the terminal is in raw mode
     talk.process.send_signal(number)
     assert talk.end() == 128 + number
     assert termios.tcgetattr(talk.fd) == before
@@ -190,7 +190,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(terminal, number, is_busy):
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (500, 1)])
-def test_a_terminal_with_hardly_any_room_is_no_error(terminal, size):
+def test_a_very_small_terminal_is_no_error(terminal, size):
     talk = terminal([{"text": "Here I am."}, bash("echo hello"), {"text": "Done."}], "-y", size=size)
     talk.type("hello\r")
     talk.wait_for_output(b"Here I am.")
@@ -200,7 +200,7 @@ def test_a_terminal_with_hardly_any_room_is_no_error(terminal, size):
 
 
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])
-def test_what_is_typed_during_a_turn_reaches_the_model_and_commands_wait(terminal, tmp_path, kind):
+def test_text_typed_during_a_turn_is_sent_to_the_model_and_commands_wait(terminal, tmp_path, kind):
     script = [
         bash("until [ -e go ]; do sleep 0.02; done"),
         {"text": "Also that.", "expect": "and the tests"},

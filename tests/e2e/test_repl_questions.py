@@ -1,4 +1,4 @@
-"""What the model asks, its todos and its sub-agents, at a real pseudo-terminal."""
+"""Questions of the model, todos and sub-agents at a real pseudo-terminal."""
 
 import json
 import subprocess
@@ -57,7 +57,7 @@ def test_ctrl_c_at_a_question_is_no_answer_and_the_turn_goes_on(talk):
     terminal.wait_for("I decided.")
 
 
-def test_sub_agents_and_todos_are_seen(talk):
+def test_sub_agents_and_todos_are_shown(talk):
     script = [TODOS, AGENTS, LOOK, {"text": "in line 1"}, {"text": "All done.", "expect": "in line 1"}]
     terminal = talk(script, "--yolo", "go")
     terminal.wait_for("All done.")
@@ -67,7 +67,7 @@ def test_sub_agents_and_todos_are_seen(talk):
     assert "agent-1: read_file(script.json)" in shown
 
 
-def test_headless_no_tool_asks_and_the_progress_has_a_line_for_each_step(tmp_path):
+def test_a_headless_run_asks_nothing_and_prints_a_line_for_each_step(tmp_path):
     script = [TODOS, AGENTS, LOOK, {"text": "in line 1"}, ASK, {"text": "All done.", "expect": "no tool named"}]
     (tmp_path / "script.json").write_text(json.dumps(script))
     run = subprocess.run(

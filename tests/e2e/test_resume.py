@@ -1,4 +1,4 @@
-"""A session that was run over a real socket goes on where it ended, byte for byte."""
+"""A resumed session sends the same bytes as before and continues. Requests go over a real socket."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def test_a_continued_session_sends_what_it_had_sent_and_goes_on(tmp_path: Path, folder: Path) -> None:
+def test_a_continued_session_sends_the_same_bytes_and_continues(tmp_path: Path, folder: Path) -> None:
     with serve_in_thread(SCRIPT) as server:
         code, out, err = ask(server, tmp_path, folder, "-p", "what does a.txt say?")
         assert (code, out) == (0, "it says one\n"), err
@@ -76,7 +76,7 @@ def test_every_line_of_a_real_sessions_journal_is_json(tmp_path: Path, folder: P
     assert {prefix["system_ref"], prefix["tools_ref"]} <= blobs
 
 
-def test_after_a_kill_in_the_middle_of_a_call_the_model_is_told_that_nobody_knows(tmp_path: Path, folder: Path) -> None:
+def test_after_a_kill_during_a_call_its_result_says_that_the_outcome_is_unknown(tmp_path: Path, folder: Path) -> None:
     suicide = {"id": "c1", "name": "bash", "arguments": {"command": "kill -9 $PPID"}}
     never = {"id": "c2", "name": "bash", "arguments": {"command": "echo never > never.txt"}}
     with serve_in_thread([{"text": "now", "tool_calls": [suicide, never]}, {"text": "I see"}]) as server:

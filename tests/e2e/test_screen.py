@@ -1,4 +1,4 @@
-"""Whatever comes from outside reaches the screen clean: each way to stdout and stderr, with text that means harm."""
+"""Untrusted text is cleaned on every path to stdout, stderr and the terminal."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from terminal import START
 from test_repl import Terminal
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x1b[1A\x9b31m\x9d0;pwned\x9c\u202e\u2066\u200b\U000e0041\ufe01\r\x08\x00.. Harmless"
-"""A title, a cleared screen, 8-bit forms, a turned reading order, tags and zero-width characters before a word."""
+"""Window title, cleared screen, 8-bit controls, reversed reading order, tags, zero-width characters, then a word."""
 NAME = "\x1b]0;pwned\x07\x1b[2J\x9b31m\u202e\U000e0041x"
-"""The same for what may be the name of a file."""
+"""The characters of `HOSTILE` that a file name may contain."""
 
 
 def harm_in(text: str, *, at_terminal: bool = False) -> list[str]:
-    """What of a text must not reach a terminal; one that echoes adds carriage returns of its own."""
+    """Characters in the text that must not reach a terminal. A terminal that echoes adds carriage returns."""
     fine = "\n\t\r" if at_terminal else "\n\t"
     found = [
         f"U+{ord(character):04X}"
@@ -29,7 +29,7 @@ def harm_in(text: str, *, at_terminal: bool = False) -> list[str]:
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs bradawl to its end in a home of its own, with a script as its model; gives its code, stdout and stderr."""
+    """Runs bradawl with a scripted model and a home folder of its own. Returns exit code, stdout and stderr."""
 
     def run(script, *argv, cwd="", **environ):
         (tmp_path / "script.json").write_text(json.dumps(script))
@@ -49,7 +49,7 @@ def run(tmp_path):
 
 
 def hostile_turn():
-    """A reply, calls with names, arguments and results that mean harm, todos, and an answer."""
+    """A script with hostile text in a reply, in names, arguments and results of calls, in todos and in the answer."""
     return [
         {
             "text": HOSTILE,
@@ -77,7 +77,7 @@ def hostile_turn():
     ]
 
 
-def test_an_answer_and_the_way_to_it_are_clean(run, tmp_path):
+def test_the_answer_and_the_progress_are_clean(run, tmp_path):
     (tmp_path / NAME).write_text(HOSTILE)
     code, out, err = run(hostile_turn(), "-p", HOSTILE.replace("\x00", ""), "-y")
     assert code == 0, err
@@ -86,7 +86,7 @@ def test_an_answer_and_the_way_to_it_are_clean(run, tmp_path):
     assert harm_in(out) == harm_in(err) == []
 
 
-def test_a_call_that_nobody_could_allow_is_told_clean(run):
+def test_a_call_refused_for_lack_of_a_user_is_reported_clean(run):
     script = [{"tool_calls": [{"id": "a", "name": "bash", "arguments": {"command": f"rm {HOSTILE}"}}]}, {"text": "No."}]
     _, out, err = run(script, "-p", "x", "--permission-mode", "default") if _has_modes(run) else run(script, "-p", "x")
     assert "Harmless" in err
@@ -97,7 +97,7 @@ def _has_modes(run) -> bool:
     return "--permission-mode" in run([], "--help")[1]
 
 
-def test_json_carries_all_of_it_and_is_clean_all_the_same(run):
+def test_json_output_contains_all_text_and_is_clean(run):
     said = HOSTILE.replace("\r", "")
     code, out, err = run([{"text": said}], "-p", "x", "-y", "--output-format", "json")
     assert code == 0
@@ -126,7 +126,7 @@ def test_json_carries_all_of_it_and_is_clean_all_the_same(run):
     ],
 )
 @pytest.mark.parametrize("is_json", [False, True])
-def test_whatever_a_user_or_a_file_got_wrong_is_told_clean(run, argv, environ, is_json):
+def test_error_messages_about_arguments_and_files_are_clean(run, argv, environ, is_json):
     if is_json and "-p" not in argv:
         pytest.skip("only a run with a prompt has --output-format")
     _, out, err = run([{"text": "Hello."}], *argv, *(["--output-format", "json"] if is_json else []), **environ)
@@ -135,7 +135,7 @@ def test_whatever_a_user_or_a_file_got_wrong_is_told_clean(run, argv, environ, i
     assert "Traceback" not in err
 
 
-def test_a_folder_and_a_file_of_settings_that_mean_harm_are_told_clean(run, tmp_path):
+def test_hostile_names_of_folders_and_settings_files_are_shown_clean(run, tmp_path):
     folder = tmp_path / NAME
     (folder / ".bradawl").mkdir(parents=True)
     key = json.dumps(NAME)
@@ -157,7 +157,7 @@ def test_the_demo_prints_nothing_but_text(run):
 
 @pytest.fixture
 def talk(tmp_path):
-    """Opens terminals in a folder whose name means harm, and closes them."""
+    """Opens terminals in a folder with a hostile name, and closes them."""
     opened = []
     folder = Path(tmp_path, NAME)
     folder.mkdir()
@@ -176,7 +176,7 @@ def write(path, content):
     return {"tool_calls": [{"id": "a", "name": "write_file", "arguments": arguments}]}
 
 
-def test_a_talk_is_clean_and_so_are_its_questions_and_what_is_recalled_of_it(talk):
+def test_a_conversation_its_questions_and_its_resumed_history_are_clean(talk):
     script = [
         {"text": f"I look. {HOSTILE}", "thinking": HOSTILE, **write("../outside", HOSTILE)},
         {
@@ -186,7 +186,7 @@ def test_a_talk_is_clean_and_so_are_its_questions_and_what_is_recalled_of_it(tal
         },
         {"text": f"Done. {HOSTILE}"},
     ]
-    one = talk(script, TERM="dumb")  # nothing of our own is an escape sequence there
+    one = talk(script, TERM="dumb")  # bradawl itself prints no escape sequences there
     one.wait_for_prompt()
     one.type("begin\n")
     one.wait_for("Allow?")
@@ -207,7 +207,7 @@ def test_a_talk_is_clean_and_so_are_its_questions_and_what_is_recalled_of_it(tal
     assert harm_in(again.raw.decode(), at_terminal=True) == []
 
 
-def test_where_the_terminal_knows_colours_only_ours_are_sent(talk):
+def test_on_a_terminal_with_colours_only_bradawls_escape_sequences_are_sent(talk):
     one = talk([{"text": f"Look. {HOSTILE}", "thinking": HOSTILE}, {"text": f"Done. {HOSTILE}"}])
     one.wait_for_prompt()
     one.type("begin\r")

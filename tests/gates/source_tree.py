@@ -1,4 +1,4 @@
-"""The repository's own files, parsed once, as the gates look at them."""
+"""The repository's files, parsed once, for the gates."""
 
 import ast
 import os
@@ -39,18 +39,18 @@ class Module:
 
     @property
     def room(self) -> str:
-        """The folder of the package it lives in; empty for a file that stands beside the rooms."""
+        """The folder of the package that contains it; empty for a module directly in the package."""
         return self.place.split("/")[0] if "/" in self.place else ""
 
     @property
     def name(self) -> str:
-        """Its dotted name, `__init__` left out."""
+        """The dotted name, without `__init__`."""
         parts = ["bradawl", *self.place.removesuffix(".py").split("/")]
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def module(place: str, text: str) -> Module:
-    """A module from its text."""
+    """A module parsed from this text."""
     return Module(place, text, ast.parse(text))
 
 
@@ -65,7 +65,7 @@ def source_modules() -> tuple[Module, ...]:
 
 @cache
 def tracked_files() -> tuple[Path, ...]:
-    """Files that are, or would be, under version control; those of a plain copy if git can't say."""
+    """Files under version control, and new files that git does not ignore. In a copy without git: all source files."""
     command = ["git", "-C", str(REPOSITORY), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode == 0:
@@ -88,7 +88,7 @@ def text_files() -> Iterator[tuple[str, str]]:
 
 
 def imported_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """(dotted module, line) of every import, wherever it stands; `from x import y` gives `x.y` too."""
+    """(dotted module, line) of every import at any level; `from x import y` gives `x.y` too."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -99,7 +99,7 @@ def imported_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def local_names(tree: ast.AST) -> dict[str, str]:
-    """What each imported name stands for, for example `{"sp": "subprocess", "replace": "os.replace"}`."""
+    """Imported name to its full dotted name, for example `{"sp": "subprocess", "replace": "os.replace"}`."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -114,7 +114,7 @@ def local_names(tree: ast.AST) -> dict[str, str]:
 
 
 def dotted(node: ast.expr, names: dict[str, str]) -> str:
-    """The dotted name an expression spells, imports resolved; empty for anything else."""
+    """The dotted name of an expression, with imports resolved; empty for other expressions."""
     if isinstance(node, ast.Name):
         return names.get(node.id, node.id)
     if isinstance(node, ast.Attribute):
@@ -124,7 +124,7 @@ def dotted(node: ast.expr, names: dict[str, str]) -> str:
 
 
 def import_cycles(modules: Iterable[Module]) -> list[list[str]]:
-    """Groups of modules that import each other, directly or around; imports for type checking count too.
+    """Groups of modules that import each other, directly or indirectly; imports for type checking count too.
 
     Tarjan's strongly connected components, without recursion.
     """

@@ -1,4 +1,4 @@
-"""No module imports another one that imports it back."""
+"""The package has no import cycles."""
 
 import pytest
 from source_tree import import_cycles, module, source_modules
@@ -22,11 +22,11 @@ def test_the_package_has_no_import_cycle():
         ),
     ],
 )
-def test_a_cycle_is_found_however_it_is_imported(texts: tuple[str, ...], cycle: list[str]):
+def test_a_cycle_is_found_with_every_form_of_import(texts: tuple[str, ...], cycle: list[str]):
     modules = [module(f"{name}.py", text) for name, text in zip("abc", texts, strict=True)]
     assert import_cycles(modules) == [cycle]
 
 
-def test_modules_that_import_downwards_are_no_cycle():
+def test_acyclic_imports_are_accepted():
     texts = {"a.py": "from bradawl import b, c", "b.py": "import bradawl.c", "c.py": "import os"}
     assert import_cycles([module(place, text) for place, text in texts.items()]) == []

@@ -1,4 +1,4 @@
-"""A fresh environment is the one bradawl was tested in, and holds nothing that slows every start."""
+"""Dependencies are pinned to the tested versions, and none runs code at every start of Python."""
 
 import re
 import tomllib
@@ -30,7 +30,7 @@ def applies(requirement: Requirement, extras: set[str]) -> bool:
 
 
 def closure(wanted: tuple[Requirement, ...]) -> dict[str, str]:
-    """Name to installed version of everything the requirements bring, themselves included."""
+    """Name to installed version of the requirements and all their dependencies."""
     found: dict[str, str] = {}
     waiting = [(requirement, {""}) for requirement in wanted]
     while waiting:
@@ -44,22 +44,22 @@ def closure(wanted: tuple[Requirement, ...]) -> dict[str, str]:
     return found
 
 
-def test_every_package_of_a_fresh_environment_is_pinned_as_it_is_installed_here():
+def test_every_package_is_pinned_to_the_version_installed_here():
     pinned = pins()
     assert {name: pinned.get(name) for name in closure(RUN + DEV)} == closure(RUN + DEV)
 
 
-def test_nothing_is_pinned_that_nothing_needs():
-    # Some packages are for one platform or Python only, so any that a requirement names counts as needed.
+def test_every_pinned_package_is_required():
+    # Some packages are required on one platform or Python only, so any package that a requirement names counts.
     named = {canonical(Requirement(each).name) for name in closure(RUN + DEV) for each in metadata.requires(name) or ()}
     assert set(pins()) <= named | {canonical(each.name) for each in RUN + DEV}
 
 
-def test_pins_fall_inside_what_the_project_asks_for():
+def test_pins_satisfy_the_ranges_of_the_project():
     assert all(pins()[canonical(each.name)] in each.specifier for each in RUN + DEV)
 
 
-def test_what_checks_bradawl_is_not_needed_to_run_it():
+def test_development_packages_are_not_required_to_run():
     assert not set(closure(RUN)) & {"pytest", "hypothesis", "ruff", "basedpyright", "rich", "pydantic", "click"}
 
 

@@ -1,4 +1,4 @@
-"""What `bradawl -p` loads before it can answer: a list of what it must not, and a bound on the CPU it costs."""
+"""The modules that `bradawl -p` loads: forbidden ones, and a bound on the CPU time of its imports."""
 
 import json
 import os
@@ -31,14 +31,14 @@ ONLY_WITH_A_PROXY = {
     *("shutil", "sysconfig", "zlib", "bz2", "lzma"),
 }
 
-# Measured on two cores under load: 1.57 times the bare start without and 1.9 times with the way to a model over
+# Measured on two cores under load: 1.57 times the bare start without and 1.9 times with a model over
 # HTTP, where httpx2 alone would make it 2.5; a busy machine moves the quotient of two CPU times by less than 0.3.
 MOST_TIMES_BARE = 2.3
 
 
 @dataclass(frozen=True)
 class Place:
-    """A home and a project of one run."""
+    """Home folder and project of one run."""
 
     home: Path
     project: Path
@@ -63,7 +63,7 @@ class Place:
         )
 
     def loaded(self, *argv: str) -> set[str]:
-        """Modules that running the code loads on top of the bare start, sub-modules and their packages alike."""
+        """Modules that the code loads in addition to those of a bare start, with sub-modules and packages."""
         done = self.run(*argv, options=IMPORT_TIMES)
         assert done.returncode == 0, done.stderr[-2000:]
         return loaded_by(done)
@@ -99,8 +99,8 @@ def test_a_scripted_one_shot_run_loads_no_http_library_no_terminal_and_no_valida
     assert within(extra, NEVER | ONLY_WITH_HTTP | ONLY_WITH_A_PROXY) == []
 
 
-def test_a_run_without_a_sandbox_loads_nothing_more(place: Place):
-    """What to install is said at the start."""
+def test_a_run_without_a_sandbox_loads_no_further_module(place: Place):
+    """Such a run prints at its start what to install."""
     before = (sys.executable, str(REFUSE_SANDBOX), "both")
     if (tried := place.run("", before=before)).returncode:
         pytest.skip(tried.stderr.strip())
@@ -109,7 +109,7 @@ def test_a_run_without_a_sandbox_loads_nothing_more(place: Place):
     assert within(loaded_by(done) - place.loaded(BARE), NEVER | ONLY_WITH_HTTP | ONLY_WITH_A_PROXY) == []
 
 
-def test_a_one_shot_run_over_http_loads_h11_and_nothing_else_that_is_heavy(place: Place):
+def test_a_one_shot_run_over_http_loads_h11_and_no_other_heavy_module(place: Place):
     with serve_in_thread([{"text": "Done."}]) as server:
         arguments = ("-p", "hello", "-m", "openai/gpt", "--base-url", server.base_url)
         extra = place.loaded(PROGRAM, *arguments) - place.loaded(BARE)
@@ -125,7 +125,7 @@ def test_version_and_help_load_neither_asyncio_nor_msgspec(place: Place, flag: s
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="this system does not tell the CPU time of one child")
 def test_the_imports_of_a_one_shot_run_cost_a_small_multiple_of_a_bare_start(place: Place):
     for code in (BARE, IMPORTS):
-        cpu_seconds(place, code)  # compiled and in the file cache from here on
+        cpu_seconds(place, code)  # compiles the modules and fills the file cache
     pairs = [(cpu_seconds(place, BARE), cpu_seconds(place, IMPORTS)) for _ in range(5)]
     bare, imports = (statistics.median(column) for column in zip(*pairs, strict=True))
     assert imports / bare < MOST_TIMES_BARE, f"{imports:.3f} s against {bare:.3f} s bare"

@@ -1,4 +1,4 @@
-"""The package keeps the house rules, and each rule can tell."""
+"""The package follows the rules of `rules.py`, and each rule finds violations."""
 
 from pathlib import Path
 
@@ -13,12 +13,12 @@ IN_APP = "app/thing.py"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_package_keeps_the_rule(rule: Rule):
+def test_the_package_follows_the_rule(rule: Rule):
     broken = [f"src/bradawl/{each.place}:{finding}" for each in source_modules() for finding in rule(each)]
     assert not broken, f"{rule.__doc__}\n" + "\n".join(broken)
 
 
-def test_tests_and_benchmarks_keep_the_rules_of_size_and_waivers():
+def test_tests_and_benchmarks_follow_the_rules_of_size_and_waivers():
     broken = []
     for path in tracked_files():
         if path.suffix != ".py" or path.is_relative_to(PACKAGE):
@@ -29,7 +29,8 @@ def test_tests_and_benchmarks_keep_the_rules_of_size_and_waivers():
     assert not broken, "\n".join(broken)
 
 
-SMALL_PARTS = {"core": (("core/",), 1500), "agent": (("agent/loop.py", "agent/calls/", "agent/conversation.py"), 1500)}
+HEART_OF_AGENT = ("agent/loop.py", "agent/step.py", "agent/turn.py", "agent/calls/", "agent/conversation.py")
+SMALL_PARTS = {"core": (("core/",), 1500), "agent": (HEART_OF_AGENT, 1500)}
 
 
 @pytest.mark.parametrize(("places", "limit"), SMALL_PARTS.values(), ids=SMALL_PARTS)
@@ -51,7 +52,8 @@ def class_with(methods: int, base: str = "") -> str:
 LOOPS = "asyncio.get_running_loop()"
 BROKEN = [
     (rules.sizes_stay_readable, "tools/bash.py", lines_of(501)),
-    (rules.sizes_stay_readable, "agent/loop.py", lines_of(301)),
+    (rules.sizes_stay_readable, "agent/loop.py", lines_of(201)),
+    (rules.sizes_stay_readable, "agent/step.py", lines_of(301)),
     (rules.sizes_stay_readable, "agent/middleware/budget.py", lines_of(251)),
     (rules.sizes_stay_readable, IN_CORE, "class C:\n" + "    x = 1\n" * 300),
     (rules.sizes_stay_readable, IN_CORE, class_with(16)),
@@ -121,7 +123,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("rule", "place", "text"), BROKEN)
-def test_a_rule_sees_where_it_is_broken(rule: Rule, place: str, text: str):
+def test_a_rule_finds_a_violation(rule: Rule, place: str, text: str):
     assert list(rule(module(place, text)))
 
 
@@ -161,14 +163,14 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("rule", "place", "text"), KEPT)
-def test_a_rule_lets_good_code_pass(rule: Rule, place: str, text: str):
+def test_a_rule_accepts_correct_code(rule: Rule, place: str, text: str):
     assert list(rule(module(place, text))) == []
 
 
-def test_every_rule_has_a_sample_that_breaks_it():
+def test_every_rule_has_a_sample_that_violates_it():
     assert {rule for rule, _, _ in BROKEN} == set(RULES)
 
 
-def test_the_package_is_where_the_gates_look():
+def test_the_gates_find_the_package():
     assert Path(PACKAGE, "core", "ports.py").is_file()
     assert len(source_modules()) > 20

@@ -1,4 +1,4 @@
-"""What is published names no machine and no package index, and needs nothing but itself."""
+"""Published files name no folder of one machine and no package index."""
 
 import re
 
@@ -25,7 +25,7 @@ def test_no_file_names_a_package_index():
     assert not [found for path, text in text_files() for found in findings(INDEX_HOST, path, text)]
 
 
-def test_no_file_names_a_folder_of_one_machine():
+def test_no_file_names_a_folder_of_a_particular_machine():
     published = [(path, text) for path, text in text_files() if not path.startswith(SAMPLES_ALLOWED)]
     assert published
     assert not [found for path, text in published for found in findings(MACHINE_PATH, path, text)]
@@ -41,20 +41,20 @@ def test_no_file_names_a_folder_of_one_machine():
         (MACHINE_PATH, "see /work/" + "x/README.md"),
     ],
 )
-def test_the_patterns_find_what_they_are_for(pattern: re.Pattern[str], text: str):
+def test_the_patterns_find_machine_paths_and_index_hosts(pattern: re.Pattern[str], text: str):
     assert findings(pattern, "x", text)
 
 
 @pytest.mark.parametrize(
     "text", ["~/work/x", "src/root/x", "https://host/home/x/", "/usr/bin/env bash", "$HOME/root/x"]
 )
-def test_the_patterns_leave_other_paths_alone(text: str):
+def test_the_patterns_do_not_match_other_paths(text: str):
     assert not findings(MACHINE_PATH, "x", text)
 
 
 def test_text_ends_with_a_newline_and_has_no_windows_line_ends():
     for path, text in text_files():
         if path.startswith("tests/") and not path.endswith(".py"):
-            continue  # samples of what servers send may end as they like
+            continue  # recorded responses of servers may end in any way
         assert not text or text.endswith("\n"), path
         assert "\r\n" not in text, path

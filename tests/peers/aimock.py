@@ -14,11 +14,11 @@ _PEERS = Path(__file__).resolve().parents[2] / ".peers"
 NODE = _PEERS / "bin" / "node"
 AIMOCK = _PEERS / "node" / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 KEY = "sk-peer-0123456789abcdef"
-"""The one key it takes."""
+"""The only key that aimock accepts."""
 
 
 class Peer:
-    """One running aimock; it ends with `end`."""
+    """A running aimock. The caller calls `end`."""
 
     def __init__(self, fixtures: Path, flags: tuple[str, ...]) -> None:
         command = [str(NODE), str(AIMOCK), "-p", "0", "-f", str(fixtures), "--strict", *flags]
@@ -34,7 +34,7 @@ class Peer:
             if "listening on " in line:
                 self.base_url = line.split("listening on ")[1].strip()
                 break
-        # The rest is read away, so that it never waits for us.
+        # Reads the remaining output, so that aimock never blocks on a full pipe.
         self._reader = threading.Thread(target=self._read_away, daemon=True)
         self._reader.start()
         if not self.base_url:
@@ -45,7 +45,7 @@ class Peer:
         self.said.extend(self._process.stdout)
 
     def journal(self):
-        """What was asked and how it was answered, in order."""
+        """Requests and their responses, in order."""
         connection = http.client.HTTPConnection(urlsplit(self.base_url).netloc, timeout=10)
         try:
             connection.request("GET", "/__aimock/journal", headers={"authorization": f"Bearer {KEY}"})
@@ -54,7 +54,7 @@ class Peer:
             connection.close()
 
     def end(self) -> None:
-        """Stop it and wait until it has."""
+        """Stop aimock and wait for its end."""
         self._process.terminate()
         self._process.wait(10)
         self._reader.join(10)

@@ -1,7 +1,7 @@
-"""bradawl beside programs and libraries that nobody here wrote: `make peers`.
+"""Compares bradawl with independent programs and libraries: `make peers`.
 
-They live in an environment of their own (`scripts/peers`), so `make test` leaves this folder out. Nothing here may
-be skipped when a peer is missing: then the test fails, because then nothing was compared.
+They are installed in an environment of their own (`scripts/peers`), so `make test` leaves this folder out. No test
+is skipped if a peer is missing: it fails, because nothing was compared.
 """
 
 import json
@@ -13,7 +13,7 @@ from peers.aimock import Peer
 
 @pytest.fixture
 def aimock(tmp_path):
-    """Starts aimock with fixtures and flags; it ends with the test."""
+    """Starts aimock with fixtures and flags. It is stopped at the end of the test."""
     started = []
 
     def start(fixtures, *flags):

@@ -59,7 +59,7 @@ def answered(entries, status=200):
 # ------------------------------------------------------------------ replies
 
 
-def test_an_answer_is_printed_and_the_request_is_one_the_peer_understands(aimock, bradawl, api):
+def test_an_answer_is_printed_and_the_peer_understands_the_request(aimock, bradawl, api):
     peer = aimock([{"match": {"userMessage": "say the magic word"}, "response": {"content": "Abracadabra, twice."}}])
     ended = bradawl(peer, "Please say the magic word.")
     assert (ended.returncode, ended.stdout) == (0, "Abracadabra, twice.\n"), ended.stderr
@@ -111,7 +111,7 @@ def test_tools_change_real_files_and_their_results_go_back(aimock, bradawl):
     assert "HELLO PEER" in results[calls[1]] and "hello peer" in results[calls[2]]
 
 
-def test_reasoning_before_a_call_is_no_obstacle(aimock, bradawl):
+def test_a_call_after_reasoning_runs(aimock, bradawl):
     peer = aimock(
         [
             {
@@ -130,7 +130,7 @@ def test_reasoning_before_a_call_is_no_obstacle(aimock, bradawl):
     assert (bradawl.folder / "seen.txt").read_text() == "seen\n"
 
 
-def test_a_session_goes_on_in_a_second_process(aimock, bradawl):
+def test_a_session_continues_in_a_second_process(aimock, bradawl):
     peer = aimock(
         [
             {"match": {"userMessage": "and what came before", "turnIndex": 1}, "response": {"content": "Your one."}},
@@ -141,10 +141,10 @@ def test_a_session_goes_on_in_a_second_process(aimock, bradawl):
     ended = bradawl(peer, "Tell me, and what came before?", "-c")
     assert (ended.returncode, ended.stdout) == (0, "Your one.\n"), ended.stderr
     first, second = (entry["body"]["messages"] for entry in peer.journal())
-    assert second[: len(first)] == first, "what was sent is never changed"
+    assert second[: len(first)] == first, "sent messages are never changed"
 
 
-def test_usage_is_what_the_peer_reports(aimock, bradawl, api):
+def test_usage_equals_the_peers_report(aimock, bradawl, api):
     names = ("prompt_tokens", "completion_tokens") if api == "openai_chat" else ("input_tokens", "output_tokens")
     usage = dict(zip(names, (111, 22), strict=True))
     peer = aimock([{"match": {"userMessage": "count"}, "response": {"content": "Counted.", "usage": usage}}])
@@ -157,7 +157,7 @@ def test_usage_is_what_the_peer_reports(aimock, bradawl, api):
 # ------------------------------------------------------------------ refusals
 
 
-def test_a_rate_limit_is_waited_for_as_the_peer_asks(aimock, bradawl):
+def test_a_rate_limit_is_retried_after_the_requested_time(aimock, bradawl):
     limit = {
         "error": {"message": "Rate limited, slow down", "type": "rate_limit_error"},
         "status": 429,
@@ -177,7 +177,7 @@ def test_a_rate_limit_is_waited_for_as_the_peer_asks(aimock, bradawl):
     assert first["body"] == second["body"]
 
 
-def test_a_wrong_key_is_told_and_not_shown(aimock, bradawl):
+def test_a_wrong_key_is_reported_and_not_printed(aimock, bradawl):
     peer = aimock([{"match": {"userMessage": "x"}, "response": {"content": "x"}}])
     ended = bradawl(peer, "Never mind x.", key="sk-wrong-key-of-somebody-else")
     assert ended.returncode == 1
@@ -185,7 +185,7 @@ def test_a_wrong_key_is_told_and_not_shown(aimock, bradawl):
     assert "sk-wrong-key" not in ended.stderr + ended.stdout
 
 
-def test_a_full_context_is_told_and_not_asked_again(aimock, bradawl):
+def test_a_context_overflow_is_reported_and_not_retried(aimock, bradawl):
     message = "prompt is too long: 213462 tokens > 200000 maximum"
     error = {"error": {"message": message, "type": "invalid_request_error"}, "status": 400}
     peer = aimock([{"match": {"userMessage": "overflow"}, "response": error}])
@@ -198,7 +198,7 @@ def test_a_full_context_is_told_and_not_asked_again(aimock, bradawl):
 # ------------------------------------------------------------------ faults
 
 
-def test_a_connection_dropped_before_the_answer_is_tried_again(aimock, bradawl):
+def test_a_connection_dropped_before_the_answer_is_retried(aimock, bradawl):
     peer = aimock(
         [
             {
@@ -214,7 +214,7 @@ def test_a_connection_dropped_before_the_answer_is_tried_again(aimock, bradawl):
     assert len(peer.journal()) == 2
 
 
-def test_a_stream_that_breaks_in_a_call_runs_nothing_of_it_and_is_tried_again(aimock, bradawl):
+def test_a_stream_that_breaks_in_a_call_is_retried_and_the_call_not_run(aimock, bradawl):
     command = "echo once >> log.txt; : a long command, so that its arguments come in many pieces and break off"
     reply = {"content": "Now.", "toolCalls": [{"name": "bash", "arguments": {"command": command}}]}
     peer = aimock(
@@ -253,7 +253,7 @@ def test_text_of_a_broken_stream_is_withdrawn_and_printed_once(aimock, bradawl):
     assert [entry["response"].get("interrupted", False) for entry in peer.journal()] == [True, False]
 
 
-def test_a_malformed_body_is_tried_again(aimock, bradawl):
+def test_a_malformed_body_is_retried(aimock, bradawl):
     peer = aimock(
         [
             {
@@ -268,7 +268,7 @@ def test_a_malformed_body_is_tried_again(aimock, bradawl):
     assert (ended.returncode, ended.stdout) == (0, "Clear now.\n"), ended.stderr
 
 
-def test_arguments_that_are_no_json_are_answered_and_not_run(aimock, bradawl):
+def test_a_call_with_invalid_json_gets_an_error_result(aimock, bradawl):
     bad = {"toolCalls": [{"name": "bash", "arguments": '{"command": "touch never.txt"'}]}
     peer = aimock(
         [
@@ -281,7 +281,7 @@ def test_arguments_that_are_no_json_are_answered_and_not_run(aimock, bradawl):
     assert not (bradawl.folder / "never.txt").exists()
 
 
-def test_a_server_that_never_answers_well_ends_the_run_with_a_word_and_try_again(aimock, bradawl):
+def test_a_server_that_always_fails_ends_the_run_with_a_retryable_error(aimock, bradawl):
     peer = aimock([{"match": {"userMessage": "hopeless"}, "response": {"content": "x"}}], "--chaos-ratelimit", "1")
     ended = bradawl(peer, "It is hopeless.")
     assert (ended.returncode, ended.stdout) == (75, ""), ended.stderr
@@ -289,7 +289,7 @@ def test_a_server_that_never_answers_well_ends_the_run_with_a_word_and_try_again
     assert len(answered(peer.journal(), 429)) == 6
 
 
-def test_a_run_gets_through_a_peer_that_drops_a_fifth_of_all_requests(aimock, bradawl):
+def test_a_run_completes_with_a_peer_that_drops_a_fifth_of_all_requests(aimock, bradawl):
     steps = [
         {
             "match": {"userMessage": "long way", "turnIndex": step},

@@ -1,7 +1,6 @@
-"""Anthropic's own SDK beside our codec: its types take our requests, and its streams say what our decoder says."""
+"""Anthropic's SDK compared with bradawl's codec: its types accept the requests, and both decode streams equally."""
 
 import json
-from collections.abc import Iterable, Mapping
 from typing import get_args
 
 import httpx2
@@ -11,6 +10,7 @@ from anthropic._constants import ANTHROPIC_API_VERSION
 from anthropic.types import MessageParam, ModelParam, ThinkingBlock, ToolUseBlock
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from pydantic import TypeAdapter, ValidationError
+from validated import whole
 
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin
@@ -23,7 +23,7 @@ from wire.test_anthropic_requests import ORIGIN as OWN_ORIGIN
 from wire.test_anthropic_requests import OWN_CASES
 
 NOT_THE_APIS = {"unknown_block", "citations"}
-"""Cases with a block the SDK has never heard of; it is the point of them."""
+"""Cases whose purpose is a block that the SDK does not know."""
 SCHEMA = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
 REQUEST = TypeAdapter(MessageCreateParamsStreaming)
 MODELS = ["claude-opus-5-5", "claude-sonnet-4-5", "claude-opus-4-5", "claude-haiku-5-5"]
@@ -52,15 +52,6 @@ for _name in ("55_anthropic_thinking_text_tool", "60_anthropic_refusal"):
     STREAMS[_name] = (SAMPLES / f"{_name}.sse").read_bytes()
 
 
-def whole(value):
-    """The value with everything in it validated: pydantic looks into an `Iterable` only when it is iterated."""
-    if isinstance(value, str | bytes):
-        return value
-    if isinstance(value, Mapping):
-        return {name: whole(item) for name, item in value.items()}
-    return [whole(item) for item in value] if isinstance(value, Iterable) else value
-
-
 def request_of(conversation, origin, params):
     encoder = messages().encoder(PREFIX, ModelInfo(origin))
     for message in conversation:
@@ -70,24 +61,24 @@ def request_of(conversation, origin, params):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("effort", [None, "none", "high"])
-def test_its_types_take_every_request_and_know_every_field(model, effort):
+def test_the_sdks_types_accept_every_request_and_know_every_field(model, effort):
     params = RequestParams(max_output_tokens=9_999, effort=effort, answer_schema=SCHEMA)
     for name, conversation in [*cases(OWN_ORIGIN), *OWN_CASES]:
         if name in NOT_THE_APIS:
             continue
         request = request_of(conversation, Origin("anthropic_messages", "anthropic", model), params)
-        # Fields the types don't know are left out of what they give back.
+        # The types drop unknown fields, so the result shows which fields they know.
         assert whole(REQUEST.validate_python(request)) == request, name
 
 
-def test_its_types_take_replayed_thinking():
+def test_the_sdks_types_accept_replayed_thinking():
     for name, conversation in OWN_CASES:
         if name not in NOT_THE_APIS:
             request = request_of(conversation, OWN_ORIGIN, RequestParams())
             assert whole(REQUEST.validate_python(request)) == request, name
 
 
-def test_its_types_would_notice():
+def test_the_sdks_types_reject_invalid_requests():
     adapter = TypeAdapter(MessageParam)
     with pytest.raises(ValidationError):
         whole(adapter.validate_python({"role": "user", "content": [{"type": "text"}]}))
@@ -95,11 +86,11 @@ def test_its_types_would_notice():
     assert whole(adapter.validate_python(odd)) != odd
 
 
-def test_we_speak_the_version_of_the_api_it_speaks():
+def test_the_api_version_is_that_of_the_sdk():
     assert messages_profile_for("https://api.anthropic.com").version == ANTHROPIC_API_VERSION
 
 
-def test_every_model_it_knows_has_a_family_that_thinks():
+def test_every_model_of_the_sdk_has_a_family_that_thinks():
     names = [name for choice in get_args(ModelParam) for name in get_args(choice)]
     assert len(names) > 15
     assert {family_of(name).thinking for name in names} == {"always", "adaptive", "budget"}
@@ -130,7 +121,7 @@ def part_of(block):
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_it_reads_a_stream_as_we_do(name):
+def test_the_sdk_and_bradawl_decode_a_stream_equally(name):
     theirs = read_by_the_sdk(STREAMS[name])
     ours = outcome(decode(messages(), [STREAMS[name]]))
     parts = [

@@ -1,7 +1,6 @@
-"""OpenAI's own SDK beside our codecs: its types take our requests, and its streams say what our decoders say."""
+"""OpenAI's SDK compared with bradawl's codecs: its types accept the requests, and both decode streams equally."""
 
 import json
-from collections.abc import Iterable, Mapping
 
 import httpx2
 import pytest
@@ -10,13 +9,14 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from openai.types.responses import ResponseInputItemParam
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 from pydantic import TypeAdapter, ValidationError
+from validated import whole
 
 from bradawl.core.events import RequestParams
 from bradawl.core.ports import ModelInfo
 from wire.cases import PREFIX, cases
 from wire.codecs import BY_API
 from wire.replay import SAMPLES, decode, outcome
-from wire.responses_events import BY_THE_BOOK, bytes_of
+from wire.responses_events import STANDARD_STREAM, bytes_of
 from wire.test_responses_requests import OWN_CASES
 
 CHAT, RESPONSES = BY_API["openai_chat"], BY_API["openai_responses"]
@@ -30,15 +30,6 @@ KNOWN = {
 ITEM = TypeAdapter(ResponseInputItemParam)
 
 
-def whole(value):
-    """The value with everything in it validated: pydantic looks into an `Iterable` only when it is iterated."""
-    if isinstance(value, str | bytes):
-        return value
-    if isinstance(value, Mapping):
-        return {name: whole(item) for name, item in value.items()}
-    return [whole(item) for item in value] if isinstance(value, Iterable) else value
-
-
 def requests_of(format_):
     own = OWN_CASES if format_ is RESPONSES else []
     for name, messages in [*cases(format_.origin), *own]:
@@ -49,13 +40,13 @@ def requests_of(format_):
 
 
 @pytest.mark.parametrize("format_", [CHAT, RESPONSES], ids=lambda one: one.api)
-def test_its_types_take_every_request(format_):
+def test_the_sdks_types_accept_every_request(format_):
     for name, request in requests_of(format_):
         assert request.keys() <= KNOWN[format_], name
         assert whole(REQUESTS[format_].validate_python(request)), name
 
 
-def test_its_types_take_every_item_as_it_is_sent():
+def test_the_sdks_types_accept_every_item_as_it_is_sent():
     for name, request in requests_of(RESPONSES):
         for item in request["input"]:
             assert whole(ITEM.validate_python(item)) == item, name
@@ -70,7 +61,7 @@ def test_its_types_take_every_item_as_it_is_sent():
     ],
     ids=["message_without_id", "call_without_arguments", "output_of_chat"],
 )
-def test_its_types_refuse_what_is_wrong(wrong):
+def test_the_sdks_types_reject_invalid_requests(wrong):
     with pytest.raises(ValidationError):
         whole(ITEM.validate_python(wrong))
 
@@ -112,7 +103,7 @@ def ours(format_, stream):
         "52_args_empty_means_object",
     ],
 )
-def test_its_chat_stream_says_the_same(name):
+def test_the_sdk_and_bradawl_decode_a_chat_stream_equally(name):
     stream = sample(name)
     with client_for(stream) as client, client.chat.completions.stream(model="m", messages=[]) as events:
         completion = events.get_final_completion()
@@ -130,12 +121,12 @@ def test_its_chat_stream_says_the_same(name):
 STREAMS = {
     "64_responses_reasoning_function_call": sample("64_responses_reasoning_function_call"),
     "66_responses_incomplete": sample("66_responses_incomplete"),
-    "by_the_book": bytes_of(*({**one, "sequence_number": place} for place, one in enumerate(BY_THE_BOOK))),
+    "by_the_book": bytes_of(*({**one, "sequence_number": place} for place, one in enumerate(STANDARD_STREAM))),
 }
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_its_responses_stream_says_the_same(name):
+def test_the_sdk_and_bradawl_decode_a_responses_stream_equally(name):
     stream = STREAMS[name]
     texts, arguments, calls, usage = {}, {}, {}, None
     with client_for(stream) as client, client.responses.stream(model="m", input="") as events:

@@ -1,4 +1,4 @@
-"""The catalog beside genai-prices itself: every priced model, with random usages and at the edge of each tier."""
+"""The catalog compared with genai-prices: every priced model, with random usages and at the edge of each tier."""
 
 import json
 import random
@@ -55,10 +55,10 @@ def test_every_priced_model_costs_what_genai_prices_says(vendor):
         for usage in () if price is None else usages(price, draw):
             assert cost(usage, price) == pytest.approx(peer_price(vendor, model, usage), rel=1e-12, abs=1e-15), model
             compared += 1
-    # genai-prices has no seller for the models of this one, so none of them has a price.
+    # genai-prices has no provider for this vendor's models, so none of them has a price.
     assert compared == 0 if vendor == "dashscope" else compared > 10
 
 
-def test_the_table_make_test_compares_with_is_what_genai_prices_says():
+def test_the_price_samples_of_the_unit_tests_are_those_of_genai_prices():
     for vendor, model, plain, output, read, write, dollars in SAMPLES:
         assert peer_price(vendor, model, Usage(plain, output, read, write)) == float(dollars)

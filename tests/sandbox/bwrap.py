@@ -1,4 +1,4 @@
-"""Whether bubblewrap works on this machine: inside some containers it is there and may not open a namespace."""
+"""Whether bubblewrap works on this machine. In some containers it is installed but may not create namespaces."""
 
 import os
 import subprocess
@@ -23,5 +23,5 @@ def _works(program: str) -> bool:
 
 BWRAP = next(filter(_works, (SYSTEMS, BUNDLED)), SYSTEMS)
 HAS_BWRAP = _works(BWRAP)
-"""Without it the tests that need it are skipped, and `.ci/run` says so."""
+"""Without bubblewrap the tests that need it are skipped, and `.ci/run` reports it."""
 needs_bwrap = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")

@@ -1,4 +1,4 @@
-"""What the tests of each kind of sandbox share: something outside to be reached."""
+"""Fixtures of the sandbox tests: sandboxed sessions, and resources outside that programs must not reach."""
 
 import os
 import socket
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from bwrap import HAS_BWRAP
-from held import held
-from landlock_house import House, need_landlock
+from landlock_programs import SandboxedPrograms, need_landlock
+from sandboxed_session import sandboxed_session
 
 from bradawl.core.permissions import Grant
 from bradawl.sandbox.backend import SandboxLayout
@@ -17,9 +17,9 @@ from bradawl.sandbox.landlock import LandlockBackend, why_unavailable
 
 
 class Outside:
-    """What a program would reach if it could."""
+    """Resources outside the sandbox: sockets, a terminal, a process. `variables` tells programs where they are."""
 
-    def __init__(self, made: House) -> None:
+    def __init__(self, made: SandboxedPrograms) -> None:
         self.made = made
         (made.home / "linked").symlink_to(".ssh/id_ed25519")
         self.tcp, self.udp = socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -53,8 +53,8 @@ class Outside:
 
 @pytest.fixture
 def made(tmp_path):
-    """A workspace in bubblewrap. Modules that try other sandboxes or users have a `made` of their own."""
-    with held(tmp_path) as here:
+    """A session in bubblewrap. Modules that test other sandboxes or users define their own `made`."""
+    with sandboxed_session(tmp_path) as here:
         yield here
 
 
@@ -69,7 +69,7 @@ def layout(tmp_path) -> SandboxLayout:
 
 @pytest.fixture
 def place():
-    """A folder below the home folder, where a sandbox shows what it is."""
+    """A folder below the home folder, which a sandbox shows unchanged."""
     with tempfile.TemporaryDirectory(dir=Path.home(), prefix="bradawl-test-") as folder:
         yield Path(folder).resolve()
 
@@ -83,14 +83,14 @@ def outside(made):
 
 @pytest.fixture(params=["bubblewrap", "landlock", "bare"])
 def backend(request):
-    """What holds the programs of `either_way`; `bare` for nothing."""
+    """The sandbox of `either_way`; `bare` means none."""
     return request.param
 
 
 @pytest.fixture
 def either_way(backend, tmp_path):
-    """Programs started by the processes of an agent, with each kind of sandbox and with none."""
-    with held(tmp_path) as here:
+    """A session with each kind of sandbox, and with none."""
+    with sandboxed_session(tmp_path) as here:
         if backend == "bubblewrap" and not HAS_BWRAP:
             pytest.skip("bubblewrap does not work here")
         if backend == "landlock":

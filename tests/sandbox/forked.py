@@ -1,4 +1,4 @@
-"""Runs parts of tests in a forked process with fewer rights: root passes over permissions that stop other users."""
+"""Runs parts of tests in a forked process with fewer rights, because permissions don't apply to root."""
 
 import ctypes
 import os
@@ -12,12 +12,12 @@ _DAC_CAPABILITIES = 0b110
 
 
 def as_owner(act: Callable[[], object]) -> None:
-    """Run it as the owner of its files without capabilities to pass over their modes. Fails if it raises."""
+    """Run `act` without the capabilities that override file modes. Fails if `act` raises."""
     _in_fork(_drop_dac_capabilities, act)
 
 
 def as_plain_user(act: Callable[[], object]) -> None:
-    """Run it as the user nobody, or as this user if that is not root. Fails if it raises."""
+    """Run `act` as the user nobody, or as this user if that is not root. Fails if `act` raises."""
     _in_fork(_become_nobody, act)
 
 

@@ -1,8 +1,7 @@
-"""Background jobs that swap folders can't act between what bradawl finds and what it does with it."""
+"""Background jobs that exchange folders can't exploit the time between bradawl's checks and its actions."""
 
 import asyncio
 import contextlib
-import functools
 import os
 import shlex
 import signal
@@ -11,7 +10,7 @@ import time
 
 import pytest
 from bwrap import needs_bwrap
-from held import Held
+from sandboxed_session import SandboxedSession
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import Command
@@ -30,20 +29,12 @@ def exchange(one, other):
 """
 
 
-def in_loop(test):
-    @functools.wraps(test)
-    def run(**given):
-        asyncio.run(test(**given))
-
-    return run
-
-
-def shell(made: Held, line: str) -> Command:
+def shell(made: SandboxedSession, line: str) -> Command:
     return Command((line,), made.cwd, is_shell=True)
 
 
-async def job(made: Held, line: str) -> ChildProcess:
-    """A command that lives on, once it has made the file `ready`."""
+async def job(made: SandboxedSession, line: str) -> ChildProcess:
+    """A background command, after it has created the file `ready`."""
     started = await made.processes.start(shell(made, line), made.grant)
     for _ in range(1_000):
         if (made.root / "ready").exists():
@@ -52,7 +43,7 @@ async def job(made: Held, line: str) -> ChildProcess:
     raise AssertionError(started.printed())
 
 
-async def racer(made: Held, program: str) -> ChildProcess:
+async def racer(made: SandboxedSession, program: str) -> ChildProcess:
     made.write("racer.py", EXCHANGE + program)
     return await job(made, f"{PYTHON} -I racer.py")
 
@@ -63,7 +54,7 @@ def runs(child: ChildProcess) -> bool:
 
 
 async def settles(child: ChildProcess) -> bool:
-    """Whether it runs a moment later: a signal takes time."""
+    """Whether the process is running soon after, since signals take effect asynchronously."""
     for _ in range(200):
         if runs(child):
             return True
@@ -73,28 +64,27 @@ async def settles(child: ChildProcess) -> bool:
 
 @contextlib.asynccontextmanager
 async def survives(starting):
-    """The job that is being started; it must run at the end of the body, and is ended then."""
+    """The started job. Checks that it runs at the end of the body, and ends it."""
     child = await starting
     yield child
     assert await settles(child)
     await child.end()
 
 
-async def commands_at_once(made: Held) -> list[bytes]:
-    """Output of six commands that were started together."""
+async def commands_at_once(made: SandboxedSession) -> list[bytes]:
+    """Output of six commands that were started concurrently."""
     results = await asyncio.gather(*(made.processes.run(shell(made, f"echo {n}"), made.grant) for n in range(6)))
     assert [result.exit_code for result in results] == [0] * 6
     return [result.stdout for result in results]
 
 
 def sleeping_search(seconds: float) -> Command:
-    """A search outside of the sandbox that takes its time."""
+    """A slow search outside of the sandbox."""
     argv = (sys.executable, "-I", "-S", "-c", f"import time; time.sleep({seconds})")
     return Command(argv, "/", is_helper=True, unmoved=("/",))
 
 
-@in_loop
-async def test_a_folder_that_is_renamed_all_the_time_shows_no_hidden_file(made):
+async def test_a_constantly_renamed_folder_shows_no_hidden_file(made):
     program = """
 os.makedirs("sub/deep")
 open("sub/deep/.env", "w").write("SECRET")
@@ -109,8 +99,7 @@ while True:
             assert b"SECRET" not in result.stdout
 
 
-@in_loop
-async def test_a_folder_that_is_exchanged_with_a_link_makes_nothing_outside(made):
+async def test_exchanging_a_folder_with_a_link_creates_nothing_outside(made):
     program = f"""
 os.makedirs("sub/deep")
 open("sub/deep/.env", "w").write("SECRET")
@@ -126,8 +115,7 @@ while True:
             assert [each.name for each in made.outside.iterdir()] == ["file"]
 
 
-@in_loop
-async def test_a_repository_that_is_exchanged_with_a_relative_link_gives_no_way_outside(made):
+async def test_exchanging_a_repository_with_a_relative_link_gives_no_access_outside(made):
     (made.outside / ".git").mkdir()
     program = f"""
 import subprocess
@@ -157,8 +145,7 @@ for entry in os.scandir(sys.argv[1]):
 """Lists a folder and opens its files later, as ripgrep does with threads; the delay makes every race a hit."""
 
 
-@in_loop
-async def test_a_search_outside_of_the_sandbox_sees_no_folder_exchanged_with_a_link(made):
+async def test_a_search_outside_of_the_sandbox_follows_no_exchanged_link(made):
     (made.outside / "key").write_text("SECRET")
     program = f"""
 os.mkdir("d")
@@ -184,12 +171,11 @@ while True:
         assert seen + refused == ROUNDS
 
 
-@in_loop
-async def test_a_program_that_would_start_during_a_search_waits_for_its_end(made):
+async def test_a_program_started_during_a_search_waits_for_its_end(made):
     search = sleeping_search(0.4)
     searching = await made.processes.start(search, made.grant)
     began = time.monotonic()
-    other = await made.processes.start(search, made.grant)  # another search needs not wait
+    other = await made.processes.start(search, made.grant)  # another search does not have to wait
     assert time.monotonic() - began < 0.4
     running = asyncio.create_task(made.processes.run(shell(made, "true"), made.grant))
     await asyncio.sleep(0.1)
@@ -199,8 +185,7 @@ async def test_a_program_that_would_start_during_a_search_waits_for_its_end(made
     assert (await running).exit_code == 0
 
 
-@in_loop
-async def test_jobs_are_stopped_during_a_search_and_go_on_after_it_also_if_it_is_cancelled(made):
+async def test_jobs_are_stopped_during_a_search_and_continue_after_it_even_if_it_is_cancelled(made):
     async with survives(job(made, "touch ready; while :; do sleep 0.01; done")) as child:
         search = sleeping_search(60)
         running = asyncio.create_task(made.processes.run(search, made.grant))
@@ -215,7 +200,6 @@ async def test_jobs_are_stopped_during_a_search_and_go_on_after_it_also_if_it_is
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.0005, 0.002, 0.005, 0.01, 0.02])
-@in_loop
 async def test_a_cancelled_start_leaves_no_job_stopped(made, delay_s):
     child = await job(made, "touch ready; while :; do sleep 0.01; done")
     starting = asyncio.create_task(made.processes.start(shell(made, "sleep 300.77"), made.grant))
@@ -238,7 +222,6 @@ for _ in range(200_000):
 """
 
 
-@in_loop
 async def test_a_job_that_forks_and_ends_is_stopped_or_nothing_starts(made):
     made.write("racer.py", FORKING)
     child = await job(made, f"{PYTHON} -I racer.py; sleep 100")
@@ -264,7 +247,6 @@ ctypes.CDLL(None).pthread_exit(None)
 """
 
 
-@in_loop
 async def test_a_process_whose_first_thread_has_ended_is_stopped_too(made):
     made.write("racer.py", THREADS)
     async with survives(job(made, f"{PYTHON} -I racer.py")):
@@ -274,8 +256,7 @@ async def test_a_process_whose_first_thread_has_ended_is_stopped_too(made):
         assert (await made.processes.run(search, made.grant)).stdout == b"True\n"
 
 
-@in_loop
-async def test_what_a_program_had_stopped_itself_stays_stopped(made):
+async def test_processes_that_were_stopped_before_a_search_stay_stopped(made):
     child = await job(made, "sleep 300.78 & kill -STOP $!; touch ready; sleep 300.79")
     await made.processes.run(shell(made, "true"), made.grant)
     for _ in range(200):  # the others continue a moment later
@@ -287,22 +268,19 @@ async def test_what_a_program_had_stopped_itself_stays_stopped(made):
     await child.end()
 
 
-@in_loop
-async def test_a_job_that_starts_programs_all_the_time_lets_others_start(made):
+async def test_a_job_that_constantly_starts_programs_does_not_block_other_commands(made):
     line = f"touch ready; {PYTHON} -I -c 'import subprocess\nwhile 1: subprocess.run([\"/bin/true\"])'"
     async with survives(job(made, line)):
         for _ in range(10):
             assert (await made.processes.run(shell(made, "true"), made.grant)).exit_code == 0
 
 
-@in_loop
-async def test_commands_at_once_all_run(made):
+async def test_concurrent_commands_all_run(made):
     child = await job(made, "touch ready; sleep 300.8")
     assert await commands_at_once(made) == [b"%d\n" % n for n in range(6)]
     await child.end()
 
 
-@in_loop
 async def test_without_a_job_nothing_is_stopped(made):
     assert await commands_at_once(made) == [b"%d\n" % n for n in range(6)]
 

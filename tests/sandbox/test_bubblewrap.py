@@ -1,12 +1,12 @@
-"""Each line is held by bubblewrap, as root and as nobody, against a program that would get through bare."""
+"""Each guarantee holds in bubblewrap, as root and as nobody, against programs that succeed without a sandbox."""
 
 import time
 from pathlib import Path
 
 import pytest
-from bubblewrap_house import bubblewrap_house
+from bubblewrap_programs import bubblewrap_programs
 from bwrap import needs_bwrap
-from landlock_house import USERS
+from landlock_programs import USERS
 from running import pids_of
 from test_landlock import ATTEMPTS, NEVER_OPEN
 
@@ -16,7 +16,7 @@ from bradawl.sandbox.guarantees import GUARANTEES
 
 pytestmark = needs_bwrap
 
-# A hidden folder is seen empty, and programs may speak TCP among themselves.
+# Excluded attempts: a hidden folder is shown empty, and programs may use TCP among themselves.
 _NO_WAY_OUT = ("ls ~/.ssh && echo OPEN", "s.listen()")
 CASES = [
     (line, attempt)
@@ -25,7 +25,7 @@ CASES = [
     if not any(each in attempt for each in _NO_WAY_OUT)
 ]
 
-# Each changes what is protected; given are files by name, with their content, and what must be as before.
+# Guarantee to shell lines, each of which changes something protected.
 PROTECTED = {
     "protected_file": [
         "echo bad >> .git/config",
@@ -79,29 +79,29 @@ PROTECTED_CASES = [(line, attempt) for line, attempts in PROTECTED.items() for a
 
 @pytest.fixture(params=USERS)
 def made(request):
-    with bubblewrap_house(request.param) as built:
+    with bubblewrap_programs(request.param) as built:
         yield built
 
 
 @pytest.mark.parametrize(("line", "attempt"), CASES)
-def test_a_program_does_not_get_through(made, outside, line, attempt):
+def test_an_attempt_fails_in_the_sandbox_and_succeeds_without(made, outside, line, attempt):
     ended = made.sh(attempt, env=outside.env)
     assert "OPEN" not in ended.out, ended
-    assert "bwrap:" not in ended.err, "it was not started: that shows nothing"
+    assert "bwrap:" not in ended.err, "the program did not start, so the test shows nothing"
     assert (made.outside / "file").read_text() == "outside"
     never = NEVER_OPEN[made.user]
     if line not in never and not any(part in attempt for part in never):
-        assert "OPEN" in made.bare(attempt, outside.env), "the attempt fails by itself: it shows nothing"
+        assert "OPEN" in made.bare(attempt, outside.env), "the attempt fails without a sandbox too"
 
 
-def test_a_datagram_reaches_nobody_outside(made, outside):
+def test_a_datagram_reaches_no_socket_outside(made, outside):
     made.sh("echo x > /dev/udp/127.0.0.1/$UDP; echo x > /dev/udp/10.255.255.1/53", env=outside.env)
     outside.udp.setblocking(False)
     with pytest.raises(BlockingIOError):
         outside.udp.recv(10)
 
 
-def test_mode_owner_and_times_of_files_outside_stay(made):
+def test_mode_owner_and_times_of_files_outside_are_unchanged(made):
     before = (made.outside / "file").stat()
     ended = made.sh(
         "chmod 777 ../outside/file; touch -d 2001-01-01 ../outside/file ../outside; chown 1 ../outside/file"
@@ -116,7 +116,7 @@ def test_mode_owner_and_times_of_files_outside_stay(made):
 
 @pytest.fixture
 def protected(made):
-    """A workspace with all kinds of what is protected, and what it is like."""
+    """A workspace with all kinds of protected files, and their state before the test."""
     for name in (
         *(f"{folder}.git/{name}" for folder in ("", "nested/", "a/b/") for name in ("HEAD", "config", "objects/x")),
         *(f".git/modules/{folder}/{name}" for folder in ("sub", "deep/er") for name in ("HEAD", "config", "hooks/x")),
@@ -129,7 +129,7 @@ def protected(made):
 
 
 def _guarded(root: Path) -> dict[str, object]:
-    """Every protected file there is, with kind, rights, time and content; names and content only of what is in git."""
+    """State of every protected file: kind, mode, time and content; below `.git` only names and content."""
     found: dict[str, object] = {}
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
@@ -148,7 +148,7 @@ def _names(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(("line", "attempt"), PROTECTED_CASES)
-def test_what_is_protected_stays_as_it_is(protected, line, attempt):
+def test_protected_files_are_unchanged(protected, line, attempt):
     before = _guarded(protected.root)
     names = _names(protected.root)
     ended = protected.sh(f"{attempt}; [ -e .git/HEAD ] && echo ran")
@@ -156,14 +156,14 @@ def test_what_is_protected_stays_as_it_is(protected, line, attempt):
     assert "bad" not in "".join(map(str, _guarded(protected.root).values()))
     after = _guarded(protected.root)
     assert {name: after.get(name) for name in before} == before
-    assert _names(protected.root) - names <= {"README2"}, "nothing that stood in for something is left"
+    assert _names(protected.root) - names <= {"README2"}, "no placeholder is left"
     protected.bare(attempt)
     changed = _guarded(protected.root)
     is_shown = changed != before or not protected.root.exists() or _names(protected.root) != names
-    assert is_shown or "os.rename" in attempt or "ln -f" in attempt, "the attempt fails by itself: it shows nothing"
+    assert is_shown or "os.rename" in attempt or "ln -f" in attempt, "the attempt fails without a sandbox too"
 
 
-def test_every_line_is_shown():
+def test_every_guarantee_has_an_attempt():
     elsewhere = {"chmod_outside", "symlinked_git", "private_tmp", "escapees"}
     assert set(GUARANTEES) == {line for line, _ in (*CASES, *PROTECTED_CASES)} | elsewhere
 
@@ -183,7 +183,7 @@ def test_a_git_folder_that_is_a_link_can_not_be_replaced(made, inside):
     assert ended.out == "done\n", ended
     assert (made.root / ".git").readlink() == data
     assert (data / "config").read_text() == "[core]\n"
-    assert (made.root / "src/a.py").read_text() == "new\n", "the rest of the workspace is worked on as ever"
+    assert (made.root / "src/a.py").read_text() == "new\n", "the rest of the workspace can be changed"
     made.bare("rm .git; mkdir .git")
     assert not (made.root / ".git").is_symlink()
 
@@ -210,7 +210,7 @@ def test_a_protected_name_that_is_a_link_can_not_be_replaced(made, name):
 
 
 @pytest.mark.parametrize("name", [".git/commondir", ".git/objects/info/alternates"])
-def test_what_git_would_stumble_over_is_removed_afterwards(made, name):
+def test_files_that_break_git_are_removed_afterwards(made, name):
     made.write(made.root / ".git/HEAD", "x")
     ended = made.sh(f"mkdir -p $(dirname {name}); echo /elsewhere > {name}; cat {name}")
     assert ended.out == "/elsewhere\n"
@@ -221,14 +221,14 @@ def test_what_git_would_stumble_over_is_removed_afterwards(made, name):
 # ------------------------------------------------------------------ what is left
 
 
-def test_nothing_is_left_of_what_stood_in_for_what_is_missing(made):
+def test_no_placeholder_of_a_missing_file_is_left(made):
     made.write(made.root / ".git/HEAD", "x")
     before = sorted(str(path) for path in made.root.rglob("*"))
     assert ".mcp.json" in made.sh("ls -A").out
     assert sorted(str(path) for path in made.root.rglob("*")) == before
 
 
-def test_what_somebody_else_has_made_meanwhile_stays(made):
+def test_files_made_from_outside_meanwhile_are_kept(made):
     def meanwhile() -> None:
         deadline = time.monotonic() + 10
         while not (made.root / "up").exists() and time.monotonic() < deadline:
@@ -243,7 +243,7 @@ def test_what_somebody_else_has_made_meanwhile_stays(made):
     assert (made.root / ".envrc").is_file()
 
 
-def test_two_programs_at_once_share_what_stands_in(made):
+def test_concurrent_programs_share_placeholders(made):
     def meanwhile() -> None:
         assert made.sh("ls -d .mcp.json").code == 0
         assert (made.root / ".mcp.json").is_dir()
@@ -253,7 +253,7 @@ def test_two_programs_at_once_share_what_stands_in(made):
     assert not (made.root / ".mcp.json").exists()
 
 
-def test_what_leaves_its_group_and_clears_its_environment_ends_too(made):
+def test_a_process_that_leaves_its_group_and_clears_its_environment_is_ended(made):
     made.sh(
         "env -i setsid -f /bin/sh -c 'echo $$ > pid; exec sleep 3141' < /dev/null > /dev/null 2>&1; "
         "until [ -s pid ]; do sleep 0.01; done"
@@ -268,7 +268,7 @@ def _sleepers() -> list[int]:
     return pids_of("sleep", "3141")
 
 
-def test_the_temporary_folder_is_of_the_session(made):
+def test_the_temporary_folder_belongs_to_the_session(made):
     assert made.sh("echo kept > /tmp/here; mktemp").code == 0
     assert made.sh("cat /tmp/here").out == "kept\n"
     assert made.sh("cat /tmp/here", grant=Grant()).out == "kept\n"
@@ -283,7 +283,7 @@ def test_the_temporary_folder_is_of_the_session(made):
 # ------------------------------------------------------------------ what is hidden
 
 
-def test_files_with_keys_are_seen_without_their_keys(made):
+def test_files_with_keys_appear_empty(made):
     for name in (".env", ".env.local", "packages/app/.env", ".env.example"):
         made.write(made.root / name, "KEY=secret")
     (made.root / ".env.linked").symlink_to("packages/app/.env")
@@ -293,7 +293,7 @@ def test_files_with_keys_are_seen_without_their_keys(made):
     assert made.sh("cat .env.example").out == "KEY=secret"
 
 
-def test_what_was_allowed_by_name_is_seen_and_changed(made):
+def test_files_uncovered_by_a_grant_can_be_read_and_changed(made):
     made.write(made.root / ".env", "KEY=secret")
     path = str(made.root / ".env")
     key, new = str(made.home / ".ssh/id_ed25519"), str(made.root / ".mcp.json")
@@ -305,13 +305,13 @@ def test_what_was_allowed_by_name_is_seen_and_changed(made):
     assert (made.home / ".ssh/id_ed25519").read_text() == "PRIVATE"
 
 
-def test_parts_of_hidden_folders_that_may_be_read_are_seen(made):
+def test_readable_parts_of_hidden_folders_are_visible(made):
     made.write(made.own / "blobs/one", "blob")
     made.write(made.own / "log", "log")
     import msgspec
 
     made.layout = msgspec.structs.replace(made.layout, readable=(f"{made.own}/blobs",))
-    made.hold_anew()
+    made.restart_backend()
     assert made.sh("cat ~/.config/bradawl/blobs/one; cat ~/.config/bradawl/log").out == "blob"
     assert made.sh("echo x > ~/.config/bradawl/blobs/two; echo x > ~/.config/bradawl/two").code != 0
 
@@ -325,7 +325,7 @@ def test_without_a_writable_folder_nothing_is_written(made):
     assert not (made.root / "new").exists()
 
 
-def test_one_file_may_be_writable_alone(made):
+def test_a_grant_can_make_a_single_file_writable(made):
     made.write(made.root / "a", "a")
     made.write(made.root / "b", "b")
     grant = Grant(writable=(str(made.root / "a"), str(made.outside)))
@@ -334,7 +334,7 @@ def test_one_file_may_be_writable_alone(made):
     assert (made.outside / "new").read_text() == "x\n"
 
 
-def test_a_file_that_is_to_be_made_outside_can_be_made(made):
+def test_a_grant_for_a_missing_file_outside_lets_programs_create_it(made):
     new = str(made.outside / "new/file")
     grant = Grant(writable=(str(made.root), new))
     assert made.sh(f"mkdir {made.outside}/new && echo x > {new}", grant=grant).code == 0
@@ -354,7 +354,7 @@ def test_a_root_that_was_replaced_by_a_link_is_refused(made):
         made.sh("echo x > file")
 
 
-def test_with_the_network_only_sockets_for_it_come_back(made, outside):
+def test_with_the_network_only_internet_sockets_are_permitted(made, outside):
     grant = Grant(writable=made.layout.roots, network=True)
     assert made.sh("exec 3<>/dev/tcp/127.0.0.1/$TCP && echo OPEN", env=outside.env, grant=grant).out == "OPEN\n"
     netlink = "import socket; socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)"
@@ -364,11 +364,11 @@ def test_with_the_network_only_sockets_for_it_come_back(made, outside):
 # ------------------------------------------------------------------ a second working tree
 
 
-def test_git_works_in_a_second_working_tree_and_obeys_nothing_new(made):
+def test_git_works_in_a_second_working_tree_and_uses_no_new_settings(made):
     main = made.place / "main"
     line = "git init -q -b main {0} && cd {0} && git config user.name A && git config user.email a@b && "
     made.bare(line.format(main) + "git commit -q --allow-empty -m one && git worktree add -q -b side ../tree")
-    made.hold_anew(made.place / "tree")
+    made.restart_backend(made.place / "tree")
     made.root = made.place / "tree"
     ended = made.sh("echo x > a && git add a && git commit -qm two && git log --oneline | wc -l && git stash list")
     assert (ended.code, ended.out.strip()) == (0, "2"), ended
@@ -384,14 +384,14 @@ def test_git_works_in_a_second_working_tree_and_obeys_nothing_new(made):
     assert (made.root / ".git").read_text().startswith("gitdir: ")
 
 
-def test_git_works_in_a_folder_of_a_repository_and_obeys_nothing_new():
-    with bubblewrap_house() as made:
+def test_git_works_in_a_folder_of_a_repository_and_uses_no_new_settings():
+    with bubblewrap_programs() as made:
         main = made.place / "main"
         made.root = main / "packages/one"
         made.root.mkdir(parents=True)
         made.bare(f"git init -q -b main {main} && git config user.name A && git config user.email a@b")
         (main / ".git/info/attributes").unlink(missing_ok=True)
-        made.hold_anew(made.root)
+        made.restart_backend(made.root)
         ended = made.sh(
             "echo x > a && git add -A && git commit -qm one && git switch -qc side && git log --oneline | wc -l"
         )
@@ -405,7 +405,7 @@ def test_git_works_in_a_folder_of_a_repository_and_obeys_nothing_new():
         assert not (main / ".git/hooks/pre-commit").exists()
         assert not (main / ".git/info/attributes").exists()
         assert sorted(path.name for path in main.iterdir()) == [".git", "packages"]
-        # Somebody outside replaces the file, so that the cover falls off for a program that runs.
+        # Replacing the file from outside removes its mount for a running program.
         ended = made.run(
             (
                 "/bin/bash",
@@ -420,21 +420,21 @@ def test_git_works_in_a_folder_of_a_repository_and_obeys_nothing_new():
         assert made.sh("git commit -q --allow-empty -m no", grant=Grant()).code != 0
 
 
-def test_what_holds_the_home_folder_or_is_no_repository_stays_as_it_is():
-    with bubblewrap_house() as made:
+def test_a_git_file_that_names_a_parent_of_home_or_no_repository_makes_nothing_writable():
+    with bubblewrap_programs() as made:
         made.bare(f"git init -q {made.home}; git init -q {made.place}/other")
         for top in (made.home, made.place / "other"):
             made.root = top / "work"
             made.root.mkdir()
             if top != made.home:
                 (top / ".git/HEAD").unlink()
-            made.hold_anew(made.root)
+            made.restart_backend(made.root)
             made.sh(f"echo bad > {top}/.git/new")
             assert not (top / ".git/new").exists()
 
 
 @pytest.mark.parametrize("named", ["outside", "home/.ssh", "home", "outside/.git/worktrees/x"])
-def test_a_git_file_makes_no_folder_writable_that_does_not_know_of_it(made, named):
+def test_a_git_file_makes_only_a_folder_writable_that_points_back_to_it(made, named):
     fake = made.place / named
     fake.mkdir(parents=True, exist_ok=True)
     for name, text in (("HEAD", "ref: refs/heads/main"), ("commondir", "../..\n"), ("config", "[core]\n")):

@@ -1,12 +1,12 @@
-"""What no cover lies over is held by bubblewrap all the same, or put in order when the program has ended."""
+"""Changes that no mount prevents are blocked by bubblewrap in other ways, or undone after the program has ended."""
 
 import subprocess
 import time
 
 import pytest
-from bubblewrap_house import bubblewrap_house
+from bubblewrap_programs import bubblewrap_programs
 from bwrap import needs_bwrap
-from landlock_house import USERS
+from landlock_programs import USERS
 
 from bradawl.core.permissions import Grant
 
@@ -18,12 +18,12 @@ _WAIT = "touch up; until [ -e on ]; do sleep 0.01; done; "
 
 @pytest.fixture(params=USERS)
 def made(request):
-    with bubblewrap_house(request.param) as built:
+    with bubblewrap_programs(request.param) as built:
         yield built
 
 
 def _when_it_runs(made, act):
-    """Does something from outside while a program waits for it."""
+    """Context manager: runs `act` from outside while a program waits for it."""
 
     def meanwhile() -> None:
         deadline = time.monotonic() + 10
@@ -40,7 +40,7 @@ def _git(made, *words: str) -> None:
     made.give_away()
 
 
-def test_no_setting_of_the_kernel_can_be_changed(made):
+def test_no_kernel_setting_can_be_changed(made):
     every = "import os\nfor top, _, names in os.walk('/proc/sys'):\n for name in names:\n"
     opened = "  try: os.close(os.open(f'{top}/{name}', os.O_WRONLY)); print(top, name)\n  except OSError: pass"
     ended = made.run(("python3", "-c", every + opened))
@@ -65,9 +65,9 @@ def test_a_new_repository_that_would_start_something_is_disarmed(made, line, gon
     assert not (made.root / gone / "modules/m/config" if gone == "x/.git" else made.root / gone).is_file()
 
 
-def test_a_workspace_without_a_repository_gets_none_that_starts_something(made):
+def test_a_new_repository_in_a_workspace_without_one_starts_nothing(made):
     subprocess.run(["rm", "-r", made.root / ".git"], check=True)
-    made.hold_anew(made.root)
+    made.restart_backend(made.root)
     ended = made.sh(f"git init -q; printf '{_RUNS}' >> .git/config; echo bad > .git/hooks/pre-commit")
     assert set(ended.restored) == {str(made.root / ".git/config"), str(made.root / ".git/hooks/pre-commit")}
 
@@ -95,16 +95,16 @@ _COMMITTED = (
 
 @pytest.fixture
 def repository(made):
-    """A workspace that is one, of whoever runs the programs."""
+    """A workspace that is a repository, owned by the user of the programs."""
     subprocess.run(["rm", "-r", made.root / ".git"], check=True)
     made.bare(_COMMITTED)
     made.give_away()
-    made.hold_anew(made.root)
+    made.restart_backend(made.root)
     made.sh("true")
     return made
 
 
-def test_git_leaves_alone_what_stands_in_for_what_is_missing(repository):
+def test_git_ignores_placeholders(repository):
     ended = repository.sh(
         "echo y >> file; mkdir -p new/er; touch new/file; git clean -nd | grep -v new;"
         "git stash -qu && git status --porcelain && git stash pop -q && git clean -fdq && git checkout -q . &&"
@@ -114,7 +114,7 @@ def test_git_leaves_alone_what_stands_in_for_what_is_missing(repository):
     assert sorted(path.name for path in repository.root.iterdir()) == [".git", "file"]
 
 
-def test_repositories_and_working_trees_that_were_made_go_again(repository):
+def test_new_repositories_and_working_trees_can_be_removed(repository):
     inside, outside = repository.root / "tree", repository.root / "moved"
     for line in (
         "git worktree add -q tree; git worktree add -q /tmp/tree2; git clone -q . a/copy; git init -q fresh",
@@ -146,7 +146,7 @@ def test_repositories_and_working_trees_that_were_made_go_again(repository):
         ),
     ],
 )
-def test_what_was_made_is_not_armed_later(repository, line, path):
+def test_a_new_repository_can_not_get_hooks_later(repository, line, path):
     repository.sh("git worktree add -q tree; git clone -q . copy")
     config = (repository.root / "copy/.git/config").read_text()
     ended = repository.sh(line)
@@ -160,7 +160,7 @@ def test_what_was_made_is_not_armed_later(repository, line, path):
         assert (repository.root / path).read_text() == config
 
 
-def test_a_link_in_the_place_of_what_was_made_leads_nothing_outside(repository):
+def test_a_link_in_place_of_a_new_repository_changes_nothing_outside(repository):
     repository.sh("git clone -q . a/copy")
     repository.write(repository.outside / "copy/.git/HEAD", "x")
     before = sorted(repository.outside.rglob("*"))
@@ -168,7 +168,7 @@ def test_a_link_in_the_place_of_what_was_made_leads_nothing_outside(repository):
     assert sorted(repository.outside.rglob("*")) == before
 
 
-def test_what_the_user_sets_in_a_repository_that_was_made_is_protected_from_then_on(repository):
+def test_settings_of_the_user_in_a_new_repository_are_protected(repository):
     repository.sh("git clone -q . copy")
     repository.bare("git -C copy config core.hooksPath mine")
     config = (repository.root / "copy/.git/config").read_text()
@@ -177,7 +177,7 @@ def test_what_the_user_sets_in_a_repository_that_was_made_is_protected_from_then
     assert (repository.root / "copy/.git/config").read_text() == config
 
 
-def test_a_submodule_that_was_there_stays_as_it_is_and_a_new_one_is_looked_at(made):
+def test_existing_submodules_are_unchanged_and_new_ones_are_checked(made):
     for name, text in (("old/config", '[filter "lfs"]\n\tclean = git-lfs clean\n'), ("old/hooks/pre-push", "mine")):
         made.write(made.root / ".git/modules" / name, text)
     made.write(made.root / ".git/modules/old/HEAD", "ref: refs/heads/main\n")
@@ -190,9 +190,9 @@ def test_a_submodule_that_was_there_stays_as_it_is_and_a_new_one_is_looked_at(ma
     assert (made.root / ".git/modules/old/hooks/pre-push").read_text() == "mine"
 
 
-def test_a_program_that_ran_before_a_repository_was_made_can_not_arm_it(made):
+def test_a_program_started_before_a_repository_was_made_can_not_add_hooks_to_it(made):
     subprocess.run(["rm", "-r", made.root / ".git"], check=True)
-    made.hold_anew(made.root)
+    made.restart_backend(made.root)
     ended = made.run(
         ("bash", "-c", _WAIT + "echo bad > .git/hooks/pre-commit"),
         meanwhile=_when_it_runs(made, lambda: made.sh("git init -q .")),
@@ -201,7 +201,7 @@ def test_a_program_that_ran_before_a_repository_was_made_can_not_arm_it(made):
     assert (made.root / ".git/config").is_file()
 
 
-def test_what_is_written_where_git_has_replaced_the_covered_file_is_undone(made):
+def test_writes_to_a_file_that_git_has_replaced_are_undone(made):
     _git(made, "init", "-q")
     before = (made.root / ".git/config").read_text()
     ended = made.run(
@@ -212,7 +212,7 @@ def test_what_is_written_where_git_has_replaced_the_covered_file_is_undone(made)
     assert (made.root / ".git/config").read_text() == before
 
 
-def test_what_the_user_lets_git_write_meanwhile_stays(made):
+def test_changes_by_the_users_git_meanwhile_are_kept(made):
     _git(made, "init", "-q")
     ended = made.run(
         ("bash", "-c", _WAIT),
@@ -223,7 +223,7 @@ def test_what_the_user_lets_git_write_meanwhile_stays(made):
 
 
 @pytest.mark.parametrize("name", [".idea", ".mcp.json", ".git/config"])
-def test_a_protected_name_that_links_to_itself_keeps_no_program_from_running(made, name):
+def test_a_protected_name_that_links_to_itself_does_not_prevent_programs_from_running(made, name):
     (made.root / name).unlink(missing_ok=True)
     (made.root / name).symlink_to(name.rpartition("/")[2])
     made.give_away()
@@ -232,7 +232,7 @@ def test_a_protected_name_that_links_to_itself_keeps_no_program_from_running(mad
     assert (made.root / name).is_symlink()
 
 
-def test_files_with_keys_are_hidden_from_who_may_only_read_too(made):
+def test_files_with_keys_are_hidden_without_write_access_too(made):
     made.write(made.root / "sub/.env", "PRIVATE")
     made.give_away()
     assert "PRIVATE" not in made.sh("grep -r . .", grant=Grant()).out

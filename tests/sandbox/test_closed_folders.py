@@ -1,4 +1,4 @@
-"""What programs do in folders that they then close to this user is found, and put back."""
+"""Changes in folders that a program then made inaccessible are found and undone."""
 
 import os
 import stat
@@ -21,14 +21,14 @@ CLOSED = (0, 0o111, 0o300, 0o400, 0o444, 0o500, 0o555)
 
 @pytest.fixture
 def place():
-    """One that a process without rights can remove; `tmp_path` may be kept."""
+    """A folder that an unprivileged process can remove. pytest may keep `tmp_path`."""
     folder = Path(tempfile.mkdtemp()).resolve()
     yield folder
     remove_folder(str(folder))
 
 
-class Watched:
-    """A workspace that is watched, and programs that are no more than functions."""
+class WatchedWorkspace:
+    """A workspace with watches. Programs are functions."""
 
     def __init__(self, place: Path, kept: Path | None = None) -> None:
         self.root, self.kept = place / "ws", kept or place / "kept"
@@ -49,7 +49,7 @@ class Watched:
 
 
 def change(name: str, closed: str, mode: int) -> Callable[[Path], object]:
-    """A program that writes a file, and closes a folder."""
+    """A program that writes a file and removes all permissions of a folder."""
 
     def program(root: Path) -> None:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -74,9 +74,9 @@ def change(name: str, closed: str, mode: int) -> Callable[[Path], object]:
         *(("x/.git/config", "x/.git"), ("x/.git/config", "x")),
     ],
 )
-def test_what_was_changed_is_put_back(place: Path, name: str, closed: str, mode: int) -> None:
+def test_changes_are_undone(place: Path, name: str, closed: str, mode: int) -> None:
     def act() -> None:
-        watched = Watched(place)
+        watched = WatchedWorkspace(place)
         was = {path: path.read_text() for path in watched.root.rglob("*") if path.is_file()}
         told = watched.run(change(name, closed, mode))
         assert any(f"{watched.root}/{name}".startswith(each) for each in told), told
@@ -91,9 +91,9 @@ def test_what_was_changed_is_put_back(place: Path, name: str, closed: str, mode:
     as_owner(act)
 
 
-def test_a_folder_that_was_moved_and_whose_parent_was_closed_is_back(place: Path) -> None:
+def test_a_folder_that_was_moved_into_a_closed_one_is_moved_back(place: Path) -> None:
     def act() -> None:
-        watched = Watched(place)
+        watched = WatchedWorkspace(place)
 
         def program(root: Path) -> None:
             (root / "migrations").rename(root / "m")
@@ -108,16 +108,16 @@ def test_a_folder_that_was_moved_and_whose_parent_was_closed_is_back(place: Path
 
 
 @pytest.mark.parametrize("mode", CLOSED, ids=oct)
-def test_a_folder_that_was_closed_and_in_which_nothing_changed_stays_closed(place: Path, mode: int) -> None:
+def test_a_closed_folder_without_changes_stays_closed(place: Path, mode: int) -> None:
     def act() -> None:
-        watched = Watched(place)
+        watched = WatchedWorkspace(place)
         assert not watched.run(lambda root: (root / ".vscode").chmod(mode))
         assert stat.S_IMODE((watched.root / ".vscode").stat().st_mode) == mode
 
     as_owner(act)
 
 
-def test_what_is_moved_to_another_file_system_may_be_closed_all_over(place: Path) -> None:
+def test_closed_folders_can_be_moved_to_another_file_system(place: Path) -> None:
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK) or shared.stat().st_dev == place.stat().st_dev:
         pytest.skip("there is no other file system to write to")
@@ -137,7 +137,7 @@ def test_what_is_moved_to_another_file_system_may_be_closed_all_over(place: Path
     as_owner(act)
 
 
-def test_what_is_too_deep_to_be_copied_to_another_file_system_is_removed(place: Path) -> None:
+def test_a_tree_too_deep_to_copy_to_another_file_system_is_removed(place: Path) -> None:
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK) or shared.stat().st_dev == place.stat().st_dev:
         pytest.skip("there is no other file system to write to")
@@ -155,7 +155,7 @@ def test_what_is_too_deep_to_be_copied_to_another_file_system_is_removed(place: 
     assert not (place / "folder").exists()
 
 
-def test_the_way_down_is_opened_without_following_a_link_and_closed_again(place: Path) -> None:
+def test_parent_folders_are_opened_without_following_links_and_closed_again(place: Path) -> None:
     def act() -> None:
         inner, outside = place / "a/b/c", place / "outside"
         inner.mkdir(parents=True)

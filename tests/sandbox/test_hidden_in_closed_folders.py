@@ -1,4 +1,4 @@
-"""Folders that a plain user can't list or enter hide nothing from the sandbox. Root lists and enters all."""
+"""Files with keys below folders that the user can't list are hidden too. Tested as a plain user: root can list all."""
 
 import os
 import tempfile
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bwrap import needs_bwrap
 from forked import as_plain_user
-from held import Held
+from sandboxed_session import SandboxedSession
 
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 
@@ -18,17 +18,17 @@ KEY = "KEY=very-secret"
 
 @pytest.fixture
 def place():
-    """One that every user reaches, and not below `/tmp`."""
+    """A folder that every user can reach, and not below `/tmp`."""
     folder = tempfile.mkdtemp(dir="/var/tmp")
     Path(folder).chmod(0o777)
     yield Path(folder)
     remove_folder(folder)
 
 
-def as_user(place: Path, act: Callable[[Held], None]) -> None:
+def as_user(place: Path, act: Callable[[SandboxedSession], None]) -> None:
     def in_there() -> None:
         os.environ["TMPDIR"] = str(place)
-        made = Held(place)
+        made = SandboxedSession(place)
         try:
             act(made)
         finally:
@@ -38,8 +38,8 @@ def as_user(place: Path, act: Callable[[Held], None]) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o111, 0o100, 0o400, 0o444, 0o200, 0o311])
-def test_files_with_keys_below_one_are_not_read(place: Path, mode: int) -> None:
-    def act(made: Held) -> None:
+def test_files_with_keys_below_a_closed_folder_can_not_be_read(place: Path, mode: int) -> None:
+    def act(made: SandboxedSession) -> None:
         made.write("app/deep/.env", KEY)
         assert "very-secret" not in made.out("cat app/deep/.env")
         made.out(f"chmod {mode:o} app")
@@ -52,8 +52,8 @@ def test_files_with_keys_below_one_are_not_read(place: Path, mode: int) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o111, 0o400])
-def test_one_that_was_closed_before_the_session(place: Path, mode: int) -> None:
-    def act(made: Held) -> None:
+def test_a_folder_closed_before_the_session_is_hidden(place: Path, mode: int) -> None:
+    def act(made: SandboxedSession) -> None:
         made.write("app/.env", KEY)
         (made.root / "app").chmod(mode)
         assert "very-secret" not in made.out("chmod -R 777 app; cat app/.env")
@@ -63,8 +63,8 @@ def test_one_that_was_closed_before_the_session(place: Path, mode: int) -> None:
     as_user(place, act)
 
 
-def test_one_that_is_opened_again_outside_is_used_again(place: Path) -> None:
-    def act(made: Held) -> None:
+def test_a_folder_reopened_from_outside_is_visible_again(place: Path) -> None:
+    def act(made: SandboxedSession) -> None:
         made.write("app/file", "seen")
         made.out("chmod 0 app")
         assert made.run("cat app/file").exit_code == 1

@@ -1,8 +1,8 @@
-"""Files with keys stay hidden from programs, wherever they lie and whatever earlier programs did to hide that."""
+"""Files with keys stay hidden at any depth, and after programs moved, linked or tracked them."""
 
 import pytest
 from bwrap import needs_bwrap
-from held import Held
+from sandboxed_session import SandboxedSession
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
@@ -14,7 +14,7 @@ KEY = "KEY=very-secret"
 
 
 @pytest.mark.parametrize("name", [".env", "a/b/c/.env", "a/b/c/d/e/f/g/h/.env.local", "x/y/z/w/id_rsa"])
-def test_at_any_depth(made: Held, name: str) -> None:
+def test_files_with_keys_are_hidden_at_any_depth(made: SandboxedSession, name: str) -> None:
     made.write(name, KEY)
     assert "very-secret" not in made.out(f"cat {name}; tar c . ; cp -r . /tmp/all; grep -r KEY . /tmp/all")
 
@@ -40,7 +40,7 @@ def test_at_any_depth(made: Held, name: str) -> None:
         ("mount --bind app x; unshare -rm sh -c 'umount app/.env; cat app/.env'", "cat app/.env"),
     ],
 )
-def test_whatever_is_moved_linked_or_added_to_the_index(made: Held, lines: tuple[str, ...]) -> None:
+def test_files_with_keys_stay_hidden_after_moves_and_git_add(made: SandboxedSession, lines: tuple[str, ...]) -> None:
     made.git_init()
     made.write("conf/.env", "EXAMPLE=1\n")
     made.bare("git add -f conf/.env; git commit -qm tracked")
@@ -51,17 +51,17 @@ def test_whatever_is_moved_linked_or_added_to_the_index(made: Held, lines: tuple
     assert "very-secret" not in made.out("cat .env */.env */*/.env; tar c . --to-stdout .; git grep KEY; git log -p")
 
 
-def test_what_another_session_added_to_the_index_is_no_less_a_secret(made: Held) -> None:
+def test_a_file_added_to_the_index_in_another_session_stays_hidden(made: SandboxedSession) -> None:
     made.git_init()
     made.write("app/.env", KEY)
     made.run("git add -f app/.env && git commit -qm x")
     made.backend.close()
-    later = Held(made.place)
+    later = SandboxedSession(made.place)
     assert "very-secret" not in later.out("cat app/.env")
     later.close()
 
 
-def test_a_tracked_file_is_shown_also_after_git_has_written_it_anew(made: Held) -> None:
+def test_a_tracked_file_stays_visible_after_git_has_rewritten_it(made: SandboxedSession) -> None:
     made.git_init()
     made.write(".env", "EXAMPLE=1\n")
     made.bare("git add -f .env; git commit -qm one")
@@ -72,7 +72,7 @@ def test_a_tracked_file_is_shown_also_after_git_has_written_it_anew(made: Held) 
     assert made.out("git status --short; cat .env") == "EXAMPLE=1\n"
 
 
-def test_an_empty_tracked_file_stays_as_it_is(made: Held) -> None:
+def test_an_empty_tracked_file_is_unchanged(made: SandboxedSession) -> None:
     made.git_init()
     made.write(".env", "")
     made.bare("git add -f .env; git commit -qm one")
@@ -83,7 +83,7 @@ PASSED_OVER = ("node_modules", "__pycache__", "site-packages", ".tox", ".mypy_ca
 
 
 @pytest.mark.parametrize("folder", [*PASSED_OVER, "made/.git/x"])
-def test_moved_to_where_nobody_looks(made: Held, folder: str) -> None:
+def test_files_moved_to_folders_that_are_not_searched_stay_hidden(made: SandboxedSession, folder: str) -> None:
     made.git_init()
     made.write("app/.env", KEY)
     made.run("true")
@@ -104,7 +104,7 @@ def test_moved_to_where_nobody_looks(made: Held, folder: str) -> None:
         "ln app/.env node_modules/one; ln app/.env two; rm app/.env",
     ],
 )
-def test_moved_by_somebody_outside(made: Held, line: str) -> None:
+def test_files_moved_from_outside_stay_hidden(made: SandboxedSession, line: str) -> None:
     made.write("app/.env", KEY)
     made.write("node_modules/keep")
     made.run("true")
@@ -112,7 +112,7 @@ def test_moved_by_somebody_outside(made: Held, line: str) -> None:
     assert "very-secret" not in made.out("grep -r KEY .; find . -type f -exec cat {} +")
 
 
-def test_one_that_was_replaced_is_hidden_and_one_that_was_removed_is_forgotten(made: Held) -> None:
+def test_a_replaced_file_stays_hidden_and_a_removed_one_is_forgotten(made: SandboxedSession) -> None:
     path = made.write("node_modules/keep").parent / "app/.env"
     made.write("app/.env", KEY)
     made.run("true")
@@ -125,7 +125,7 @@ def test_one_that_was_replaced_is_hidden_and_one_that_was_removed_is_forgotten(m
     assert made.out("cat plain") == "seen"
 
 
-def test_in_folders_beyond_those_looked_at_each_time(made: Held, monkeypatch) -> None:
+def test_files_are_hidden_in_folders_beyond_the_number_searched_each_time(made: SandboxedSession, monkeypatch) -> None:
     for number in range(4_100):
         (made.root / f"f{number:04}").mkdir()
     for name in ("f4099/.env", "f0001/a/b/.env", "f4090/c/d/.env"):
@@ -136,18 +136,18 @@ def test_in_folders_beyond_those_looked_at_each_time(made: Held, monkeypatch) ->
     assert made.run("true").notes == ()
 
 
-def test_folders_that_could_not_be_looked_through_are_said_once(made: Held, monkeypatch) -> None:
+def test_folders_that_could_not_be_searched_are_reported_once(made: SandboxedSession, monkeypatch) -> None:
     monkeypatch.setattr(survey, "_FIRST_S", 0.0)
     monkeypatch.setattr(survey, "_MORE_S", 0.0)
     for number in range(4_100):
         (made.root / f"f{number:04}").mkdir()
     result = made.run("true")
-    assert "more folders than could be looked through" in result.notes[0]
+    assert "more folders than could be searched" in result.notes[0]
     assert notes_on(result, made.grant, user_is_there=True) == (f"[{result.notes[0]}]",)
     assert made.run("true").notes == ()
 
 
-def test_more_than_can_be_covered_is_refused_also_for_who_only_reads(made: Held) -> None:
+def test_too_many_files_to_cover_are_refused_even_without_write_access(made: SandboxedSession) -> None:
     for number in range(310):
         made.write(f"{number}/.env", KEY)
     for grant in (None, Grant()):
@@ -155,7 +155,7 @@ def test_more_than_can_be_covered_is_refused_also_for_who_only_reads(made: Held)
             made.run("true", grant)
 
 
-def test_a_repository_stays_covered_among_more_folders_than_are_looked_at(made: Held) -> None:
+def test_a_repository_stays_covered_among_more_folders_than_are_searched(made: SandboxedSession) -> None:
     made.git_init()
     made.write("p/q/n/a", "1")
     made.bare("git init -q p/q/n; git -C p/q/n add a; git -C p/q/n -c user.name=a -c user.email=b commit -qm a")
@@ -174,15 +174,15 @@ def test_a_repository_stays_covered_among_more_folders_than_are_looked_at(made: 
         "git -C app init -q; git -C app update-index --add --cacheinfo 100644,$(git hash-object -w conf/a),.env",
     ],
 )
-def test_what_a_program_made_git_track_is_hidden_in_the_next_session_too(made: Held, line: str) -> None:
+def test_a_file_tracked_by_a_program_is_hidden_in_the_next_session_too(made: SandboxedSession, line: str) -> None:
     made.git_init()
     made.write("conf/a", "other content")
     made.write("app/.env", KEY)
     assert "very-secret" not in made.out(f"{line}; cat app/.env")
     made.backend.close()
-    later = Held(made.place)
+    later = SandboxedSession(made.place)
     assert "very-secret" not in later.out("cat app/.env; find . -name .env -exec cat {} +")
     later.close()
-    again = Held(made.place)
+    again = SandboxedSession(made.place)
     assert "very-secret" not in again.out("cat app/.env")
     again.close()

@@ -1,10 +1,10 @@
-"""The history of a repository survives what programs in the sandbox do to it; what git does itself stays."""
+"""The history of a repository is restored after sandboxed programs destroyed it; changes by git itself are kept."""
 
 import subprocess
 
 import pytest
-from bubblewrap_house import house_with
-from landlock_house import USERS
+from bubblewrap_programs import programs_with
+from landlock_programs import USERS
 
 from bradawl.core.permissions import Grant
 
@@ -13,7 +13,7 @@ _GIT = "git -c user.name=A -c user.email=a@b.c -c commit.gpgsign=false -c gc.aut
 
 @pytest.fixture(params=[f"{kind} {user}" for kind in ("bubblewrap", "landlock") for user in USERS])
 def made(request):
-    with house_with(*request.param.split()) as here:
+    with programs_with(*request.param.split()) as here:
         here.bare(
             f"rm -rf .git; git init -q -b main; echo one > a; git add a; {_GIT} commit -qm one; echo two > a;"
             f" {_GIT} commit -qam two; git branch side; git tag v1; {_GIT} gc -q;"
@@ -22,14 +22,14 @@ def made(request):
         yield here
 
 
-def start_anew(made, *roots) -> None:
-    """As a new session would, where the house can do that; in these roots, if any are given."""
-    if hasattr(made, "hold_anew"):
-        made.hold_anew(*roots)
+def restart_if_bubblewrap(made, *roots) -> None:
+    """Use a new backend, as a new session does, if it is bubblewrap. With these roots, if any are given."""
+    if hasattr(made, "restart_backend"):
+        made.restart_backend(*roots)
 
 
 def history(made) -> str:
-    """All commits of all references, whole and readable, and what is staged."""
+    """All commits of all references, checked for readability, and the staged files."""
     return made.bare(
         "git fsck --full --strict --no-dangling 2>&1; git for-each-ref; git log --oneline main; git cat-file -p main:a;"
         " git ls-files -s; git rev-parse HEAD"
@@ -97,12 +97,12 @@ DESTROYED = [
 
 
 @pytest.mark.parametrize("line", DESTROYED)
-def test_what_a_program_destroys_is_there_again(made, line):
+def test_destroyed_history_is_restored(made, line):
     before = history(made)
     assert "three" in before
     ended = made.sh(line)
     after = history(made)
-    if "update-ref -d" in line or "init -q" in line:  # that is git's own way to delete a branch
+    if "update-ref -d" in line or "init -q" in line:  # this is how git deletes a branch
         assert made.bare(f"git cat-file -p {before.split()[-1]}^:a") == "two\n"
     else:
         assert after == before
@@ -136,7 +136,7 @@ ORDINARY = [
 
 
 @pytest.mark.parametrize("line", ORDINARY)
-def test_what_git_does_stays(made, line):
+def test_changes_by_git_are_kept(made, line):
     ended = made.sh(line)
     assert ended.restored == (), ended
     assert made.bare("git fsck --full --strict 2>&1 >/dev/null | grep -v dangling") == ""
@@ -157,7 +157,7 @@ PIPES = [
 
 
 @pytest.mark.parametrize("line", PIPES)
-def test_git_waits_at_no_pipe_that_a_program_has_made(made, line):
+def test_git_does_not_block_on_a_pipe_made_by_a_program(made, line):
     before = history(made)
     ended = made.sh(line)
     assert ended.restored, ended
@@ -166,7 +166,7 @@ def test_git_waits_at_no_pipe_that_a_program_has_made(made, line):
     assert history(made) == before
 
 
-def test_a_branch_that_git_deletes_stays_deleted_and_is_listed_aside(made):
+def test_a_branch_deleted_by_git_stays_deleted_and_is_recorded(made):
     assert made.sh("git branch -D side").restored == ()
     assert made.sh("true").restored == ()
     assert "side" not in made.bare("git branch")
@@ -177,13 +177,13 @@ def test_a_branch_that_git_deletes_stays_deleted_and_is_listed_aside(made):
 def test_a_second_session_knows_the_history_of_the_first(made):
     made.sh("true")
     made.backend.close()
-    start_anew(made)
+    restart_if_bubblewrap(made)
     before = history(made)
     made.sh("rm -rf .git/objects")
     assert history(made) == before
 
 
-def test_an_object_copied_for_safety_is_not_reached_by_programs(made):
+def test_programs_can_not_reach_backup_copies_of_objects(made):
     made.sh("true")
     kept = made.own / "state/history"
     assert list(kept.rglob("*.pack"))
@@ -194,8 +194,8 @@ def test_an_object_copied_for_safety_is_not_reached_by_programs(made):
 def test_a_folder_of_a_repository_keeps_the_history_above_it(made):
     made.bare("mkdir -p inner; echo i > inner/f; git add inner; " + _GIT + " commit -qm inner")
     before = history(made)
-    start_anew(made, made.root / "inner")
-    if made.user != "me" or not hasattr(made, "hold_anew"):
+    restart_if_bubblewrap(made, made.root / "inner")
+    if made.user != "me" or not hasattr(made, "restart_backend"):
         pytest.skip("checked with bubblewrap and a repository of this user")
     grant = Grant(writable=(str(made.root / "inner"),))
     ended = made.run(("/bin/bash", "-c", "cd inner; rm -rf ../.git/objects ../.git/refs; true"), grant=grant)
@@ -203,7 +203,7 @@ def test_a_folder_of_a_repository_keeps_the_history_above_it(made):
     assert history(made) == before
 
 
-def test_what_is_watched_reads_nothing_through_a_link(made):
+def test_watching_reads_nothing_through_a_link(made):
     secret = made.own / ("blobs/" + "a" * 38)
     made.write(secret, "PRIVATE")
     made.give_away()
@@ -214,7 +214,7 @@ def test_what_is_watched_reads_nothing_through_a_link(made):
     assert held.stdout == ""
 
 
-def test_watching_costs_little(made):
+def test_watching_a_repository_is_fast(made):
     import time
 
     from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation

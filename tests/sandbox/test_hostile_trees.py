@@ -1,9 +1,9 @@
-"""What programs leave in a workspace neither blocks bradawl, which looks at it afterwards, nor makes it fail."""
+"""Files that programs leave in a workspace neither block bradawl's checks after the program nor make them fail."""
 
 import time
 
 import pytest
-from bubblewrap_house import house_with
+from bubblewrap_programs import programs_with
 
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 
@@ -24,14 +24,14 @@ LEFT = {
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
 def made(request):
-    with house_with(request.param) as here:
+    with programs_with(request.param) as here:
         here.bare("rm -rf .git; git init -q; git -c user.name=a -c user.email=b commit -q --allow-empty -m x")
         yield here
         remove_folder(str(here.root))
 
 
 @pytest.mark.parametrize("left", LEFT)
-def test_what_a_program_leaves_is_looked_at_without_harm(made, left):
+def test_hostile_files_are_checked_without_failure(made, left):
     for line in (LEFT[left], "true"):
         begun = time.monotonic()
         ended = made.sh(line)

@@ -1,4 +1,4 @@
-"""Each line that Landlock holds here is held, as root and as nobody, against a program that would get through bare."""
+"""Each guarantee of Landlock holds, as root and as nobody, against programs that succeed without a sandbox."""
 
 import os
 import shutil
@@ -8,7 +8,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from landlock_house import HAS_ALL_RIGHTS, NOBODY, SYSTEM_PYTHON, USERS, House, house, needs_whole_landlock
+from landlock_programs import (
+    HAS_ALL_RIGHTS,
+    NOBODY,
+    SYSTEM_PYTHON,
+    USERS,
+    SandboxedPrograms,
+    landlock_programs,
+    needs_whole_landlock,
+)
 from running import pids_of
 
 from bradawl.core.errors import ToolError
@@ -22,7 +30,7 @@ _PY = "python3 -c '{}'"
 _SOCKET = 'import socket; s = socket.socket(socket.{0}); s.settimeout(2); {1}; print("OPEN")'
 _LIBC = 'import ctypes; c = ctypes.CDLL(None, use_errno=True); print("OPEN" if {0} else ctypes.get_errno())'
 
-# Each prints OPEN if it gets through. $OUT is a folder outside, $AGENT a process with KEY in its environment.
+# Each prints OPEN if it succeeds. $OUT is a folder outside, $AGENT a process with KEY in its environment.
 ATTEMPTS = {
     "write_outside": [
         "echo x > $OUT/file && echo OPEN",
@@ -101,7 +109,7 @@ ATTEMPTS = {
     ],
     "no_new_privileges": ["grep -q 'NoNewPrivs:.0' /proc/self/status && echo OPEN"],
 }
-# What a user without capabilities can't do anyway, or this machine does not let root do.
+# Attempts that fail without a sandbox too: for a user without capabilities, or for root on this machine.
 _UNPRIVILEGED = {"icmp", "tiocsti", "unshare -m true", "c.mount("}
 NEVER_OPEN = {"nobody": _UNPRIVILEGED, "me": {"head -c 0 /proc"} if HAS_ALL_RIGHTS else _UNPRIVILEGED}
 CASES = [(line, attempt) for line, attempts in ATTEMPTS.items() for attempt in attempts]
@@ -109,12 +117,12 @@ CASES = [(line, attempt) for line, attempts in ATTEMPTS.items() for attempt in a
 
 @pytest.fixture(params=USERS)
 def made(request):
-    with house(request.param) as built:
+    with landlock_programs(request.param) as built:
         yield built
 
 
 @pytest.mark.parametrize(("line", "attempt"), CASES)
-def test_a_program_does_not_get_through(made, outside, line, attempt):
+def test_an_attempt_fails_in_the_sandbox_and_succeeds_without(made, outside, line, attempt):
     ended = made.sh(attempt, env=outside.env)
     assert "OPEN" not in ended.out, ended
     assert (made.outside / "file").read_text() == "outside"
@@ -123,39 +131,39 @@ def test_a_program_does_not_get_through(made, outside, line, attempt):
         assert "OPEN" in made.bare(attempt, outside.env), "the attempt fails by itself: it shows nothing"
 
 
-def test_every_line_is_shown_to_be_held_or_shown_to_be_open():
+def test_every_guarantee_is_tested_as_held_or_as_missing():
     assert set(GUARANTEES) == set(ATTEMPTS) | set(landlock.MISSING_GUARANTEES)
 
 
-# ------------------------------------------------------------------ what can't be held, shown
+# ------------------------------------------------------------------ what Landlock can't guarantee
 
 
-def _chmod(made: House) -> bool:
+def _chmod(made: SandboxedPrograms) -> bool:
     made.sh("chmod 640 ../outside/file; touch -d 2001-01-01 ../outside/file")
     status = (made.outside / "file").stat()
     return status.st_mode & 0o777 == 0o640 and status.st_mtime < 1e9
 
 
-def _env_file(made: House) -> bool:
+def _env_file(made: SandboxedPrograms) -> bool:
     made.write(made.root / ".env", "KEY=1")
     (made.root / ".env").chmod(0o644)
     return made.sh("cat .env").out == "KEY=1"
 
 
-def _sees(made: House, line: str) -> bool:
-    """Whether a protected file is another while the program runs, though it is as it was later."""
+def _sees(made: SandboxedPrograms, line: str) -> bool:
+    """Whether a protected file is changed while the program runs, although it is restored later."""
     ended = made.sh(f"{line}; cat .git/config .mcp.json 2>/dev/null | grep -c bad")
     return ended.out.strip() not in ("", "0") and bool(ended.restored)
 
 
-def _symlinked(made: House) -> bool:
+def _symlinked(made: SandboxedPrograms) -> bool:
     (made.root / ".git").rename(made.root / "data")
     (made.root / ".git").symlink_to("data")
     return _sees(made, "echo bad > data/config")
 
 
-def _gets_away(made: House) -> bool:
-    """A family is found by its parents and by a mark in the environment; this one is found by neither."""
+def _escapes(made: SandboxedPrograms) -> bool:
+    """Descendants are found by their parents and by a mark in the environment. This one is found by neither."""
     from bradawl.workspace.process_tree import call_processes, running
 
     mark, note = f"test.{os.getpid()}", made.root / "pid"
@@ -165,7 +173,7 @@ def _gets_away(made: House) -> bool:
     )
     deadline = time.monotonic() + 5
     escaped: list[int] = []
-    while not escaped and time.monotonic() < deadline:  # it writes its number before it becomes `sleep`
+    while not escaped and time.monotonic() < deadline:  # it writes its PID before it becomes `sleep`
         time.sleep(0.01)
         if note.exists() and (number := note.read_text().strip()):
             escaped = pids_of("/bin/sleep", "60", session=int(number))
@@ -184,16 +192,16 @@ OPEN = {
     "rename_protected": lambda made: _sees(made, "mv .git old; mkdir .git; echo bad > .git/config"),
     "symlinked_git": _symlinked,
     "private_tmp": lambda made: made.sh("echo x > /tmp/x").code != 0,
-    "escapees": _gets_away,
+    "escapees": _escapes,
 }
 
 
 @pytest.mark.parametrize("line", landlock.MISSING_GUARANTEES)
-def test_what_is_said_not_to_be_held_is_not(made, line):
-    assert OPEN[line](made), f"{line} is held after all: take it out of the table"
+def test_guarantees_listed_as_missing_are_missing(made, line):
+    assert OPEN[line](made), f"{line} is guaranteed after all: remove it from the table"
 
 
-def test_protected_files_are_as_they_were_when_the_program_has_ended(made):
+def test_protected_files_are_restored_when_the_program_has_ended(made):
     ended = made.sh(
         "echo bad >> .git/config; mkdir .bradawl; echo '#!/bin/sh' > .git/hooks/pre-commit; mv .git/hooks h"
     )
@@ -219,16 +227,16 @@ def test_the_probe_the_table_and_the_page_say_the_same(made):
     assert set(made.backend.sandbox.lacks) == set(lacks)
 
 
-def test_the_page_lists_what_the_constant_lists():
+def test_the_page_lists_the_same_guarantees_as_the_code():
     page = (Path(__file__).parents[2] / "docs/sandbox-details.md").read_text()
     part = page.split("What Landlock can't hold", 1)[1].split("\n## ", 1)[0]
     rows = [line.split("|")[1].strip(" `") for line in part.splitlines() if line.startswith("| `")]
     assert rows == list(landlock.MISSING_GUARANTEES)
 
 
-def test_the_probe_finds_each_line_open_where_nothing_holds():
-    """Else it would call everything held."""
-    with house() as made:
+def test_without_a_sandbox_the_probe_reports_every_guarantee_as_missing():
+    """A probe that reports nothing would declare everything guaranteed."""
+    with landlock_programs() as made:
         probe = landlock.probe_program(made.layout, "")
         target = subprocess.Popen(["/bin/sleep", "60"])
         try:
@@ -242,11 +250,11 @@ def test_the_probe_finds_each_line_open_where_nothing_holds():
 
 
 @pytest.mark.parametrize("printed", [b"", b"Traceback", b"bradawl: the sandbox can't be set up", b"\xff"])
-def test_a_probe_that_got_nowhere_says_nothing(printed):
+def test_a_probe_that_failed_has_no_result(printed):
     assert landlock.missing_guarantees(printed) is None
 
 
-# ------------------------------------------------------------------ ordinary work goes on
+# ------------------------------------------------------------------ ordinary work
 
 
 WORK = [
@@ -270,7 +278,7 @@ WORK = [
 
 
 @pytest.mark.parametrize("line", WORK)
-def test_ordinary_work_goes_on(made, line):
+def test_ordinary_commands_succeed(made, line):
     ended = made.sh(line)
     assert (ended.code, ended.err) == (0, ""), ended
 
@@ -280,7 +288,7 @@ def test_exit_codes_and_signals_are_the_programs_own(made):
     assert made.sh("kill -9 $$").code == -9
 
 
-def test_a_missing_program_is_told_like_a_shell_tells_it(made):
+def test_a_missing_program_has_the_exit_code_of_a_shell(made):
     ended = made.run(("no-such-program",))
     assert (ended.code, ended.err) == (127, "bradawl: no-such-program: not found\n")
     ended = made.run((str(made.outside / "file"),))
@@ -305,7 +313,7 @@ def test_a_path_that_was_granted_can_be_written_and_one_that_is_missing_is_refus
         made.sh("true", grant=Grant(writable=(*roots, "/tmp/bradawl-no-such-file")))
 
 
-def test_what_was_uncovered_by_name_is_seen_and_may_stay_changed(made):
+def test_files_uncovered_by_a_grant_can_be_read_and_changed(made):
     secret = str(made.home / ".ssh/id_ed25519")
     assert made.sh("cat ~/.ssh/id_ed25519", grant=Grant(uncovered=(secret,))).out == "PRIVATE"
     config = str(made.root / ".git/config")
@@ -323,7 +331,7 @@ def test_with_the_network_granted_sockets_in_the_file_system_stay_closed(made, o
 
 
 def test_variables_of_the_program_do_not_reach_the_helper(made):
-    """The linker would run code of the workspace before anything is held."""
+    """The dynamic linker would run code of the workspace before Landlock is in force."""
     made.write(made.root / "evil.py", "raise SystemExit('evil')")
     env = {
         "LD_PRELOAD": str(made.root / "evil.so"),
@@ -339,7 +347,7 @@ def test_variables_of_the_program_do_not_reach_the_helper(made):
     assert made.sh('echo "$A"', env={"A": "b c"}).out == "b c\n"
 
 
-def test_odd_words_arrive_as_they_are(made):
+def test_unusual_arguments_are_passed_unchanged(made):
     odd = os.fsdecode(b"\xff\n'\" =")
     ended = made.run(("/usr/bin/printf", "%s|", "", odd, "=", "ü"))
     assert ended.out == f"|{odd}|=|ü|"
@@ -348,7 +356,7 @@ def test_odd_words_arrive_as_they_are(made):
         made.run(("/bin/echo", "a\0b"))
 
 
-def test_a_word_that_is_too_long_is_told_before_the_start(made):
+def test_an_argument_that_is_too_long_is_an_error_before_the_start(made):
     with pytest.raises(ToolError, match="too long"):
         made.sh("echo " + "x" * 140_000)
     many = made.run(("/bin/true", *["x" * 1_000] * 10_000))
@@ -357,7 +365,7 @@ def test_a_word_that_is_too_long_is_told_before_the_start(made):
 
 
 def test_a_folder_of_the_workspace_that_holds_credentials_is_refused():
-    with house() as made:
+    with landlock_programs() as made:
         layout = landlock.SandboxLayout(roots=(str(made.home),), home=str(made.home), scratch=str(made.scratch))
         sandbox_backend = landlock.LandlockBackend(layout)
         with pytest.raises(ToolError, match="could not be hidden"):
@@ -373,7 +381,7 @@ def test_a_python_inside_the_workspace_starts_nothing(tmp_path):
 
 
 def test_git_works_in_a_folder_of_a_repository():
-    with house() as made:
+    with landlock_programs() as made:
         main = made.place / "main"
         made.bare(
             f"git init -q {main}; mkdir {main}/one; git -C {main} config user.name a; git -C {main} config user.email b"
@@ -402,7 +410,7 @@ def test_git_works_in_a_second_working_tree_whose_data_lies_outside(made):
     assert made.sh("git config core.fsmonitor 'touch bad'").restored == (str(made.place / "main/.git/config"),)
 
 
-def test_repositories_and_working_trees_that_were_made_stay_until_they_are_removed(made):
+def test_new_repositories_and_working_trees_are_kept_until_they_are_removed(made):
     subprocess.run(["rm", "-r", str(made.root / ".git")], check=True)
     made.bare("git init -q; git config user.name a; git config user.email b; git commit -q --allow-empty -m x")
     for line in (
@@ -422,7 +430,7 @@ def test_repositories_and_working_trees_that_were_made_stay_until_they_are_remov
     assert [path.name for path in made.root.iterdir()] == [".git"]
 
 
-def test_what_was_there_is_put_back_when_it_goes_with_what_was_made(made):
+def test_existing_files_removed_together_with_new_ones_are_restored(made):
     subprocess.run(["rm", "-r", str(made.root / ".git")], check=True)
     made.bare(
         "git init -q; git init -q a/old; git config user.name a; git config user.email b;"

@@ -1,4 +1,4 @@
-"""Shell lines held by Landlock are told, ended and cleaned up after like any other."""
+"""Shell lines with Landlock: exit status, time limits, cancellation, and restored files."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import pytest
-from landlock_house import house, needs_whole_landlock
+from landlock_programs import landlock_programs, needs_whole_landlock
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
@@ -23,7 +23,7 @@ pytestmark = needs_whole_landlock
 
 @pytest.fixture
 def made():
-    with house() as built:
+    with landlock_programs() as built:
         yield built
 
 
@@ -35,52 +35,52 @@ def processes(made):
     running.close()
 
 
-def run(processes, made, line, *, grant=None, **options):
+async def run(processes, made, line, *, grant=None, **options):
     command = Command((line,), str(made.root), is_shell=True, **options)
-    return asyncio.run(processes.run(command, grant or Grant(writable=made.layout.roots)))
+    return await processes.run(command, grant or Grant(writable=made.layout.roots))
 
 
-def test_how_a_line_ended_is_told_as_without_a_sandbox(made, processes):
-    result = run(processes, made, "mkdir a; cd a; export NEW=b; echo out; echo err >&2; false | true; exit 3")
+async def test_exit_status_cwd_and_exports_are_as_without_a_sandbox(made, processes):
+    result = await run(processes, made, "mkdir a; cd a; export NEW=b; echo out; echo err >&2; false | true; exit 3")
     assert (result.exit_code, result.stdout, result.stderr) == (3, b"out\n", b"err\n")
     assert result.cwd == str(made.root / "a")
-    bare = run(processes, made, "cd a; export NEW=b", grant=Grant(outside_sandbox=True))
+    bare = await run(processes, made, "cd a; export NEW=b", grant=Grant(outside_sandbox=True))
     assert result.exports == bare.exports
     assert (result.sandbox, result.restored) == ("landlock", ())
-    assert run(processes, made, "false | true").pipe_status == (1, 0)
-    assert run(processes, made, "kill -9 $$").exit_code == -9
+    assert (await run(processes, made, "false | true")).pipe_status == (1, 0)
+    assert (await run(processes, made, "kill -9 $$")).exit_code == -9
 
 
-def test_exported_variables_come_back_and_the_agents_keys_do_not(made, processes):
-    result = run(processes, made, 'echo "$MINE-$API_KEY-$TMPDIR"', env={"MINE": "a b"})
+async def test_exported_variables_come_back_and_the_agents_keys_do_not(made, processes):
+    result = await run(processes, made, 'echo "$MINE-$API_KEY-$TMPDIR"', env={"MINE": "a b"})
     assert result.stdout.decode() == f"a b--{made.scratch}\n"
 
 
-def test_what_was_put_back_is_told(made, processes):
-    result = run(processes, made, "echo bad > .git/config")
+async def test_restored_files_are_reported(made, processes):
+    result = await run(processes, made, "echo bad > .git/config")
     assert result.restored == (str(made.root / ".git/config"),)
     assert (made.root / ".git/config").read_text() == "[core]\n"
 
 
-def test_what_a_line_leaves_running_can_change_nothing_after_the_look(made, processes):
+async def test_a_process_left_running_can_change_nothing_after_the_check(made, processes):
     line = (
         "(echo $BASHPID > pid; trap '' TERM; while :; do echo bad > .git/config; sleep 0.01; done) > /dev/null 2>&1 &"
     )
-    result = run(processes, made, line)
+    result = await run(processes, made, line)
     assert result.ended_background
     assert (made.root / ".git/config").read_text() == "[core]\n"
     assert not running([int((made.root / "pid").read_text())])
 
 
-def test_a_line_over_its_time_is_ended_and_what_it_changed_put_back(made, processes):
+async def test_after_a_timeout_the_line_is_ended_and_its_changes_undone(made, processes):
     started = time.monotonic()
-    result = run(processes, made, "echo bad > .git/config; setsid sleep 60 & sleep 60", timeout_s=0.3)
+    result = await run(processes, made, "echo bad > .git/config; setsid sleep 60 & sleep 60", timeout_s=0.3)
     assert result.exit_code is None
     assert is_within(time.monotonic() - started, 5)
     assert len(result.restored) == 1
 
 
-async def test_a_cancelled_line_is_put_back_too(made, processes):
+async def test_changes_of_a_cancelled_line_are_undone(made, processes):
     async def main():
         command = Command(("echo bad > .git/config; echo ready; sleep 60",), str(made.root), is_shell=True)
         ready = asyncio.Event()
@@ -95,12 +95,12 @@ async def test_a_cancelled_line_is_put_back_too(made, processes):
     assert (made.root / ".git/config").read_text() == "[core]\n"
 
 
-def test_a_line_granted_to_run_outside_is_not_held(made, processes):
-    result = run(processes, made, "echo x > ../outside/file", grant=Grant(outside_sandbox=True, network=True))
+async def test_a_grant_for_outside_runs_the_line_without_landlock(made, processes):
+    result = await run(processes, made, "echo x > ../outside/file", grant=Grant(outside_sandbox=True, network=True))
     assert (result.exit_code, result.sandbox) == (0, "")
 
 
-async def test_a_folder_that_is_gone_is_told_as_without_a_sandbox(made, processes):
+async def test_a_missing_working_directory_is_reported_as_without_a_sandbox(made, processes):
     with pytest.raises(ToolError, match="does not exist any more"):
         await processes.run(Command(("true",), "/gone", is_shell=True), Grant(writable=made.layout.roots))
 
@@ -113,8 +113,8 @@ def test_rules_are_made_for_every_version(older, tmp_path):
     os.close(rule_set(places, older, network=True))
 
 
-def test_a_held_line_costs_less_than_25_ms_more(made):
-    """The best of several: other work on the machine only ever adds to it."""
+def test_landlock_adds_less_than_25_ms_to_a_line(made):
+    """The fastest of several runs, because other work on the machine only adds time."""
 
     def best(times: int, act) -> float:
         spent = []
@@ -130,30 +130,30 @@ def test_a_held_line_costs_less_than_25_ms_more(made):
 
 
 def refusing(made, *texts: str) -> Grant:
-    """A grant with rules that refuse paths."""
+    """A grant with rules that deny paths."""
     bases = Bases(str(made.root), str(made.home), str(made.root))
     rules = tuple(rule for text in texts for rule in parse_rule(text, "deny", "test", bases))
     return Grant(writable=made.layout.roots, rules=rules)
 
 
-def test_what_a_rule_refuses_to_write_is_put_back(made, processes):
+async def test_writes_denied_by_a_rule_are_undone(made, processes):
     (made.root / "migrations").mkdir()
     (made.root / "migrations/1.sql").write_text("one")
     grant = refusing(made, "Edit(migrations/**)", "Edit(*.lock)")
     line = "echo two > migrations/1.sql; echo x > migrations/2.sql; mkdir d; echo x > d/new.lock; echo x > fine"
-    result = run(processes, made, line, grant=grant)
+    result = await run(processes, made, line, grant=grant)
     assert (made.root / "migrations/1.sql").read_text() == "one"
     assert not (made.root / "migrations/2.sql").exists()
     assert not (made.root / "d/new.lock").exists()
     assert (made.root / "fine").exists()
     assert len(result.restored) == 3
-    run(processes, made, "mv migrations m2; echo two > m2/1.sql", grant=grant)
+    await run(processes, made, "mv migrations m2; echo two > m2/1.sql", grant=grant)
     assert (made.root / "migrations/1.sql").read_text() == "one"
 
 
-def test_what_a_rule_refuses_to_read_outside_the_workspace_is_hidden(made, processes):
+async def test_files_outside_the_workspace_that_a_rule_denies_to_read_are_hidden(made, processes):
     (made.home / "notes").mkdir()
     (made.home / "notes/n").write_text("very-secret")
     line = f"cat {made.home}/notes/n"
-    assert b"very-secret" in run(processes, made, line).stdout
-    assert b"very-secret" not in run(processes, made, line, grant=refusing(made, "Read(~/notes/**)")).stdout
+    assert b"very-secret" in (await run(processes, made, line)).stdout
+    assert b"very-secret" not in (await run(processes, made, line, grant=refusing(made, "Read(~/notes/**)"))).stdout

@@ -1,9 +1,9 @@
-"""Very many files in a protected place keep no command waiting for ever: nothing starts, and the place is named."""
+"""With too many files in a protected folder no command starts, and the error names the folder."""
 
 from pathlib import Path
 
 import pytest
-from held import Held
+from sandboxed_session import SandboxedSession
 
 from bradawl.core.errors import ToolError
 from bradawl.sandbox.restore import snapshot as protected
@@ -32,7 +32,7 @@ def _watches(root: Path) -> WorkspaceWatch:
 
 
 @pytest.mark.parametrize("folder", [".vscode", ".vscode/a/b", ".git/refs/heads", ".git/logs/refs"])
-def test_more_than_can_be_looked_at_is_refused_and_the_folder_named(tmp_path: Path, folder: str) -> None:
+def test_too_many_files_to_check_are_an_error_that_names_the_folder(tmp_path: Path, folder: str) -> None:
     root = tmp_path / "ws"
     (root / ".git/refs").mkdir(parents=True)
     (root / ".git/HEAD").write_text("ref: refs/heads/main\n")
@@ -48,7 +48,7 @@ def test_more_than_can_be_looked_at_is_refused_and_the_folder_named(tmp_path: Pa
 
 
 @pytest.mark.parametrize("folder", [".vscode", ".vscode/a/b"])
-def test_what_a_program_makes_of_it_is_moved_away(tmp_path: Path, folder: str) -> None:
+def test_a_folder_that_a_program_filled_is_moved_away(tmp_path: Path, folder: str) -> None:
     root = tmp_path / "ws"
     root.mkdir()
     watches = _watches(root)
@@ -58,7 +58,7 @@ def test_what_a_program_makes_of_it_is_moved_away(tmp_path: Path, folder: str) -
     assert not (root / ".vscode").exists()
 
 
-def test_a_head_that_became_a_full_folder_is_put_back(tmp_path: Path) -> None:
+def test_a_head_file_replaced_by_a_full_folder_is_restored(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     for name in ("refs/heads", "objects"):
         (root / ".git" / name).mkdir(parents=True)
@@ -72,7 +72,7 @@ def test_a_head_that_became_a_full_folder_is_put_back(tmp_path: Path) -> None:
     assert head.read_text() == "ref: refs/heads/main\n"
 
 
-def test_a_held_command_says_so(either_way: Held) -> None:
+def test_a_sandboxed_command_reports_it(either_way: SandboxedSession) -> None:
     if either_way.grant.outside_sandbox:
         pytest.skip("nothing is looked at without a sandbox")
     either_way.git_init()

@@ -1,8 +1,8 @@
-"""Where bubblewrap can't set the sandbox up, its words are replaced by what could not be done, and what to do."""
+"""If bubblewrap can't set up the sandbox, its message is replaced by an explanation and advice."""
 
 import pytest
 from bwrap import HAS_BWRAP
-from held import Held, held
+from sandboxed_session import SandboxedSession, sandboxed_session
 
 from bradawl.core.permissions import Grant
 from bradawl.sandbox import bubblewrap
@@ -23,13 +23,13 @@ SAID = {
 
 
 @pytest.mark.parametrize(("said", "told"), SAID.items(), ids=lambda each: str(each)[:40])
-def test_what_it_says_is_explained(said: bytes, told: tuple[str, str]) -> None:
+def test_a_message_of_bubblewrap_is_explained(said: bytes, told: tuple[str, str]) -> None:
     text = explain_setup_error(said)
     assert all(part in text for part in told)
     assert not any(word in text for word in ("bwrap", "oldroot", "newroot", "\n"))
 
 
-def test_what_others_say_is_left() -> None:
+def test_messages_of_other_programs_are_unchanged() -> None:
     assert explain_setup_error(b"bash: bwrap: command not found\n") == ""
 
 
@@ -37,12 +37,14 @@ def test_what_others_say_is_left() -> None:
 def made(tmp_path):
     if not HAS_BWRAP:
         pytest.skip("bubblewrap does not work here")
-    with held(tmp_path) as built:
+    with sandboxed_session(tmp_path) as built:
         yield built
 
 
 @pytest.mark.parametrize("is_writable", [True, False])
-def test_a_command_that_was_not_run_says_why(made: Held, monkeypatch: pytest.MonkeyPatch, is_writable: bool) -> None:
+def test_a_command_that_was_not_run_reports_the_reason(
+    made: SandboxedSession, monkeypatch: pytest.MonkeyPatch, is_writable: bool
+) -> None:
     monkeypatch.setattr(bubblewrap, "emptied_folders", lambda: ("/not-there",))
     result = made.run("touch canary", None if is_writable else Grant())
     assert (result.exit_code, result.stdout) == (1, b"")
@@ -51,5 +53,5 @@ def test_a_command_that_was_not_run_says_why(made: Held, monkeypatch: pytest.Mon
     assert not (made.root / "canary").exists()
 
 
-def test_a_program_that_says_the_same_is_believed(made: Held) -> None:
+def test_the_same_message_printed_by_a_program_is_unchanged(made: SandboxedSession) -> None:
     assert made.run("echo 'bwrap: Can not do it: really' >&2; exit 1").stderr == b"bwrap: Can not do it: really\n"

@@ -1,4 +1,4 @@
-"""Other users' homes and the system's secrets are not shown to programs, whoever runs them."""
+"""Homes of other users and secrets of the system are hidden from programs of any user."""
 
 import os
 import tempfile
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from bubblewrap_house import house_with
-from landlock_house import House
+from bubblewrap_programs import programs_with
+from landlock_programs import SandboxedPrograms
 
 from bradawl.core.permissions import Grant
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets
@@ -19,13 +19,13 @@ SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-")
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
 def made(request):
-    with house_with(request.param) as here:
+    with programs_with(request.param) as here:
         yield here
 
 
 @pytest.fixture
 def other():
-    """A home folder beside all others, with a file that everybody may read."""
+    """The home folder of another user, with a world-readable file."""
     Path("/home").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bradawl-other-", dir="/home") as place:
         Path(place).chmod(0o755)
@@ -37,11 +37,11 @@ def other():
         yield Path(place)
 
 
-def anew(made: House) -> None:
-    """As a session that starts now."""
+def restart_backend(made: SandboxedPrograms) -> None:
+    """Use a new backend, as a new session does."""
     made.backend.close()
-    if hasattr(made, "hold_anew"):
-        made.hold_anew()
+    if hasattr(made, "restart_backend"):
+        made.restart_backend()
     else:
         from bradawl.sandbox.landlock import LandlockBackend
 
@@ -69,14 +69,14 @@ def test_no_program_reads_the_passwords_of_the_system(made, path, read):
         "cd {0} && cat diary",
     ],
 )
-def test_no_program_looks_into_the_home_of_another_user(made, other, read):
-    anew(made)
+def test_no_program_can_read_the_home_of_another_user(made, other, read):
+    restart_backend(made)
     ended = made.sh(read.format(other))
     assert "PRIVATE" not in ended.out
     assert other.name not in ended.out and "diary" not in ended.out
 
 
-def test_the_home_of_root_is_another_users_unless_it_is_ones_own(made):
+def test_the_home_of_root_is_hidden_from_other_users(made):
     with tempfile.NamedTemporaryFile("w", dir="/root", prefix="bradawl-test-") as diary:
         diary.write("PRIVATE")
         diary.flush()
@@ -84,39 +84,39 @@ def test_the_home_of_root_is_another_users_unless_it_is_ones_own(made):
         assert Path(diary.name).name not in made.sh("ls -a /root").out
 
 
-def test_programs_on_the_path_are_found_in_anothers_home(made, other):
-    anew(made)
+def test_programs_on_path_in_the_home_of_another_user_can_be_started(made, other):
+    restart_backend(made)
     path = f"{other}/toolchain/bin:/usr/bin:/bin"
     program = ("/bin/bash", "-c", f"bradawl-test-tool; cat {other}/diary")
     made._variables = lambda env: {"PATH": path, "HOME": str(made.home), **(env or {})}
     assert made.run(program).out == "found\n"
 
 
-def test_what_the_session_exports_as_path_shows_nothing(made, other):
-    anew(made)
+def test_a_path_exported_by_the_session_makes_nothing_visible(made, other):
+    restart_backend(made)
     (other / "bin").mkdir()
     ended = made.sh(f"cat {other}/diary; ls {other}", env={"PATH": f"{other}:{other}/bin:/usr/bin:/bin"})
     assert ended.out == ""
 
 
-def test_a_workspace_in_anothers_home_is_used_as_any(made, other):
+def test_a_workspace_in_the_home_of_another_user_is_usable(made, other):
     root = other / "project"
     root.mkdir()
     (root / "file").write_text("text")
     made.root = root
     made.layout = msgspec.structs.replace(made.layout, roots=(str(root),))
-    anew(made)
+    restart_backend(made)
     ended = made.run(("/bin/bash", "-c", "cat file; echo new > made; cat ../diary"), grant=Grant(writable=(str(root),)))
     assert ended.out == "text" and (root / "made").read_text() == "new\n"
 
 
-def test_what_was_allowed_by_name_is_read(made, other):
-    anew(made)
+def test_files_uncovered_by_a_grant_can_be_read(made, other):
+    restart_backend(made)
     diary = str(other / "diary")
     assert made.sh(f"cat {diary}", grant=Grant(writable=made.layout.roots, uncovered=(diary,))).out == "PRIVATE"
 
 
-def test_what_lies_in_a_root_or_is_ones_own_is_none_of_others(other):
+def test_workspace_roots_and_the_own_home_are_not_other_users_folders(other):
     assert "/home" in other_users_folders("/root", ())
     assert "/root" not in other_users_folders("/root", ())
     assert "/root" in other_users_folders("/nonexistent", ())
@@ -124,7 +124,7 @@ def test_what_lies_in_a_root_or_is_ones_own_is_none_of_others(other):
     assert "/etc/shadow" not in readable_system_secrets(("/etc",))
 
 
-def test_ordinary_files_of_the_system_are_read(made):
+def test_ordinary_system_files_can_be_read(made):
     ended = made.sh(
         "cat /etc/passwd /etc/hosts >/dev/null && ls /etc | grep -c passwd && id -un && ls /usr/bin | wc -l"
     )

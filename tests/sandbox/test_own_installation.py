@@ -1,4 +1,4 @@
-"""bradawl installed inside the workspace: no command and no tool changes the program that holds them."""
+"""bradawl installed inside the workspace: no command and no tool can change the installation."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ asyncio.run(main())
 
 
 class Project:
-    """A project with an environment of its own, in which bradawl is installed."""
+    """A project with a virtual environment in which bradawl is installed."""
 
     def __init__(self, place: Path, name: str = ".venv") -> None:
         self.ws, self.home = place / "ws", place / "home"
@@ -61,7 +61,7 @@ class Project:
                 shutil.copytree(Path(BWRAP).parents[2] / package, self.site / package)
 
     def attack(self, *lines: str, paths: tuple[str, ...] = (), python: str = "") -> tuple[str, list, list]:
-        """Run lines in the sandbox, as the bradawl of this project does; and judge writes to paths."""
+        """Run lines in the sandbox of the project's own bradawl, and judge writes to paths."""
         given = json.dumps([str(self.ws), str(self.home), lines, paths])
         done = subprocess.run(
             [python or str(self.venv / "bin/python"), "-c", ATTACKER, given],
@@ -121,7 +121,7 @@ def test_no_command_changes_or_moves_the_environment_bradawl_runs_from(project):
 
 
 @needs_bwrap
-def test_neither_in_a_folder_of_the_workspace_nor_by_moving_that_one(place):
+def test_an_environment_below_a_folder_can_not_be_changed_by_moving_the_folder(place):
     project = Project(place, "tools/env")
     before = project.content()
     _, said, _ = project.attack(
@@ -136,7 +136,7 @@ def test_neither_in_a_folder_of_the_workspace_nor_by_moving_that_one(place):
 
 
 @needs_bwrap
-def test_a_repository_inside_the_environment_makes_nothing_writable_again(project):
+def test_a_repository_inside_the_environment_makes_nothing_writable(project):
     source = project.venv / "src/package"
     source.mkdir(parents=True)
     subprocess.run(["git", "init", "-q", str(source)], check=True)
@@ -147,7 +147,7 @@ def test_a_repository_inside_the_environment_makes_nothing_writable_again(projec
 
 
 @needs_bwrap
-def test_a_link_to_the_environment_can_not_be_exchanged(place):
+def test_a_link_to_the_environment_can_not_be_replaced(place):
     project = Project(place, "real")
     (project.ws / ".venv").symlink_to("real")
     before = project.content()
@@ -167,7 +167,7 @@ def test_a_link_to_the_environment_can_not_be_exchanged(place):
 
 
 @needs_bwrap
-def test_the_package_itself_is_held_where_it_is_installed_from_source(project):
+def test_the_package_is_protected_where_it_is_installed_from_source(project):
     copied = project.ws / "src/bradawl"
     shutil.copytree(Path(__file__).parents[2] / "src/bradawl", copied, ignore=shutil.ignore_patterns("__pycache__"))
     (project.site / "there.pth").write_text(f"{sysconfig.get_path('purelib')}\n{project.ws}/src\n")
@@ -184,7 +184,7 @@ def test_the_package_itself_is_held_where_it_is_installed_from_source(project):
     assert judged[0].startswith("Deny(") and not judged[1].startswith("Deny(")
 
 
-def test_file_tools_are_refused_with_a_reason_and_everything_else_is_as_before(project):
+def test_file_tools_are_refused_in_the_installation_only(project):
     site = project.site
     _, _, judged = project.attack(
         paths=(
@@ -199,7 +199,7 @@ def test_file_tools_are_refused_with_a_reason_and_everything_else_is_as_before(p
     assert not any(text.startswith("Deny(") for text in judged[3:])
 
 
-def test_landlock_can_make_no_exception_and_is_not_used(place):
+def test_landlock_is_not_used_with_an_installation_in_the_workspace(place):
     from bradawl.sandbox import landlock
     from bradawl.sandbox.backend import SandboxLayout
 
@@ -209,13 +209,13 @@ def test_landlock_can_make_no_exception_and_is_not_used(place):
     assert landlock.why_unavailable(SandboxLayout((root,), "")) == ""
 
 
-def test_elsewhere_and_in_whole_systems_nothing_is_held(place):
+def test_installations_outside_the_workspace_or_in_system_roots_are_not_protected(place):
     assert installation_paths((str(place),)) == ()
     assert installation_paths(("/",)) == installation_paths(("/usr",)) == ()
 
 
 @needs_bwrap
-def test_an_installation_that_fails_for_it_is_told_what_to_do(project):
+def test_a_failed_installation_of_packages_gets_advice(project):
     from bradawl.core.permissions import Grant
     from bradawl.core.workspace import CommandResult
     from bradawl.tools.shell import sandbox_hints

@@ -1,4 +1,4 @@
-"""What only a user without root's rights meets: root enters and removes everything."""
+"""Folders that an unprivileged user can't enter. Permissions don't stop root."""
 
 import os
 import tempfile
@@ -14,13 +14,13 @@ from bradawl.sandbox.path_translation import reexposed_paths
 
 @pytest.fixture
 def folder():
-    """One that every user reaches, which those of tests are not."""
+    """A folder that every user can reach, unlike `tmp_path`."""
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         Path(place).chmod(0o777)
         yield Path(place)
 
 
-def test_folders_that_nobody_may_enter_are_removed_however_they_lie_in_each_other(folder):
+def test_nested_folders_without_permissions_are_removed(folder):
     def act():
         top = folder / "top"
         for path in ("a/b/c/d", "a/b/e", "f/g"):
@@ -34,7 +34,7 @@ def test_folders_that_nobody_may_enter_are_removed_however_they_lie_in_each_othe
     as_plain_user(act)
 
 
-def test_a_folder_of_the_search_path_that_can_not_be_entered_is_left_out(folder):
+def test_a_folder_of_path_that_can_not_be_entered_is_left_out(folder):
     def act():
         (folder / "closed/bin").mkdir(parents=True)
         (folder / "open/bin").mkdir(parents=True)

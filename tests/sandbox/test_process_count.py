@@ -1,6 +1,5 @@
-"""Programs in the sandbox can't have more than so many processes, counted by a control group; also those of root."""
+"""A control group limits the number of processes in the sandbox, for programs of root too."""
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bwrap import BWRAP, HAS_BWRAP
-from landlock_house import need_landlock
+from landlock_programs import need_landlock
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
@@ -40,7 +39,7 @@ print(made, flush=True)
 
 
 def groups(pid: int | None = None) -> set[str]:
-    """Of one process, of this one if none is given; other tests run beside it."""
+    """Names of the control groups of one process, by default this one. Other tests may run concurrently."""
     return {path.name for path in Path(PLACE.folder).glob(f"bradawl-{pid or os.getpid()}-*")} if PLACE else set()
 
 
@@ -61,9 +60,9 @@ class Run:
         self.processes = LocalProcesses(environment, sandbox_backend=lambda: self.backend)
         self.root, self.grant = root, Grant(writable=(str(root),))
 
-    def sh(self, line: str, *, outside: bool = False) -> str:
+    async def sh(self, line: str, *, outside: bool = False) -> str:
         command = Command((line,), str(self.root), is_shell=True, timeout_s=60)
-        result = asyncio.run(self.processes.run(command, Grant(outside_sandbox=True) if outside else self.grant))
+        result = await self.processes.run(command, Grant(outside_sandbox=True) if outside else self.grant)
         return (result.stdout + result.stderr).decode()
 
     def close(self) -> None:
@@ -86,35 +85,35 @@ def made(tmp_path, request):
 
 @needs_group
 @pytest.mark.parametrize("how", ["pass", "os.setsid()", "os.setsid(); os.environ.clear()"])
-def test_a_fork_bomb_ends_at_the_limit(made, how):
+async def test_a_fork_bomb_ends_at_the_limit(made, how):
     (made.root / "bomb.py").write_text(BOMB.replace("HOW", how))
-    assert 10 < int(made.sh("exec python3 bomb.py")) < MOST
+    assert 10 < int(await made.sh("exec python3 bomb.py")) < MOST
 
 
 @needs_group
-def test_threads_count_and_a_program_without_the_sandbox_does_not(made):
+async def test_threads_are_counted_and_programs_outside_the_sandbox_are_not(made):
     start = "for n in range(100): threading.Thread(target=time.sleep, args=(1,)).start()"
     text = f"import threading, time\nn = 0\ntry:\n {start}\nexcept RuntimeError: pass\nprint(n)"
     (made.root / "threads.py").write_text(text)
-    assert int(made.sh("python3 threads.py")) < MOST
-    assert int(made.sh("python3 threads.py", outside=True)) == 99
+    assert int(await made.sh("python3 threads.py")) < MOST
+    assert int(await made.sh("python3 threads.py", outside=True)) == 99
 
 
 @needs_group
-def test_a_program_does_not_get_out_of_its_group(made):
+async def test_a_program_can_not_leave_its_group(made):
     ways = " ".join(f"{PLACE.folder}/{name}" for name in (PLACE.threads, "cgroup.procs"))
-    made.sh(f"for each in {ways}; do echo $$ > $each; echo 0 > $each; done")
+    await made.sh(f"for each in {ways}; do echo $$ > $each; echo 0 > $each; done")
     up = f"for each in {PLACE.folder}/bradawl-*/pids.max; do echo max > $each; done; true"
-    made.sh(up)
-    made.sh(f"mkdir {PLACE.folder}/bradawl-mine; rmdir {PLACE.folder}/bradawl-*")
+    await made.sh(up)
+    await made.sh(f"mkdir {PLACE.folder}/bradawl-mine; rmdir {PLACE.folder}/bradawl-*")
     (made.root / "bomb.py").write_text(BOMB.replace("HOW", "pass"))
-    assert int(made.sh("exec python3 bomb.py")) < MOST
+    assert int(await made.sh("exec python3 bomb.py")) < MOST
 
 
 @needs_group
-def test_this_process_is_where_it_was_and_the_group_goes_with_the_session(made):
+async def test_this_process_stays_in_its_group_and_the_new_group_is_removed_with_the_session(made):
     before, was = groups(), Path("/proc/self/cgroup").read_text()
-    made.sh("true")
+    await made.sh("true")
     assert len(groups() - before) == 1
     assert Path("/proc/thread-self/cgroup").read_text() == Path("/proc/self/cgroup").read_text() == was
     made.close()
@@ -122,17 +121,17 @@ def test_this_process_is_where_it_was_and_the_group_goes_with_the_session(made):
 
 
 @needs_group
-def test_a_full_group_is_an_error_that_can_be_understood_and_goes_away(made):
+async def test_a_full_group_is_a_clear_error_and_later_commands_run(made):
     from bradawl.core.errors import ToolError
 
     before = groups()
-    made.sh("true")
+    await made.sh("true")
     (group,) = (Path(PLACE.folder, each) for each in groups() - before)
     (group / "pids.max").write_text("0")
     with pytest.raises(ToolError, match=r"can't be started now: .*; end other programs, or try again later"):
-        made.sh("true")
+        await made.sh("true")
     (group / "pids.max").write_text("40")
-    assert made.sh("echo again") == "again\n"
+    assert await made.sh("echo again") == "again\n"
 
 
 @needs_group
@@ -152,7 +151,7 @@ def test_the_group_of_a_killed_agent_is_removed_at_the_next_start():
 
 
 @needs_group
-def test_a_group_that_somebody_removed_is_made_again():
+def test_a_group_removed_from_outside_is_created_again():
     limit = ProcessLimit(MOST)
     with limit.limit_processes():
         pass
@@ -164,7 +163,7 @@ def test_a_group_that_somebody_removed_is_made_again():
 
 
 @needs_group
-def test_only_the_thread_that_starts_something_is_counted():
+def test_only_the_thread_that_starts_a_program_enters_the_group():
     limit, seen = ProcessLimit(MOST), []
     with limit.limit_processes():
         other = threading.Thread(target=lambda: seen.append(Path("/proc/thread-self/cgroup").read_text()))
@@ -190,7 +189,7 @@ def test_only_the_thread_that_starts_something_is_counted():
         ("8:pids:/", "damaged", None),
     ],
 )
-def test_the_group_of_this_process_is_found(tmp_path, groups_text, mounts, expected):
+def test_the_group_of_a_process_is_read_from_proc(tmp_path, groups_text, mounts, expected):
     for folder, kinds in (
         ("pids", ""),
         ("pids/a", ""),
@@ -209,7 +208,7 @@ def test_the_group_of_this_process_is_found(tmp_path, groups_text, mounts, expec
     assert (found and found.folder) == (expected and f"{tmp_path}/{expected}")
 
 
-def test_without_a_group_programs_start_all_the_same(monkeypatch):
+def test_without_control_groups_programs_start(monkeypatch):
     limit = ProcessLimit()
     monkeypatch.setattr(process_limit, "find_control_group", lambda: None)
     with limit.limit_processes():

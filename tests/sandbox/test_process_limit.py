@@ -1,4 +1,4 @@
-"""A program in the sandbox can't have more than so many processes; one that is not held may."""
+"""RLIMIT_NPROC limits the number of processes in the sandbox, not outside."""
 
 import os
 
@@ -24,7 +24,7 @@ print(made)
 """
 
 
-def test_the_limit_is_set_for_all_that_the_shell_starts_and_can_not_be_raised(made):
+def test_the_limit_applies_to_all_programs_of_the_shell_and_can_not_be_raised(made):
     assert made.out("ulimit -Hu; ulimit -Su; bash -c 'ulimit -u'; env | grep -c BRADAWL_PROC") == "4096\n" * 3 + "0\n"
     assert made.out(RAISE).splitlines()[-1] == "4096"
     assert made.bare("ulimit -u") != "4096\n"

@@ -1,4 +1,4 @@
-"""What the user's rules refuse is covered in the sandbox, so that no program gets around them."""
+"""Paths that the user's rules deny are covered in the sandbox, so no program can bypass the rules."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import unicodedata
 import msgspec
 import pytest
 from bwrap import needs_bwrap
-from held import held
+from sandboxed_session import sandboxed_session
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
@@ -23,14 +23,14 @@ _NAME = "geh\u00e4use mit leer"
 
 
 def deny(made, *texts: str, **more) -> None:
-    """These rules hold for what `made` runs from now on."""
+    """Apply deny rules to everything that `made` runs from now on."""
     bases = Bases(str(made.root / ".bradawl"), str(made.home), str(made.root))
     rules = tuple(rule for text in texts for rule in parse_rule(text, "deny", "test", bases))
     made.grant = Grant(**{"writable": made.layout.roots, "rules": rules, **more})
 
 
 def ask(made, line: str, *texts: str, mode="auto") -> None:
-    """A line of bash is granted what it gets in a mode in which these rules ask."""
+    """Give `made` the grant that this line gets under these ask rules in this mode."""
     bases = Bases(str(made.root / ".bradawl"), str(made.home), str(made.root))
     rules = tuple(rule for text in texts for rule in parse_rule(text, "ask", "test", bases))
     policy = Policy(mode, rules=rules, roots=made.layout.roots, sandbox=Sandbox("bubblewrap"))
@@ -70,7 +70,7 @@ READERS = [
 
 @pytest.mark.parametrize("line", READERS)
 @pytest.mark.parametrize("rule", ["Read(secrets/**)", "Read(./secrets)", "Read(secrets/*)", "Read(**/k)", "Read(k)"])
-def test_what_may_not_be_read_is_not(made, line, rule):
+def test_files_denied_to_read_can_not_be_read(made, line, rule):
     made.git_init()
     made.write("secrets/k", KEY)
     made.write("a.py", "print(1)")
@@ -91,7 +91,7 @@ def test_what_may_not_be_read_is_not(made, line, rule):
     ],
 )
 @pytest.mark.parametrize("rule", ["Read(app/secrets/**)", "Read(app/*/k)", "Read(app/**/k)", "Read(**/secrets/k)"])
-def test_a_folder_above_cannot_be_moved_away(made, line, rule):
+def test_a_parent_folder_of_a_denied_file_can_not_be_moved(made, line, rule):
     made.write("app/secrets/k", KEY)
     deny(made, rule)
     assert KEY not in made.out(line)
@@ -118,7 +118,7 @@ def test_a_folder_above_cannot_be_moved_away(made, line, rule):
     ],
 )
 @pytest.mark.parametrize("rule", ["Edit(migrations/**)", "Edit(migrations)", "Edit(**/*.sql)"])
-def test_what_may_not_be_written_stays_as_it_is(made, line, rule):
+def test_files_denied_to_write_are_unchanged(made, line, rule):
     made.git_init()
     file = made.write("migrations/1.sql", "one")
     made.write("a.py", "print(1)")
@@ -144,7 +144,7 @@ def test_what_may_not_be_written_stays_as_it_is(made, line, rule):
         ("Edit(new.txt)", "echo x > new.txt", "new.txt"),
     ],
 )
-def test_what_may_not_be_made_is_moved_away_and_told(made, rule, line, name):
+def test_new_files_that_a_rule_denies_are_moved_away_and_reported(made, rule, line, name):
     deny(made, rule)
     result = made.run(line)
     assert not os.path.lexists(made.root / name)
@@ -152,7 +152,7 @@ def test_what_may_not_be_made_is_moved_away_and_told(made, rule, line, name):
     assert "x" in made.out("echo x > other.txt; cat other.txt")
 
 
-def test_a_link_to_what_may_not_be_written_is_put_back(made):
+def test_a_link_to_a_file_denied_to_write_is_restored(made):
     (made.root / "db").mkdir()
     (made.root / "migrations").symlink_to("db")
     file = made.write("db/1.sql", "one")
@@ -177,14 +177,14 @@ def test_a_link_to_what_may_not_be_written_is_put_back(made):
         "Read(link/**)",
     ],
 )
-def test_a_rule_may_be_written_in_many_ways(made, rule):
+def test_every_spelling_of_a_path_in_a_rule_is_covered(made, rule):
     made.write("secrets/k", KEY)
     (made.root / "link").symlink_to("secrets")
     deny(made, rule)
     assert KEY not in made.out("cat secrets/k link/k")
 
 
-def test_a_rule_may_give_the_whole_path(made):
+def test_a_rule_with_an_absolute_path_is_covered(made):
     made.write("secrets/k", KEY)
     deny(made, f"Read(/{made.root}/secrets/**)")
     assert KEY not in made.out("cat secrets/k")
@@ -192,7 +192,7 @@ def test_a_rule_may_give_the_whole_path(made):
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("other", ["NFC", "NFD"])
-def test_a_name_counts_in_any_spelling(made, form, other):
+def test_names_are_matched_in_any_case_and_unicode_form(made, form, other):
     name = unicodedata.normalize(form, _NAME)
     made.write(f"{name}/k", KEY)
     deny(made, f"Read({unicodedata.normalize(other, _NAME)}/**)")
@@ -207,7 +207,7 @@ def test_files_outside_the_workspace_are_hidden_too(made):
     assert "outside" not in made.out(f"cat {made.outside}/file").replace(str(made.outside), "")
 
 
-def test_a_file_that_appears_is_hidden_from_the_next_command_on(made):
+def test_a_new_file_is_hidden_from_the_next_command_on(made):
     deny(made, "Read(**/*.pem)", "Read(secrets/**)")
     assert "1" in made.out("echo 1")
     made.write("deep/down/x.pem", KEY)
@@ -216,9 +216,9 @@ def test_a_file_that_appears_is_hidden_from_the_next_command_on(made):
 
 
 def test_a_root_inside_another_is_covered_in_both(tmp_path):
-    with held(tmp_path) as first:
+    with sandboxed_session(tmp_path) as first:
         roots = (str(first.root), str(first.place))
-    with held(tmp_path, roots=roots) as made:
+    with sandboxed_session(tmp_path, roots=roots) as made:
         made.write("secrets/k", KEY)
         deny(made, "Read(secrets/**)", "Edit(keep/**)")
         made.write("keep/a", "one")
@@ -227,7 +227,7 @@ def test_a_root_inside_another_is_covered_in_both(tmp_path):
         assert (made.root / "keep/a").read_text() == "one"
 
 
-def test_what_a_program_that_only_reads_sees(made):
+def test_denied_files_are_hidden_without_write_access_too(made):
     made.write("secrets/k", KEY)
     made.write("app/secrets/k", KEY)
     deny(made, "Read(secrets/**)", "Read(app/secrets/**)", "Edit(a/**)", writable=())
@@ -236,7 +236,7 @@ def test_what_a_program_that_only_reads_sees(made):
     assert not (made.root / "y").exists()
 
 
-def test_rules_do_not_open_what_is_protected(made):
+def test_rules_do_not_uncover_protected_files(made):
     made.write(".vscode/sub/k", KEY)
     deny(made, "Read(.vscode/sub/k)", "Edit(x/**)")
     out = made.out("cat .vscode/sub/k; echo x > .vscode/sub/new; echo x > .vscode/tasks.json")
@@ -244,7 +244,7 @@ def test_rules_do_not_open_what_is_protected(made):
     assert names(made.root / ".vscode/sub") == ["k"]
 
 
-def test_what_is_refused_and_tracked_is_not_taken_for_deleted(made):
+def test_git_does_not_report_a_hidden_tracked_file_as_deleted(made):
     made.git_init()
     made.write("secrets/k", KEY)
     made.bare("git add -A; git commit -qm x")
@@ -268,7 +268,7 @@ def test_ordinary_work_beside_covers(made):
     assert names(made.root) == [".git", "migrations", "secrets", "src2"]
 
 
-def test_what_cannot_be_covered_runs_nothing(made, monkeypatch):
+def test_a_path_that_can_not_be_covered_prevents_every_command(made, monkeypatch):
     for number in range(201):
         made.write(f"{number}.pem", KEY)
     deny(made, "Read(**/*.pem)")
@@ -276,7 +276,7 @@ def test_what_cannot_be_covered_runs_nothing(made, monkeypatch):
         made.run("true")
 
 
-def test_a_rule_that_hides_the_workspace_is_told(made):
+def test_a_rule_that_hides_the_workspace_is_an_error(made):
     deny(made, "Read(**)")
     with pytest.raises(ToolError, match="permission rule"):
         made.run("true")
@@ -284,7 +284,7 @@ def test_a_rule_that_hides_the_workspace_is_told(made):
 
 @pytest.mark.parametrize("place", ["usr", "usr/bin", "bin", "bin/bash", "usr/lib", "lib", "etc"])
 @pytest.mark.parametrize("rest", ["", "/**"])
-def test_a_rule_that_hides_what_every_program_needs_is_named(made, place, rest):
+def test_a_rule_that_hides_system_libraries_is_named_in_the_error(made, place, rest):
     rule = f"Read(//{place}{rest})"
     deny(made, "Read(//opt/**)", rule)
     with pytest.raises(ToolError, match=re.escape(f"permission rule {rule} refuses to read /")):
@@ -292,7 +292,7 @@ def test_a_rule_that_hides_what_every_program_needs_is_named(made, place, rest):
 
 
 @pytest.mark.parametrize("rule", ["Read(//**)", "Read(//)", "Read(//*)", "Read(//**/k)", "Edit(//**/k)"])
-def test_a_rule_that_begins_at_the_root_counts_too(made, rule):
+def test_a_rule_with_a_pattern_from_the_root_is_covered(made, rule):
     made.write("k", KEY)
     deny(made, rule)
     with pytest.raises(ToolError, match=re.escape(rule)):
@@ -308,12 +308,12 @@ def test_a_rule_against_writing_above_the_workspace_covers_all_of_it(made, rule)
 
 
 @pytest.mark.parametrize("rule", ["//etc/ssl", "//etc/ssl/**", "//home/**", "//opt/**", "//run/**", "//dev/null"])
-def test_hiding_what_few_programs_need_leaves_them_running(made, rule):
+def test_hiding_rarely_needed_system_files_is_permitted(made, rule):
     deny(made, f"Read({rule})")
     assert made.run("echo ran > /dev/null && echo ran").stdout == b"ran\n"
 
 
-def test_a_workspace_may_be_read_only(made):
+def test_a_rule_can_make_the_workspace_read_only(made):
     made.write("a", "one")
     deny(made, "Edit(**)")
     assert made.run("echo x > a; echo x > b; mkdir c; cat a").stdout == b"one"
@@ -323,7 +323,7 @@ def test_a_workspace_may_be_read_only(made):
 @pytest.mark.parametrize(
     "line", ["rm -rf guard", "find . -name a -delete", "python3 -c \"open('guard/a', 'w')\"", "mv guard g"]
 )
-def test_what_a_rule_asks_about_is_refused_to_a_program_of_which_nobody_was_asked_that(made, line):
+def test_paths_of_ask_rules_are_covered_for_commands_that_were_not_asked_about(made, line):
     made.write("guard/a", KEY)
     made.write("keys/k", "hidden")
     ask(made, line, "Edit(guard/**)", "Read(keys/**)")
@@ -331,7 +331,7 @@ def test_what_a_rule_asks_about_is_refused_to_a_program_of_which_nobody_was_aske
     assert (made.root / "guard/a").read_text() == KEY
 
 
-def test_what_was_asked_about_by_name_can_be_done(made):
+def test_paths_that_were_asked_about_are_not_covered(made):
     made.write("guard/a", KEY)
     made.write("keys/k", "hidden")
     ask(made, "rm guard/a", "Edit(guard/**)", "Read(keys/**)")
@@ -339,13 +339,13 @@ def test_what_was_asked_about_by_name_can_be_done(made):
     assert not (made.root / "guard/a").exists()
 
 
-def test_questions_that_are_switched_off_cover_nothing(made):
+def test_in_bypass_mode_ask_rules_cover_nothing(made):
     made.write("keys/k", "hidden")
     ask(made, "cat keys/k", "Read(keys/**)", mode="bypass")
     assert "hidden" in made.out("cat keys/k")
 
 
-def test_without_rules_nothing_is_looked_for(made):
+def test_without_rules_there_is_no_search(made):
     started = time.perf_counter()
     for _ in range(1_000):
         assert made.backend._rule_mounts.mounts(ProgramView((), "/")) == ()

@@ -1,4 +1,4 @@
-"""Shell lines held by bubblewrap are told, timed, ended and cleaned up after like any other."""
+"""Shell lines in bubblewrap: exit status, environment, time limits, jobs, seals, and the temporary folder."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from bwrap import needs_bwrap
-from held import Held, held
+from sandboxed_session import SandboxedSession, sandboxed_session
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
@@ -33,7 +33,7 @@ def until(holds, within_s=10.0) -> bool:
 
 
 def sleepers(word: str) -> list[int]:
-    """Processes on the machine that have a word among their arguments."""
+    """Processes of the machine that have this word among their arguments."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -47,11 +47,11 @@ def sleepers(word: str) -> list[int]:
 
 @pytest.fixture
 def seconds(request) -> str:
-    """A time to sleep for that no other test sleeps for."""
+    """A duration for `sleep` that no other test uses, so that its processes can be found."""
     return f"300.{abs(hash(request.node.nodeid)) % 10**8}"
 
 
-# ------------------------------------------------------------------ how it ended
+# ------------------------------------------------------------------ exit status and environment
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def seconds(request) -> str:
         ("", 0),
     ],
 )
-def test_the_exit_code_is_that_of_the_bare_line(made, line, code):
+def test_the_exit_code_is_as_without_a_sandbox(made, line, code):
     assert made.run(line).exit_code == code == made.run(line, Grant(outside_sandbox=True)).exit_code
 
 
-def test_output_folder_exports_and_parts_are_told(made):
+def test_output_cwd_exports_and_pipe_status_are_reported(made):
     result = made.run("mkdir a; cd a; export NEW='a b'; echo out; echo err >&2; false | true")
     assert (result.stdout, result.stderr, result.exit_code) == (b"out\n", b"err\n", 0)
     assert (result.cwd, result.pipe_status) == (str(made.root / "a"), (1, 0))
@@ -79,23 +79,23 @@ def test_output_folder_exports_and_parts_are_told(made):
     assert made.out('echo "$NEW $PWD"') == f"a b {made.root}/a\n"
 
 
-def test_no_descriptor_but_the_usual_ones_is_open(made):
+def test_only_the_standard_descriptors_are_open(made):
     assert made.out("ls /proc/$$/fd").split() == ["0", "1", "2", "200"]
 
 
 @pytest.mark.parametrize("value", ["x\n--bind\n/\n/", "--", "", "ü" * 1_000, "\udcff"])
-def test_any_variable_reaches_the_program_as_it_is(made, value):
+def test_variables_are_passed_unchanged(made, value):
     made.env["ODD"] = value
     assert made.run('printf %s "$ODD"').stdout == os.fsencode(value)
 
 
-def test_a_variable_can_add_nothing_to_the_walls(made):
+def test_a_variable_can_not_change_the_sandbox(made):
     made.env["ODD"] = "x\0--bind\0/\0/"
     with pytest.raises(ToolError, match="NUL"):
         made.run("true")
 
 
-def test_what_the_dynamic_linker_is_told_is_told_inside_only(made):
+def test_variables_of_the_dynamic_linker_apply_inside_the_sandbox_only(made):
     made.env["LD_PRELOAD"] = str(made.root / "missing.so")
     result = made.run("true")
     assert result.exit_code == 0
@@ -105,8 +105,8 @@ def test_what_the_dynamic_linker_is_told_is_told_inside_only(made):
 @pytest.mark.parametrize(
     "name", ["API_KEY", "GITHUB_TOKEN", "SOME_SETTING", "LD_LIBRARY_PATH", "PYTHONPATH", "BASH_ENV"]
 )
-def test_the_agents_variables_are_not_the_programs(tmp_path, name):
-    with held(tmp_path, {name: "agents", "LC_TIME": "C"}) as made:
+def test_variables_of_the_agent_are_not_passed_to_programs(tmp_path, name):
+    with sandboxed_session(tmp_path, {name: "agents", "LC_TIME": "C"}) as made:
         assert made.out(f'echo "${{{name}-none}} $LC_TIME"') == "none C\n"
         made.env[name] = "sessions"
         assert made.out(f'echo "${{{name}-none}}"') == "sessions\n"
@@ -114,18 +114,18 @@ def test_the_agents_variables_are_not_the_programs(tmp_path, name):
 
 def test_variables_the_user_has_named_are_kept(tmp_path):
     environment = {"MY_TOKEN": "t", "ACME_URL": "u", "ACME_KEY": "k"}
-    with held(tmp_path, environment, kept_variables=("MY_TOKEN", "ACME_*")) as made:
+    with sandboxed_session(tmp_path, environment, kept_variables=("MY_TOKEN", "ACME_*")) as made:
         assert made.out('echo "$MY_TOKEN $ACME_URL ${ACME_KEY-none}"') == "t u none\n"
 
 
 @pytest.mark.parametrize("path", ["{home}/.ssh", "{own}"])
-def test_nothing_runs_in_a_hidden_folder(made, path):
+def test_no_command_runs_in_a_hidden_working_directory(made, path):
     made.cwd = path.format(home=made.home, own=made.own)
     with pytest.raises(ToolError, match="cd elsewhere"):
         made.run("ls")
 
 
-def test_a_folder_that_is_gone_is_told_as_ever(made):
+def test_a_missing_working_directory_is_reported(made):
     made.cwd = str(made.root / "gone")
     with pytest.raises(ToolError, match="does not exist any more"):
         made.run("ls")
@@ -133,16 +133,16 @@ def test_a_folder_that_is_gone_is_told_as_ever(made):
     assert made.run("mkdir x; cd x; rmdir ../x; pwd; true").exit_code == 0
 
 
-def test_a_long_line_and_many_words_are_as_long_as_without(made):
+def test_long_lines_and_many_arguments_work_as_without_a_sandbox(made):
     assert made.out("echo " + "x " * 10_000 + "| wc -w") == "10000\n"
     with pytest.raises(ToolError, match="too long for the system"):
         made.run("true " + "x" * 200_000)
 
 
-# ------------------------------------------------------------------ its end
+# ------------------------------------------------------------------ end of processes
 
 
-def test_a_timeout_asks_first_and_then_kills(made, seconds):
+def test_a_timeout_sends_sigterm_first_and_then_sigkill(made, seconds):
     line = f"trap 'echo asked; exit' TERM; echo up; sleep {seconds} & wait"
     result = made.run(line, timeout_s=0.4)
     assert (result.exit_code, result.stdout) == (None, b"up\nasked\n")
@@ -156,20 +156,20 @@ def test_a_timeout_asks_first_and_then_kills(made, seconds):
 
 
 @pytest.mark.parametrize("start", ["{} &", "setsid {} &", "setsid -f env -i {} >/dev/null 2>&1 </dev/null", "({} &)"])
-def test_what_is_left_running_ends_and_is_mentioned(made, start, seconds):
+def test_processes_left_running_are_ended_and_reported(made, start, seconds):
     result = made.run(start.format(f"sleep {seconds}") + "\necho done")
     assert (result.stdout, result.ended_background) == (b"done\n", True)
     assert not sleepers(seconds)
 
 
-def test_what_is_left_running_is_asked_first(made):
+def test_processes_left_running_get_sigterm_first(made):
     made.run(
         "(trap 'echo asked > asked; exit' TERM; touch up; while :; do sleep 0.01; done) & until [ -e up ]; do :; done"
     )
     assert (made.root / "asked").read_text() == "asked\n"
 
 
-def test_a_line_that_leaves_nothing_does_not_say_so(made):
+def test_a_line_that_leaves_no_process_reports_none(made):
     assert not any(made.run("sleep 0.01 & wait; true | cat").ended_background for _ in range(5))
 
 
@@ -185,7 +185,7 @@ async def test_cancelling_at_any_time_leaves_nothing(made, seconds, after_s):
     assert not (made.root / ".mcp.json").exists()
 
 
-async def test_closing_ends_what_runs(made, seconds):
+async def test_close_ends_all_processes(made, seconds):
     command = Command((f"sleep {seconds}",), made.cwd, is_shell=True)
     await made.processes.start(command, made.grant)
     await asyncio.to_thread(until, lambda: sleepers(seconds))
@@ -193,18 +193,15 @@ async def test_closing_ends_what_runs(made, seconds):
     assert not sleepers(seconds)
 
 
-async def test_a_job_goes_on_while_others_come_and_go(made, seconds):
-    async def main() -> tuple[bytes, bool]:
-        command = Command((f"echo up; sleep {seconds}",), made.cwd, is_shell=True)
-        job = await made.processes.start(command, made.grant)
-        assert not await job.wait(0.1)
-        assert (await made.arun("[ -d .mcp.json ] && echo standing")).stdout == b"standing\n"
-        assert (made.root / ".mcp.json").is_dir()
-        printed, _ = job.printed()
-        await job.end()
-        return printed, (made.root / ".mcp.json").exists()
-
-    assert (await main()) == (b"up\n", False)
+async def test_a_job_continues_while_other_commands_run(made, seconds):
+    command = Command((f"echo up; sleep {seconds}",), made.cwd, is_shell=True)
+    job = await made.processes.start(command, made.grant)
+    assert not await job.wait(0.1)
+    assert (await made.arun("[ -d .mcp.json ] && echo standing")).stdout == b"standing\n"
+    assert (made.root / ".mcp.json").is_dir()
+    printed, _ = job.printed()
+    await job.end()
+    assert (printed, (made.root / ".mcp.json").exists()) == (b"up\n", False)
     assert not sleepers(seconds)
 
 
@@ -212,10 +209,10 @@ AGENT = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from held import Held
+from sandboxed_session import SandboxedSession
 
 async def main():
-    made = Held(Path(sys.argv[2]))
+    made = SandboxedSession(Path(sys.argv[2]))
     async def say(data): print("up", flush=True)
     from bradawl.core.workspace import Command
     command = Command((sys.argv[3],), made.cwd, is_shell=True)
@@ -242,38 +239,32 @@ def test_nothing_survives_a_killed_agent_and_the_next_one_cleans_up(tmp_path, se
     assert (tmp_path / "ws/.vscode/settings.json").read_text() == "{}"
 
 
-def test_a_flood_is_ended(made):
+def test_a_command_with_too_much_output_is_ended(made):
     made.processes.close()
     made.processes = LocalProcesses(made.environment, flood_bytes=20_000_000, sandbox_backend=lambda: made.backend)
     assert made.run("yes", output_limit_bytes=1_000, timeout_s=20).exit_code is None
     assert not sleepers("yes")
 
 
-async def test_many_calls_leave_no_descriptor(made):
-    async def main() -> tuple[int, int]:
-        await made.arun("true")
-        before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
-        for number in range(40):
-            await made.arun(("true", "exit 3", "kill -9 $$", "sleep 9 &")[number % 4])
-        return before, len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
-
-    before, after = await main()
+async def test_many_calls_leak_no_descriptor(made):
+    await made.arun("true")
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
+    for number in range(40):
+        await made.arun(("true", "exit 3", "kill -9 $$", "sleep 9 &")[number % 4])
+    after = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count
     assert after <= before
 
 
-async def test_many_at_once_do_not_meet(made):
-    async def main() -> list[bytes]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(made.arun(f"echo {n} > {n}; cat {n}; ls -d .mcp.json")) for n in range(16)]
-        return [task.result().stdout for task in tasks]
-
-    assert (await main()) == [f"{n}\n.mcp.json\n".encode() for n in range(16)]
+async def test_concurrent_commands_do_not_interfere(made):
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(made.arun(f"echo {n} > {n}; cat {n}; ls -d .mcp.json")) for n in range(16)]
+    assert [task.result().stdout for task in tasks] == [f"{n}\n.mcp.json\n".encode() for n in range(16)]
     assert not (made.root / ".mcp.json").exists()
 
 
-async def test_two_agents_in_one_workspace_do_not_take_each_others_cover_away(tmp_path):
-    with held(tmp_path) as first:
-        second = Held(tmp_path, scratch=str(tmp_path / "scratch2"), state=str(first.own / "state2"))
+async def test_two_agents_in_one_workspace_keep_each_others_mounts(tmp_path):
+    with sandboxed_session(tmp_path) as first:
+        second = SandboxedSession(tmp_path, scratch=str(tmp_path / "scratch2"), state=str(first.own / "state2"))
 
         async def main() -> bytes:
             command = Command(("touch up; until [ -e on ]; do sleep 0.01; done",), first.cwd, is_shell=True)
@@ -302,21 +293,21 @@ async def test_two_agents_in_one_workspace_do_not_take_each_others_cover_away(tm
 # ------------------------------------------------------------------ the seal
 
 
-def test_a_line_starts_only_with_the_grant_for_its_seal(made):
+async def test_a_line_starts_only_with_a_grant_for_its_seal(made):
     command = Command(("echo ran",), made.cwd, is_shell=True)
 
-    def started(**changed) -> bool:
+    async def started(**changed) -> bool:
         grant = Grant(writable=made.layout.roots, command_hash=made.processes.seal(command))
         again = Command(changed.get("argv", command.argv), made.cwd, is_shell=True, env=changed.get("env", {}))
-        return asyncio.run(made.processes.run(again, grant)).stdout == b"ran\n"
+        return (await made.processes.run(again, grant)).stdout == b"ran\n"
 
-    assert started()
+    assert await started()
     for changed in ({"argv": ("echo ran ",)}, {"env": {"A": "1"}}):
         with pytest.raises(ToolError, match="changed since it was approved"):
-            started(**changed)
+            await started(**changed)
 
 
-async def test_another_folder_of_the_same_name_is_another_place(made):
+async def test_a_replaced_folder_of_the_same_name_changes_the_seal(made):
     (made.root / "sub").mkdir()
     command = Command(("echo ran",), f"{made.root}/sub", is_shell=True)
     grant = Grant(writable=made.layout.roots, command_hash=made.processes.seal(command))
@@ -326,7 +317,7 @@ async def test_another_folder_of_the_same_name_is_another_place(made):
         await made.processes.run(command, grant)
 
 
-def test_a_grant_for_the_sandbox_is_none_for_the_machine(made):
+def test_the_seal_differs_with_and_without_a_sandbox(made):
     command = Command(("echo ran",), made.cwd, is_shell=True)
     seal = made.processes.seal(command)
     bare = LocalProcesses(made.environment)
@@ -353,7 +344,7 @@ def test_tools_and_programs_see_the_same_temporary_folder(made):
     assert not Path("/tmp/by-tool").exists()
 
 
-def test_the_machines_own_temporary_files_are_found_if_no_others_are(made, tmp_path):
+def test_a_path_missing_in_the_sessions_temporary_folder_is_read_from_the_machines(made, tmp_path):
     files = LocalFiles(str(made.home), real=made.backend.host_path)
     shared = Path(f"/tmp/bradawl-test-{os.getpid()}")
     shared.write_text("machine")
@@ -369,14 +360,14 @@ def test_the_machines_own_temporary_files_are_found_if_no_others_are(made, tmp_p
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "{root}/x", "{cache}/x", "/tmp/../etc/passwd", "/tmpfile", "{root}/../x"]
 )
-def test_everything_else_is_where_it_is(made, path):
+def test_other_paths_are_not_translated(made, path):
     files = LocalFiles(str(made.home), real=made.backend.host_path)
     path = path.format(root=made.root, cache=made.cache)
     if not path.endswith("../x"):
         assert files.resolve(path, "/") == os.path.realpath(path)
 
 
-def test_a_folder_below_it_is_where_the_next_line_runs(made):
+def test_the_next_line_runs_in_a_folder_below_the_temporary_folder(made):
     result = made.run("mkdir -p /tmp/a/b && cd /tmp/a/b && pwd")
     assert result.stdout == b"/tmp/a/b\n"
     assert result.cwd == f"{made.layout.scratch}/a/b"
@@ -385,14 +376,14 @@ def test_a_folder_below_it_is_where_the_next_line_runs(made):
     assert made.bare("pwd") == f"{made.layout.scratch}/a\n"
 
 
-def test_folders_on_the_way_to_the_workspace_can_not_be_cleared_away(made):
+def test_parent_folders_of_the_workspace_can_not_be_removed(made):
     made.write("kept", "kept")
     top = Path("/tmp", made.root.relative_to("/tmp").parts[0])
     made.run(f"mv {top} /tmp/moved; mv {made.place} {made.place}-moved")
     assert made.out("cat kept") == "kept"
 
 
-def test_what_programs_made_unremovable_is_removed(made):
+def test_files_that_programs_made_unremovable_are_removed(made):
     line = (
         "mkdir -p /tmp/a/b; touch /tmp/a/b/c; chmod 0 /tmp/a/b /tmp/a; ln -s / /tmp/root; cd /tmp; "
         "for i in $(seq 300); do mkdir d23456789012345678901234567890 && cd d2*; done; true"

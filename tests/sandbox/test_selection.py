@@ -1,4 +1,4 @@
-"""The sandbox is chosen by how it behaves, in time, and nothing of the project has a say in it."""
+"""The sandbox is selected by a probe of its behaviour; no file of the project influences the selection."""
 
 import os
 import shlex
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from bwrap import BWRAP, needs_bwrap
-from held import SYSTEM_PATH
+from sandboxed_session import SYSTEM_PATH
 
 from bradawl.sandbox.backend import Launch, SandboxLayout
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
@@ -30,7 +30,7 @@ def choose(layout: SandboxLayout, path: str = SYSTEM_PATH):
         choice.close()
 
 
-def test_bubblewrap_is_chosen_where_it_holds_everything(layout):
+def test_bubblewrap_is_selected_where_every_guarantee_holds(layout):
     sandbox, why = choose(layout)
     assert (sandbox.name, sandbox.lacks) == ("bubblewrap", ())
     assert why == (f"{BWRAP}: holds everything",)
@@ -38,7 +38,7 @@ def test_bubblewrap_is_chosen_where_it_holds_everything(layout):
     assert {path.name for path in Path(layout.state).iterdir()} <= {"empty", "spare"}
 
 
-def test_a_choice_that_nobody_asked_for_looks_at_nothing(layout):
+def test_a_selection_that_is_not_used_starts_nothing(layout):
     SandboxSelection(layout, {}).close()
     assert not Path(layout.state).exists()
 
@@ -46,7 +46,7 @@ def test_a_choice_that_nobody_asked_for_looks_at_nothing(layout):
 @pytest.mark.parametrize(
     "roots", [("/",), ("{place}",), ("{place}/home",), ("/tmp",), ("{place}/missing",), ("{place}/link",)]
 )
-def test_workspaces_that_hold_too_much_get_none(layout, roots):
+def test_a_workspace_that_is_missing_a_link_or_too_wide_gets_no_sandbox(layout, roots):
     place = str(Path(layout.home).parent)
     Path(place, "link").symlink_to("ws")
     import msgspec
@@ -56,8 +56,8 @@ def test_workspaces_that_hold_too_much_get_none(layout, roots):
     assert not sandbox.name and why
 
 
-# What a hole in the wall looks like, by the line that shows it: arguments of bubblewrap and what stands there instead;
-# None for no filter of system calls.
+# Guarantee to the change of bubblewrap's arguments that breaks it: arguments and their replacement,
+# or None to leave out the seccomp filter.
 HOLES = {
     "write_outside": (("--ro-bind", "/", "/"), ("--bind", "/", "/")),
     "tcp": (("--cap-drop", "ALL"), ("--cap-drop", "ALL", "--share-net")),
@@ -69,7 +69,7 @@ HOLES = {
     "rename_protected": (("--bind", "{ws}/.git", "{ws}/.git"), ()),
     "symlinked_git": (("--ro-bind", "{linked}", "{linked}"), ("--bind", "{linked}", "{linked}")),
     "credentials": (("--ro-bind", "{empty}/folder", "{home}/.ssh"), ()),
-    # A process whose root is that of the system. Some Pythons find their library by the link.
+    # A process whose root is the system's. Some Python installations find their library through the link.
     "proc_root": (
         ("--proc", "/proc"),
         (
@@ -84,8 +84,8 @@ HOLES = {
 }
 
 
-class _Holed(BubblewrapBackend):
-    """With one argument another, as a mistake would leave it."""
+class _BrokenBackend(BubblewrapBackend):
+    """A backend with one wrong argument."""
 
     def __init__(self, layout: SandboxLayout, hole: tuple) -> None:
         super().__init__(layout, BubblewrapFeatures(BWRAP, disables_namespaces=hole[1] is not None))
@@ -107,7 +107,7 @@ class _Holed(BubblewrapBackend):
 
     @staticmethod
     def _without_filter(launch: Launch) -> Launch:
-        """A filter that allows all."""
+        """A seccomp filter that permits everything."""
         os.ftruncate(launch.inherited[0], 0)
         os.pwrite(launch.inherited[0], bytes.fromhex("060000000000ff7f"), 0)
         return launch
@@ -120,15 +120,15 @@ def outside_tmp():
 
 
 @pytest.mark.parametrize("line", HOLES)
-def test_the_probe_finds_a_hole(outside_tmp, line):
+def test_the_probe_finds_a_missing_guarantee(outside_tmp, line):
     if os.geteuid() != 0 and line == "remount":
         pytest.skip("capabilities are no use to others")
-    found = probe(lambda layout: _Holed(layout, HOLES[line]), outside_tmp, 5.0)
+    found = probe(lambda layout: _BrokenBackend(layout, HOLES[line]), outside_tmp, 5.0)
     assert line in found.lacks, found
 
 
-def test_less_is_tried_and_said_where_not_all_can_be_had(layout, tmp_path):
-    """A bubblewrap that can't mount /proc, as inside many containers."""
+def test_missing_guarantees_are_reported_where_bubblewrap_has_fewer_features(layout, tmp_path):
+    """With a bubblewrap that can't mount /proc, as inside many containers."""
     found = []
     for own_proc in (True, False):
         features = BubblewrapFeatures(_program(tmp_path, 'case " $* " in *--proc*) exit 1;; esac'), own_proc)
@@ -138,7 +138,7 @@ def test_less_is_tried_and_said_where_not_all_can_be_had(layout, tmp_path):
 
 
 def _program(folder: Path, line: str) -> str:
-    """A program in front of bubblewrap."""
+    """A program that is used in place of bubblewrap."""
     made = folder / "bwrap"
     made.write_text(f'#!/bin/bash\n{line}\nexec {shlex.quote(BWRAP)} "$@"\n')
     made.chmod(0o755)
@@ -156,7 +156,7 @@ def _program(folder: Path, line: str) -> str:
         ("kill -9 $$", "nothing"),
     ],
 )
-def test_one_that_does_not_work_is_not_waited_for(tmp_path, line, said):
+def test_a_program_that_does_not_end_is_abandoned(tmp_path, line, said):
     started = time.monotonic()
     found = probe(
         lambda layout: BubblewrapBackend(layout, BubblewrapFeatures(_program(tmp_path, line))), str(tmp_path), 0.5
@@ -203,8 +203,8 @@ print(probe(lambda layout: BubblewrapBackend(layout, BubblewrapFeatures(sys.argv
 @pytest.mark.parametrize(
     "line", ['exec "$@"', '"$@"; true', '(true); "$@"; true', '(true); (true); (true); "$@"; true']
 )
-def test_a_process_of_the_sandbox_is_not_taken_for_the_agent_that_has_its_number_outside(tmp_path, line):
-    """In a container the agent is often process 1 or 2, and so are processes of the sandbox."""
+def test_a_sandboxed_process_with_the_pid_of_the_agent_is_not_mistaken_for_it(tmp_path, line):
+    """In a container the agent often has PID 1 or 2, and so have processes in the sandbox."""
     around = ["unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "--kill-child"]
     command = ["sh", "-c", line, "sh", sys.executable, "-c", PROBED, BWRAP, str(tmp_path)]
     if (tried := subprocess.run([*around, "true"], capture_output=True, text=True, timeout=30)).returncode:
@@ -213,7 +213,7 @@ def test_a_process_of_the_sandbox_is_not_taken_for_the_agent_that_has_its_number
     assert ended.stdout.strip() == "ProbeResult(lacks=(), problem='')", ended.stderr
 
 
-def test_inside_a_sandbox_another_kind_is_taken_and_why_is_said(layout):
+def test_inside_a_sandbox_another_kind_is_selected_and_the_reason_reported(layout):
     place = str(Path(layout.home).parent)
     around = "--unshare-all --unshare-user --disable-userns --cap-drop ALL --bind / / --dev /dev --proc /proc"
     ended = subprocess.run(
@@ -225,7 +225,7 @@ def test_inside_a_sandbox_another_kind_is_taken_and_why_is_said(layout):
     )
     name, *why = ended.stdout.splitlines()
     assert name != "bubblewrap", ended
-    # Inside only the user is known who made the name space: a program of root's belongs to nobody there.
-    # For `nobody` it seems its own: that is the name of all who are not known.
+    # Inside only the user who created the namespace is mapped: files of root belong to nobody there.
+    # To the user nobody they seem their own, because all unmapped users are shown as nobody.
     is_own = os.geteuid() in (Path(BWRAP).stat().st_uid, 65534)
     assert (f"{BWRAP}: bwrap: " if is_own else f"{BWRAP} is not used: ") in why[0]

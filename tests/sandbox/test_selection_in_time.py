@@ -1,4 +1,4 @@
-"""A choice of the sandbox ends in bounded time, whatever the programs and file systems do, and says why."""
+"""Selecting a sandbox takes bounded time with blocking programs and file systems, and reports the reason."""
 
 import subprocess
 import threading
@@ -15,7 +15,7 @@ from bradawl.sandbox.backend import SandboxLayout
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
 from bradawl.sandbox.selection import SandboxSelection
 
-BOUND_S = 30  # a busy machine takes its time; what waits for ever takes longer
+BOUND_S = 30  # enough for a busy machine, and less than a wait without a limit
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ BOUND_S = 30  # a busy machine takes its time; what waits for ever takes longer
         "exec 1>&- 2>&-; sleep 20",
     ],
 )
-def test_a_launcher_that_does_not_end_is_not_waited_for(tmp_path: Path, line: str) -> None:
+def test_a_launcher_that_does_not_end_is_abandoned(tmp_path: Path, line: str) -> None:
     program = tmp_path / "bwrap"
     program.write_text(f"#!/bin/bash\n{line}\n")
     program.chmod(0o755)
@@ -41,7 +41,7 @@ def test_a_launcher_that_does_not_end_is_not_waited_for(tmp_path: Path, line: st
 
 @pytest.fixture
 def blocked(monkeypatch: pytest.MonkeyPatch):
-    """Starts of bubblewrap that do not come back, as on a file system whose server is gone."""
+    """Makes starts of bubblewrap block, as on a file system whose server is gone."""
     real, released = subprocess.Popen, threading.Event()
 
     def start(argv, *others, **options):
@@ -58,7 +58,7 @@ def blocked(monkeypatch: pytest.MonkeyPatch):
 
 
 @needs_bwrap
-def test_what_can_not_be_started_leaves_time_for_the_next(layout: SandboxLayout, blocked: threading.Event) -> None:
+def test_a_blocked_start_leaves_time_for_the_next_candidate(layout: SandboxLayout, blocked: threading.Event) -> None:
     if why := landlock.why_unavailable(layout):
         pytest.skip(why)
     chosen = SandboxSelection(layout, {"PATH": str(Path(BWRAP).parent)})
@@ -73,7 +73,7 @@ def test_what_can_not_be_started_leaves_time_for_the_next(layout: SandboxLayout,
             thread.join(5)
 
 
-def test_a_look_that_never_comes_back_leaves_no_sandbox_and_says_so(
+def test_a_blocked_check_results_in_no_sandbox_and_a_reason(
     layout: SandboxLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = threading.Event()

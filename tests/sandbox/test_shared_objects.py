@@ -1,4 +1,4 @@
-"""What other programs of the same user share in the kernel is out of reach: memory, queues, limits."""
+"""Kernel objects of other programs of the same user are out of reach: shared memory, queues, semaphores, limits."""
 
 import ctypes
 import os
@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bubblewrap_house import house_with
-from landlock_house import SYSTEM_PYTHON, USERS
+from bubblewrap_programs import programs_with
+from landlock_programs import SYSTEM_PYTHON, USERS
 
 PYTHON = SYSTEM_PYTHON if os.access(SYSTEM_PYTHON, os.X_OK) else sys.executable
 MAKE = """
@@ -54,12 +54,12 @@ print(libc.mq_unlink(NAME))
 
 @pytest.fixture(params=[f"{kind} {user}" for kind in ("bubblewrap", "landlock") for user in USERS])
 def made(request):
-    with house_with(*request.param.split()) as here:
+    with programs_with(*request.param.split()) as here:
         yield here
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mq_open"), reason="this C library has no message queues")
-def test_shared_memory_queues_semaphores_and_limits_of_other_programs_stay(made):
+def test_shared_memory_queues_semaphores_and_limits_of_other_programs_are_unchanged(made):
     name = f"NAME = b'/bradawl-test-{os.getpid()}'\n"
 
     def run(text: str, *words: str) -> str:

@@ -1,4 +1,4 @@
-"""Git's data of submodules, and around the workspace, keep nothing of a program that makes git obey other data."""
+"""Git data of submodules and above the workspace: changes by programs that redirect git are undone."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bwrap import HAS_BWRAP
-from held import Held
+from sandboxed_session import SandboxedSession
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
@@ -52,9 +52,9 @@ def kind(request):
     return request.param
 
 
-def _held(place, workspace, kind):
+def _session(place, workspace, kind):
     subprocess.run(["bash", "-c", _BUILD], cwd=place, env={**os.environ, **_ENVIRONMENT}, check=True)
-    made = Held(place, roots=(str(place / workspace),))
+    made = SandboxedSession(place, roots=(str(place / workspace),))
     made.root, made.cwd = place / workspace, str(place / workspace)
     if kind == "landlock":
         if why := why_unavailable(made.layout):
@@ -66,9 +66,9 @@ def _held(place, workspace, kind):
 
 
 @pytest.mark.parametrize(("workspace", "data"), _EACH)
-def test_what_git_would_obey_is_moved_away(tmp_path: Path, kind: str, workspace: str, data: str) -> None:
+def test_files_that_redirect_git_are_moved_away(tmp_path: Path, kind: str, workspace: str, data: str) -> None:
     canary = tmp_path / "canary"
-    made = _held(tmp_path, workspace, kind)
+    made = _session(tmp_path, workspace, kind)
     plant = (
         f"cp -a {data} evil; printf '[core]\\n\\tfsmonitor = touch {canary}; false\\n' >> evil/config;"
         f"echo $PWD/evil > {data}/commondir; mkdir -p {data}/objects/info; echo /else > {data}/objects/info/alternates"
@@ -85,10 +85,10 @@ def test_what_git_would_obey_is_moved_away(tmp_path: Path, kind: str, workspace:
 
 
 @pytest.mark.parametrize("workspace", list(_DATA))
-def test_ordinary_git_goes_on(tmp_path: Path, kind: str, workspace: str) -> None:
+def test_ordinary_git_commands_succeed(tmp_path: Path, kind: str, workspace: str) -> None:
     if kind == "landlock" and workspace != "repo" and str(tmp_path).startswith(TEMPORARY):
         pytest.skip("with Landlock the rest of the repository can't be read in the folder for temporary files")
-    made = _held(tmp_path, workspace, kind)
+    made = _session(tmp_path, workspace, kind)
     made.env |= _ENVIRONMENT
     try:
         result = made.run("git status --short; echo x > new; git add new; git commit -qm new && git log --oneline")
@@ -98,8 +98,8 @@ def test_ordinary_git_goes_on(tmp_path: Path, kind: str, workspace: str) -> None
         made.close()
 
 
-def test_too_many_folders_are_said(tmp_path: Path, kind: str) -> None:
-    made = _held(tmp_path, "repo", kind)
+def test_too_many_folders_are_an_error(tmp_path: Path, kind: str) -> None:
+    made = _session(tmp_path, "repo", kind)
     try:
         for number in range(2_100):
             (made.root / f".git/modules/x{number}").mkdir()

@@ -1,4 +1,4 @@
-"""A program that goes on running can't lead the sandbox of a later one elsewhere by swapping folders for links."""
+"""A running program can't redirect the mounts of a later sandbox by exchanging folders with links."""
 
 import asyncio
 
@@ -43,32 +43,29 @@ async def _try_often(made, line: str, times: int) -> None:
         await running.end()
 
 
-async def test_nothing_is_written_outside_while_a_folder_is_swapped_for_a_link(made):
+async def test_nothing_is_written_outside_while_a_folder_is_exchanged_with_a_link(made):
     made.write("swap.py", SWAP)
     await _try_often(made, "for each in 1 2 3 4; do echo x > n/x/new$each; done 2>/dev/null; true", 60)
     assert [path.name for path in made.outside.iterdir()] == ["file"]
 
 
-async def test_nothing_hidden_is_read_while_a_covered_folder_is_swapped_for_a_link(made):
+async def test_nothing_hidden_is_read_while_a_covered_folder_is_exchanged_with_a_link(made):
     swap = SWAP.replace('b"n/x", -100, b"n/xl"', 'b"n", -100, b"nl"').replace('"n/xl"', '"nl"')
     made.write("swap.py", swap)
     made.outside = made.home / ".ssh"
 
-    async def act() -> bytes:
-        command = Command((f"exec python3 swap.py {made.outside}",), str(made.root), is_shell=True)
-        running = await made.processes.start(command, made.grant)
-        printed = b""
-        try:
-            for _ in range(60):
-                printed += (await made.arun("cat n/id_ed25519 nl/id_ed25519")).stdout
-        finally:
-            await running.end()
-        return printed
-
-    assert b"PRIVATE" not in (await act())
+    command = Command((f"exec python3 swap.py {made.outside}",), str(made.root), is_shell=True)
+    running = await made.processes.start(command, made.grant)
+    printed = b""
+    try:
+        for _ in range(60):
+            printed += (await made.arun("cat n/id_ed25519 nl/id_ed25519")).stdout
+    finally:
+        await running.end()
+    assert b"PRIVATE" not in printed
 
 
-def test_what_lies_beside_a_new_link_can_be_written_as_soon_as_nothing_else_runs(made):
+def test_files_beside_a_new_link_are_writable_once_no_other_program_runs(made):
     made.write("a/sub/file")
     made.write("b/sub/file")
     real = made.git_init("real")

@@ -1,4 +1,4 @@
-"""The commands of a working day, in the sandbox: none of them notices."""
+"""Ordinary development commands succeed in the sandbox."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from bwrap import needs_bwrap
-from held import SYSTEM_PATH, held
+from sandboxed_session import SYSTEM_PATH, sandboxed_session
 
 pytestmark = [
     needs_bwrap,
@@ -69,7 +69,7 @@ NOT_EVERYWHERE = {
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory) -> str:
-    """`python` with pytest and with the project installed, and `rg`."""
+    """A folder with `python` (with pytest and the project installed) and `rg`."""
     folder = tmp_path_factory.mktemp("programs") / "bin"
     folder.mkdir()
     for name in ("python", "python3", "rg"):
@@ -81,7 +81,7 @@ def programs(tmp_path_factory) -> str:
 
 @pytest.fixture
 def day(tmp_path, programs):
-    with held(tmp_path, {"PATH": f"{programs}:{SYSTEM_PATH}", "LANG": "C.UTF-8"}) as made:
+    with sandboxed_session(tmp_path, {"PATH": f"{programs}:{SYSTEM_PATH}", "LANG": "C.UTF-8"}) as made:
         for name, text in FILES.items():
             made.write(name, text, 0o755 if name.endswith(".sh") else 0o644)
         _commit(made.root)
@@ -99,7 +99,7 @@ def _commit(root: Path) -> None:
 
 
 def _needed(line: str) -> str:
-    """A program that is missing here; nothing can be said of the sandbox then."""
+    """A program that the line needs and this machine lacks; empty if none."""
     words = re.split(r"[\s;&|]+", line)
     return next((word for word in words if word in NOT_EVERYWHERE and not shutil.which(word)), "")
 
@@ -118,13 +118,13 @@ def test_every_command_succeeds(day, commands):
 
 
 def calls_of(commands: list[str]) -> list[dict]:
-    """A script that runs each in a step of its own."""
+    """A script that runs each line in a step of its own."""
     steps = [{"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]} for n, line in commands]
     return [*steps, {"text": "That was the day."}]
 
 
 def _work_through(day, own: Path, lines: list[str]) -> dict[str, str]:
-    """What the program answered to each line; it has not asked."""
+    """Result of each line. Checks that bradawl asked no question."""
     (own / "script.json").write_text(json.dumps(calls_of(list(enumerate(lines)))))
     environment = {**day.environment, "HOME": str(own / "home"), "BRADAWL_HOME": str(own / "data")}
     run = subprocess.run(
@@ -144,13 +144,13 @@ def _work_through(day, own: Path, lines: list[str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("commands", [COMMANDS, MORE], ids=["hundred", "more"])
-def test_the_program_asks_about_none_of_them(day, commands, tmp_path_factory):
+def test_bradawl_asks_about_none_of_the_commands(day, commands, tmp_path_factory):
     lines = [line for line in commands if line and not line.startswith("#") and not _needed(line)]
     answers = _work_through(day, tmp_path_factory.mktemp("own"), lines)
     assert not {line: answer for line, answer in answers.items() if "[exit code 0" not in answer}
 
 
-def test_a_file_in_the_machines_own_temporary_folder_is_none_of_the_commands(day, tmp_path_factory):
+def test_commands_do_not_see_the_machines_temporary_folder(day, tmp_path_factory):
     with tempfile.NamedTemporaryFile("w", prefix="bradawl-own-", suffix=".txt", dir="/tmp") as file:
         file.write("of the machine")
         file.flush()

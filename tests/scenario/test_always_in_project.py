@@ -1,11 +1,9 @@
-"""A yes for the project holds from the next call on, in this session and in the next."""
+"""A permission granted for the project applies from the next call on, in this session and in later ones."""
 
-import asyncio
-
-from house import Probe, build, call, results
+from scripted_agent import Probe, build, call, results
 
 from bradawl.app.remembered_rules import RememberedRules
-from bradawl.app.tui.approve import TerminalApprover
+from bradawl.app.tui.approver import TerminalApprover
 from bradawl.core.permissions import Policy
 
 SCRIPT = [
@@ -16,7 +14,7 @@ SCRIPT = [
 ]
 
 
-def run(data, *typed):
+async def run(data, *typed):
     memory, lines, shown = RememberedRules(str(data), "/p", "/home/u"), iter(typed), []
 
     async def read(_: str) -> str:
@@ -29,19 +27,16 @@ def run(data, *typed):
 
     agent, *_ = build(SCRIPT, approver=approver, policy=policy, tools=(Probe(),))
 
-    async def main():
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
-    answers = asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go")
+        answers = results(session.transcript.messages)
     assert next(lines, None) is None
     return answers, "\n".join(shown)
 
 
-def test_what_was_allowed_for_good_is_not_asked_again_and_all_else_is(tmp_path):
-    answers, shown = run(tmp_path, "p", "", "n not there")
+async def test_a_permission_for_the_project_covers_later_calls_and_sessions_and_nothing_else(tmp_path):
+    answers, shown = await run(tmp_path, "p", "", "n not there")
     assert answers[:2] == ["did one", "did two"] and "not there" in answers[2]
     assert shown.count("wants to run") == 2 and "Edit(src/**)" in shown
-    answers, shown = run(tmp_path, "y")
+    answers, shown = await run(tmp_path, "y")
     assert answers == ["did one", "did two", "did three"] and shown.count("wants to run") == 1

@@ -1,4 +1,4 @@
-"""A turn may be cancelled at any await, and always leaves a conversation that can go on."""
+"""A turn can be cancelled at any await, and the conversation can continue afterwards."""
 
 import asyncio
 from collections.abc import Generator
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import Probe, assert_valid, build, call
+from scripted_agent import Probe, assert_valid, build, call
 
 from bradawl.core.events import TurnFinished
 from bradawl.core.messages import Assistant, Text, ToolCall, ToolResult
@@ -16,7 +16,7 @@ from bradawl.testing.fakes import FakeClock, FakeIds
 
 
 class _Counted:
-    """A coroutine that reports each time it waits."""
+    """A coroutine that calls `on_wait` each time it suspends."""
 
     def __init__(self, coroutine: Generator[Any, Any, Any], on_wait: Any) -> None:
         self._coroutine = coroutine
@@ -38,7 +38,7 @@ class _Counted:
 
 
 class Waits:
-    """Counts every await of the turn and of all tasks below it, and cancels at one of them."""
+    """Counts every suspension of the turn and of its child tasks, and cancels the turn at one of them."""
 
     def __init__(self, cancel_at: int | None) -> None:
         self.count = 0
@@ -58,7 +58,7 @@ class Waits:
     def _on_wait(self) -> None:
         self.count += 1
         if self.count == self._cancel_at:
-            # At once, while this task is still on its way into the await.
+            # Immediately, before this task has suspended.
             self._session.cancel()
 
 
@@ -75,7 +75,7 @@ SCRIPT = [
 
 
 class _SlowGuard:
-    """A hook that waits each time."""
+    """A hook that suspends before and after each call."""
 
     name = "slow"
 
@@ -88,85 +88,80 @@ class _SlowGuard:
         return result
 
 
-class _SlowUser:
-    """Somebody who thinks before saying yes."""
+class _SlowApprover:
+    """An approver that suspends before it permits a call."""
 
     async def ask(self, question: Question) -> Answer:
         await asyncio.sleep(0)
         return Answer(True, "user")
 
 
-def cancelled_run(cancel_at: int | None, folder: Path) -> tuple[int, str, Probe]:
+async def cancelled_turn(agent: Any, waits: Waits) -> str:
+    """Run a turn that `waits` may cancel. Returns its reason, after checking that the conversation is valid."""
+    async with agent.open() as session:
+        waits.install(session)
+        result = await session.run("go")
+        asyncio.get_running_loop().set_task_factory(None)
+        assert_valid(session.transcript.messages)
+        assert not session.transcript.turn_is_open and not session.transcript.started
+        assert (session.state.project == "") or isinstance(session.conversation.last_event, TurnFinished)
+        assert len(asyncio.all_tasks()) == 1
+    return result.reason
+
+
+async def cancelled_run(cancel_at: int | None, folder: Path) -> tuple[int, str, Probe]:
     clock, ids = FakeClock(is_eager=True), FakeIds()
     store = LocalStore(folder, folder, clock, ids)
-    slow = {"hooks": (_SlowGuard(),), "approver": _SlowUser(), "policy": Policy}
+    slow = {"hooks": (_SlowGuard(),), "approver": _SlowApprover(), "policy": Policy}
     agent, _, probe = build(SCRIPT, store=store, clock=clock, ids=ids, **slow)
     waits = Waits(cancel_at)
-
-    async def main() -> str:
-        async with agent.open() as session:
-            waits.install(session)
-            result = await session.run("go")
-            asyncio.get_running_loop().set_task_factory(None)
-            assert_valid(session.transcript.messages)
-            assert not session.transcript.turn_is_open and not session.transcript.started
-            assert (session.state.project == "") or isinstance(session.conversation.last_event, TurnFinished)
-            assert len(asyncio.all_tasks()) == 1
-        return result.reason
-
-    reason = asyncio.run(main())
+    reason = await cancelled_turn(agent, waits)
     return waits.count, reason, probe
 
 
-def test_cancelled_at_any_await_the_conversation_stays_valid(tmp_path: Path) -> None:
-    waits, reason, _ = cancelled_run(None, tmp_path / "whole")
-    assert reason == "completed" and waits > 60, "a run with few awaits would show little"
+async def test_cancelled_at_any_await_the_conversation_stays_valid(tmp_path: Path) -> None:
+    waits, reason, _ = await cancelled_run(None, tmp_path / "whole")
+    assert reason == "completed" and waits > 60, "a run with few awaits would test little"
     reasons: list[str] = []
     for index in range(1, waits + 1):
-        _, reason, probe = cancelled_run(index, tmp_path / str(index))
+        _, reason, probe = await cancelled_run(index, tmp_path / str(index))
         assert probe.running == 0
         reasons.append(reason)
     assert set(reasons) <= {"cancelled", "completed"}
     assert reasons.count("cancelled") > waits * 0.9, reasons
 
 
-async def test_what_was_shown_before_the_cancellation_is_kept() -> None:
+async def test_text_received_before_the_cancellation_is_kept() -> None:
     agent, *_ = build([{"text": "one two three four"}])
 
-    async def main() -> list[Any]:
-        async with agent.open() as session:
+    async with agent.open() as session:
 
-            def emit(item: Any) -> None:
-                if getattr(getattr(item, "item", None), "text", "").strip() == "two":
-                    session.cancel()
+        def emit(item: Any) -> None:
+            if getattr(getattr(item, "item", None), "text", "").strip() == "two":
+                session.cancel()
 
-            result = await session.run("go", emit)
-            assert (result.reason, result.text) == ("cancelled", "one two")
-            return session.transcript.messages
-
-    last = (await main())[-1]
+        result = await session.run("go", emit)
+        assert (result.reason, result.text) == ("cancelled", "one two")
+        last = session.transcript.messages[-1]
     assert isinstance(last, Assistant) and not last.complete and last.parts == (Text("one two"),)
 
 
 async def test_cancelling_the_caller_cancels_the_turn_and_closes_the_log() -> None:
     agent, _, probe = build([{"tool_calls": [call("a")]}, {"text": "ok"}])
 
-    async def main() -> list[Any]:
-        probe.gate("a")
-        async with agent.open() as session:
-            turn = asyncio.ensure_future(session.run("go"))
-            await probe.has_started("a").wait()
-            turn.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await turn
-            assert_valid(session.transcript.messages)
-            return [entry.event for entry in session.log.entries]
-
-    events = await main()
+    probe.gate("a")
+    async with agent.open() as session:
+        turn = asyncio.ensure_future(session.run("go"))
+        await probe.has_started("a").wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        assert_valid(session.transcript.messages)
+        events = [entry.event for entry in session.log.entries]
     assert events[-1] == TurnFinished("cancelled")
 
 
-async def test_a_cancelled_session_takes_the_next_prompt() -> None:
+async def test_a_cancelled_session_accepts_the_next_prompt() -> None:
     agent, model, probe = build([{"tool_calls": [call("a")]}, {"text": "hello again"}])
 
     probe.gate("a")

@@ -1,4 +1,4 @@
-"""Cancelling turns that work on real files with real processes leaves nothing behind."""
+"""Cancelled turns leave no process and no unlogged change behind. Real files and processes."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import assert_valid, build
+from scripted_agent import assert_valid, build
 
 from bradawl.session.store import LocalStore
 from bradawl.testing.fakes import FakeClock, FakeIds
@@ -41,7 +41,7 @@ def _real_script() -> list[dict[str, Any]]:
 
 
 def _children() -> list[str]:
-    """Processes of this test, ended but not reaped ones included."""
+    """Child processes of this test, including zombies."""
     found: list[str] = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -78,7 +78,7 @@ async def _one_real_run(folder: Path, cancel_after_s: float) -> tuple[str, str]:
 
 
 def _assert_logged(folder: Path, session_id: str) -> None:
-    """A change on the disk has an entry before it, and the log ends with the turn's end."""
+    """Every change on the disk has a log entry that precedes it, and the log ends with the end of the turn."""
     log = next(folder.glob(f"home/**/{session_id}.jsonl"), None)
     kinds = [] if log is None else [json.loads(line)["event"]["type"] for line in log.read_text().splitlines()]
     assert not kinds or kinds[-1] == "TurnFinished"
@@ -90,20 +90,17 @@ def _assert_logged(folder: Path, session_id: str) -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.slow
 @pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
-def test_500_cancellations_at_random_leave_nothing_behind(tmp_path: Path) -> None:
+async def test_500_cancellations_at_random_leave_nothing_behind(tmp_path: Path) -> None:
     dice = random.Random(20261121)  # noqa: S311 - no secret is made of it
     reasons: dict[str, int] = {}
 
-    async def main() -> None:
-        before = open_files()
-        for number in range(500):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            reason, session_id = await _one_real_run(folder, dice.random() * 0.05)
-            reasons[reason] = reasons.get(reason, 0) + 1
-            _assert_logged(folder, session_id)
-            assert not _children(), f"run {number} left a process"
-        assert open_files() <= before + 1
-
-    asyncio.run(main())
+    before = open_files()
+    for number in range(500):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        reason, session_id = await _one_real_run(folder, dice.random() * 0.05)
+        reasons[reason] = reasons.get(reason, 0) + 1
+        _assert_logged(folder, session_id)
+        assert not _children(), f"run {number} left a process"
+    assert open_files() <= before + 1
     assert reasons.get("cancelled", 0) > 100, reasons

@@ -1,4 +1,4 @@
-"""`bradawl permissions check` says what a run decides, for the attack list and for a day's ordinary commands."""
+"""`bradawl permissions check` prints the decision that a run makes, for the attack list and for ordinary commands."""
 
 import io
 import json
@@ -29,7 +29,7 @@ def _ordinary() -> list[str]:
 
 
 class No:
-    """Refuses everything, and keeps the questions."""
+    """An approver that refuses every call and records the questions."""
 
     def __init__(self) -> None:
         self.questions: list[Question] = []
@@ -43,7 +43,7 @@ class No:
 
 
 class Place:
-    """A project with settings of the user's, of its own and in variables."""
+    """A project, with settings in the user's file, in its own file and in environment variables."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.work = root, root / "work"
@@ -95,7 +95,7 @@ class Place:
 
 @pytest.mark.parametrize("mode", [None, "plan"])
 @pytest.mark.parametrize("part", range(4))
-def test_what_is_printed_is_what_a_run_decides(tmp_path: Path, mode: str | None, part: int) -> None:
+def test_the_printed_decision_is_the_decision_of_a_run(tmp_path: Path, mode: str | None, part: int) -> None:
     place = Place(tmp_path)
     own = [
         "mkdir x",

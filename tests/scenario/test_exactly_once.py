@@ -1,6 +1,6 @@
-"""A server that breaks off after any byte: every effect the model asked for happens once, and it is told of it once.
+"""Each requested effect happens once and is reported once, after whichever byte the server closes the connection.
 
-The model here is honest but forgetful: it asks for whatever the conversation does not say was done.
+The model of these tests requests every effect of its plan that the conversation does not report as done.
 """
 
 import asyncio
@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType
 
 import pytest
-from house import build
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_agent import build
 
 from bradawl.core.events import AssistantReplied, CallPrepared, ToolFinished, ToolStarted
 from bradawl.core.http import HttpError, HttpRequest
@@ -42,7 +42,7 @@ PLANS = {
 
 
 class Response:
-    """A stream whose pieces come with time between them, in which calls can start, run and end."""
+    """A response body that yields to the event loop between its chunks, so that calls can start, run and end."""
 
     status = 200
     headers = MappingProxyType({"content-type": "text/event-stream"})
@@ -62,7 +62,7 @@ class Response:
 
 
 class ForgetfulModel:
-    """A server whose replies to the first requests break off after so many bytes."""
+    """A server whose first replies end after the given numbers of bytes."""
 
     def __init__(self, wire: Format, plan: list[dict], cuts: list[int], piece: int, turns: int) -> None:
         self.wire, self.cuts, self.piece, self.turns = wire, cuts, piece, turns
@@ -94,7 +94,7 @@ class ForgetfulModel:
 USAGE = ScriptedUsage(input=5, output=5)
 
 
-def play(wire: Format, plan: list[dict], cuts: list[int], piece: int = 40, turns: int = 3):
+async def play(wire: Format, plan: list[dict], cuts: list[int], piece: int = 40, turns: int = 3):
     server = ForgetfulModel(wire, plan, cuts, piece, turns)
     clock = FakeClock(is_eager=True)
     target = ModelEndpoint(wire.new(base_url=URL), Endpoint("demo", URL, wire.origin.model))
@@ -102,7 +102,7 @@ def play(wire: Format, plan: list[dict], cuts: list[int], piece: int = 40, turns
     store = MemoryStore()
     budget = RetryBudget(attempts=20, deadline_s=1e9)
     agent, _, probe = build([], model=model, clock=clock, store=store, retry=budget)
-    result = asyncio.run(agent.run("go"))
+    result = await agent.run("go")
     entries = store.open(result.session_id).entries
     return server, probe, result, [entry.event for entry in entries]
 
@@ -132,22 +132,22 @@ def assert_exactly_once(server: ForgetfulModel, probe, result, events) -> None:
 
 @WIRES
 @pytest.mark.slow
-@pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
+@pytest.mark.timeout(240)  # hundreds of turns, which take more than a minute on a busy machine
 @pytest.mark.parametrize("part", range(4))
-def test_cut_after_any_byte_every_effect_happens_once(wire: Format, part: int):
-    whole = play(wire, [WRITE, READ], [])
+async def test_after_a_cut_at_any_byte_every_effect_happens_once(wire: Format, part: int):
+    whole = await play(wire, [WRITE, READ], [])
     assert_exactly_once(*whole)
     for size in range(part, whole[0].longest, 4):
-        assert_exactly_once(*play(wire, [WRITE, READ], [size]))
+        assert_exactly_once(*await play(wire, [WRITE, READ], [size]))
 
 
 @WIRES
 @pytest.mark.slow
-@pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
+@pytest.mark.timeout(240)  # hundreds of turns, which take more than a minute on a busy machine
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
-def test_wherever_it_breaks_off_every_effect_of_many_happens_once(wire: Format, plan: list[dict]):
-    for size in range(0, play(wire, plan, [])[0].longest, 29):
-        assert_exactly_once(*play(wire, plan, [size]))
+async def test_after_a_cut_at_any_byte_every_effect_of_a_longer_plan_happens_once(wire: Format, plan: list[dict]):
+    for size in range(0, (await play(wire, plan, []))[0].longest, 29):
+        assert_exactly_once(*await play(wire, plan, [size]))
 
 
 EFFECTS = st.sampled_from([READ, WRITE, OTHER_WRITE, UNKNOWN])
@@ -155,12 +155,12 @@ EFFECTS = st.sampled_from([READ, WRITE, OTHER_WRITE, UNKNOWN])
 
 @WIRES
 @pytest.mark.slow
-@pytest.mark.timeout(240)  # hundreds of turns; on a busy machine more than a minute
+@pytest.mark.timeout(240)  # hundreds of turns, which take more than a minute on a busy machine
 @given(
     plan=st.lists(EFFECTS, min_size=1, max_size=5),
     cuts=st.lists(st.integers(0, 2_500), max_size=4),
     piece=st.sampled_from([1, 13, 200, 100_000]),
     turns=st.sampled_from([0, 1, 2, 5, 20]),
 )
-def test_however_often_it_breaks_off_every_effect_happens_once(wire: Format, plan, cuts, piece, turns):
-    assert_exactly_once(*play(wire, plan, cuts, piece, turns))
+async def test_after_any_number_of_cuts_every_effect_happens_once(wire: Format, plan, cuts, piece, turns):
+    assert_exactly_once(*await play(wire, plan, cuts, piece, turns))

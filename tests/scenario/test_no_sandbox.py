@@ -1,11 +1,9 @@
-"""Where nothing holds programs, no command that would need to be held runs unasked, and none at all where nobody is."""
-
-import asyncio
+"""Without a sandbox, a command with unpredictable effects asks, and is refused if there is no user to ask."""
 
 import pytest
-from house import build, results
+from scripted_agent import build, results
 
-from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.core.events import PermissionAsked, PermissionDecided, ToolStarted
 from bradawl.core.permissions import Policy, Sandbox
 from bradawl.safety.permissions.protected_paths import built_in_rules
@@ -15,7 +13,7 @@ from bradawl.testing.fakes import RecordingEmit
 from bradawl.tools.bash import Bash
 
 HOME, ROOT = "/home/u", "/project"
-# Plain words, which are understood, and lines that are not.
+# Simple commands, which the parser understands, and lines that it does not.
 COMMANDS = {
     "write_outside": ["touch /srv/x", "echo x > /srv/x", 'python3 -c \'open("/srv/x", "w")\'', "cp a /srv/x", "make"],
     "chmod_outside": ["chmod 777 /srv/x", "touch -d 2001-01-01 /srv/x", "chown 1 /srv/x", "python3 fix_modes.py"],
@@ -54,38 +52,32 @@ def policy() -> Policy:
 
 
 @pytest.mark.parametrize(("line", "command"), CASES)
-def test_a_command_that_would_have_to_be_held_is_not_run_where_nobody_can_be_asked(line, command):
+async def test_without_a_user_a_command_that_needs_a_sandbox_is_not_run(line, command):
     processes, approver, emit = ScriptedProcesses(), DenyAllApprover(), RecordingEmit()
     script = [{"tool_calls": [{"name": "bash", "arguments": {"command": command}}]}, {"text": "I could not"}]
     bash = Bash(home=HOME, search_path="/usr/bin:/bin", workspace=(ROOT,), sandbox=Sandbox)
     agent, *_ = build(script, tools=(bash,), processes=processes, approver=approver, policy=policy)
 
-    async def main():
-        async with agent.open() as session:
-            result = await session.run("go", emit)
-            return result, results(session.transcript.messages)
-
-    result, told = asyncio.run(main())
+    async with agent.open() as session:
+        result = await session.run("go", emit)
+        told = results(session.transcript.messages)
     asked = [event for event in emit.events if isinstance(event, PermissionAsked)]
     decided = [event.by for event in emit.events if isinstance(event, PermissionDecided)]
     assert processes.commands == [], told
     assert not any(isinstance(event, ToolStarted) for event in emit.events)
-    # What isn't asked about is refused in every mode.
+    # Commands that are not asked about are refused in every mode.
     assert decided == (["nobody"] if asked else ["policy"])
     assert len(approver.refused) == len(asked)
     assert result.reason == ("refused" if asked else "completed")
 
 
-async def test_what_only_reads_runs_unasked():
-    """Else the test above would say nothing of the commands in it."""
+async def test_a_command_that_only_reads_runs_without_a_question():
+    """Shows that the test above refuses commands because of their effects."""
     processes = ScriptedProcesses({"ls -l": "x"})
     script = [{"tool_calls": [{"name": "bash", "arguments": {"command": "ls -l"}}]}, {"text": "done"}]
     bash = Bash(home=HOME, search_path="/usr/bin:/bin", workspace=(ROOT,), sandbox=Sandbox)
     agent, *_ = build(script, tools=(bash,), processes=processes, approver=DenyAllApprover(), policy=policy)
 
-    async def main():
-        async with agent.open() as session:
-            return await session.run("go")
-
-    assert (await main()).reason == "completed"
+    async with agent.open() as session:
+        assert (await session.run("go")).reason == "completed"
     assert len(processes.commands) == 1

@@ -1,4 +1,4 @@
-"""bradawl speaks to the endpoint it was told to, and to nobody else: names that are looked up count, too."""
+"""bradawl connects to the configured endpoint only, and looks up no other host name."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-# Python runs a module of this name before anything else, so nothing the program does comes before the watch.
+# Python imports a module of this name at startup, so the recording begins before any code of the program.
 WATCH = """
 import json, os, sys
 
@@ -51,7 +51,7 @@ WORK = [{"text": "Working.", "tool_calls": CALLS}, {"text": "All done."}]
 
 @pytest.fixture
 def program(tmp_path):
-    """Runs bradawl watched; `contacts()` is what it reached for so far."""
+    """Runs bradawl and records its connections and host name lookups; `contacts()` returns them."""
     watch, project = tmp_path / "watch", tmp_path / "project"
     watch.mkdir()
     project.mkdir()
@@ -90,14 +90,14 @@ def program(tmp_path):
 
 
 def strangers(contacts, base_url):
-    """Whatever is neither a connection to the endpoint nor the look-up of its name."""
+    """Contacts that are neither a connection to the endpoint nor the lookup of its name."""
     place = urlsplit(base_url)
     allowed = ([place.hostname, place.port], place.hostname)
     return [(event, told) for event, told in contacts if told not in allowed]
 
 
-def test_the_watch_sees_what_a_program_reaches_for(program):
-    """Without this the tests below would pass if the watch were blind."""
+def test_the_recording_contains_connections_and_lookups(program):
+    """The tests below would pass with a recording that is always empty."""
     code = (
         "import socket\n"
         "for reach in (lambda: socket.create_connection(('telemetry.example', 443)),\n"
@@ -110,7 +110,7 @@ def test_the_watch_sees_what_a_program_reaches_for(program):
     assert "telemetry.example" in told and ["192.0.2.1", 80] in told
 
 
-def test_a_run_with_tools_and_its_continuation_reach_the_endpoint_only(program, wire_server):
+def test_a_run_with_tools_and_its_continuation_contact_the_endpoint_only(program, wire_server):
     server = wire_server([*WORK, {"text": "I remember."}])
     code, out, err = program.run("-m", "m", "--yolo", "-p", "do it", base_url=server.base_url)
     assert (code, out) == (0, "All done.\n"), err
@@ -118,12 +118,12 @@ def test_a_run_with_tools_and_its_continuation_reach_the_endpoint_only(program, 
     code, out, err = program.run("-m", "m", "-c", "-p", "and?", "--output-format", "json", base_url=server.base_url)
     assert code == 0 and json.loads(out)["result"] == "I remember.", err
     connected = [told for event, told in program.contacts() if event == "socket.connect"]
-    assert len(connected) >= 2, "the watch saw the requests"
+    assert len(connected) >= 2, "the recording contains the requests"
     assert not strangers(program.contacts(), server.base_url)
 
 
 @pytest.mark.parametrize("status", [401, 400, 404])
-def test_a_failure_is_reported_to_the_user_and_to_nobody_else(program, wire_server, status):
+def test_a_failure_is_reported_to_the_user_only(program, wire_server, status):
     server = wire_server([{"text": "no", "faults": {"status": status}}])
     code, _, err = program.run("-m", "m", "-p", "do it", base_url=server.base_url)
     assert code == 1 and err
@@ -143,7 +143,7 @@ def test_a_name_that_is_configured_is_the_only_one_looked_up(program):
     with program.start("-m", "m", "-p", "do it", base_url="https://models.invalid/v1") as process:
         while not program.contacts() and process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.02)  # it asks again and again; the first time is enough
+                process.wait(0.02)  # the run retries for a long time; the first attempt is enough
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
     assert program.contacts()
@@ -151,14 +151,14 @@ def test_a_name_that_is_configured_is_the_only_one_looked_up(program):
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("--nonsense",), ("-p", "")])
-def test_what_needs_no_model_reaches_nobody(program, arguments):
+def test_commands_without_a_model_contact_no_host(program, arguments):
     program.run(*arguments)
     assert program.contacts() == []
 
 
 @pytest.mark.parametrize("command", ["models", "doctor"])
-def test_looking_around_reaches_what_is_configured_and_this_machine(program, wire_server, command):
-    """Both look for local servers, too; those are on loopback."""
+def test_models_and_doctor_contact_configured_endpoints_and_loopback_only(program, wire_server, command):
+    """Both commands also look for local servers on loopback."""
     server = wire_server([])
     code, out, err = program.run(command, base_url=server.base_url)
     assert code in (0, 1) and out, err
@@ -175,8 +175,8 @@ def test_the_demo_stays_on_this_machine(program):
     assert hosts <= {"127.0.0.1"}
 
 
-def test_the_system_sees_the_same(program, wire_server, tmp_path):
-    """Python's own hooks don't see what other programs do; where there is strace, the kernel tells."""
+def test_strace_sees_the_same_connections(program, wire_server, tmp_path):
+    """The audit hooks of Python don't see the connections of other programs. strace does, where it is installed."""
     strace = shutil.which("strace")
     prefix, trace = (), tmp_path / "strace.txt"
     if strace and subprocess.run([strace, "-o", os.devnull, "true"], capture_output=True, timeout=20).returncode == 0:

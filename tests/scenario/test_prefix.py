@@ -1,12 +1,11 @@
-"""What was sent is never sent in another form; where it can't be helped, the log says so."""
+"""Sent messages are never encoded differently later; an unavoidable change opens a new prefix and is logged."""
 
-import asyncio
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, build, call
+from scripted_agent import Probe, build, call
 from wire_model import WireModel, messages_of
 
 from bradawl.core.events import (
@@ -29,7 +28,7 @@ over_all_formats = pytest.mark.parametrize("form", FORMATS, ids=lambda form: for
 
 
 def steps(count: int, first: int = 0) -> list[dict[str, Any]]:
-    """Replies with thinking, text and one or two calls, and an answer at the end."""
+    """Script of `count` replies: all but the last with thinking, text and one or two calls."""
     script: list[dict[str, Any]] = []
     for n in range(first, first + count - 1):
         calls = [call(f"c{n}")] if n % 3 else [call(f"c{n}"), call(f"d{n}", fails="no")]
@@ -37,18 +36,15 @@ def steps(count: int, first: int = 0) -> list[dict[str, Any]]:
     return [*script, {"text": "done", "usage": {"input": 10, "output": 2}}]
 
 
-def run(model: Any, prompts: list[str], session_id: str | None = None, **changes: Any) -> tuple[list[Event], str]:
-    """Run the prompts in one session; gives back what it logged, and its id."""
+async def run(model: Any, prompts: list[str], session_id: str | None = None, **changes: Any) -> tuple[list[Event], str]:
+    """Run the prompts in one session. Returns its events and its id."""
     agent, *_ = build([], model=model, **changes)
     emit = RecordingEmit()
 
-    async def main() -> str:
-        async with agent.open(session_id) as session:
-            for prompt in prompts:
-                await session.run(prompt, emit)
-            return session.id
-
-    session_id = asyncio.run(main())
+    async with agent.open(session_id) as session:
+        for prompt in prompts:
+            await session.run(prompt, emit)
+        session_id = session.id
     return list(emit.events), session_id
 
 
@@ -57,32 +53,32 @@ def opened(events: list[Event]) -> list[tuple[str, str]]:
     return [(e.reason, e.first_change) for e in events if isinstance(e, PrefixOpened)]
 
 
-def assert_each_extends_the_one_before(bodies: list[bytes]) -> None:
+def assert_each_body_extends_the_previous_one(bodies: list[bytes]) -> None:
     sent = [messages_of(body) for body in bodies]
     for before, after in pairwise(sent):
         assert after[: len(before)] == before
 
 
 @over_all_formats
-def test_two_hundred_steps_and_a_resume_keep_every_byte_of_what_was_sent(form: Format) -> None:
+async def test_two_hundred_steps_and_a_resume_keep_every_byte_of_what_was_sent(form: Format) -> None:
     store = MemoryStore()
     first = WireModel(steps(200), form.new)
-    events, session_id = run(first, ["go"], store=store)
+    events, session_id = await run(first, ["go"], store=store)
     assert len(first.bodies) == 200 and opened(events) == [("start", "")]
-    assert_each_extends_the_one_before(first.bodies)
+    assert_each_body_extends_the_previous_one(first.bodies)
 
     second = WireModel(steps(3, first=200), form.new)
-    events, _ = run(second, ["on"], session_id, store=store)
+    events, _ = await run(second, ["on"], session_id, store=store)
     assert opened(events) == []
-    assert_each_extends_the_one_before([first.bodies[-1], *second.bodies])
+    assert_each_body_extends_the_previous_one([first.bodies[-1], *second.bodies])
     assert form.check(second.bodies[-1]) == []
 
 
 @over_all_formats
-def test_the_hash_of_a_request_is_that_of_the_conversation_encoded_anew(form: Format) -> None:
+async def test_the_logged_hash_equals_the_hash_of_the_conversation_encoded_again(form: Format) -> None:
     store = MemoryStore()
     model = WireModel(steps(20), form.new)
-    events, session_id = run(model, ["go"], store=store)
+    events, session_id = await run(model, ["go"], store=store)
     hashes = [event.prefix_hash for event in events if isinstance(event, RequestSent)]
     assert len(set(hashes)) == len(hashes) == 20
     anew = form.new().encoder(model.scripted.prefixes[0], model.info, session_id)
@@ -93,15 +89,17 @@ def test_the_hash_of_a_request_is_that_of_the_conversation_encoded_anew(form: Fo
     assert [one for one in seen if one in set(hashes)] == hashes
 
 
-def test_a_log_marks_every_message_once() -> None:
-    events, _ = run(WireModel(steps(6), FORMATS[0].new), ["go", "again"])
+async def test_a_log_marks_every_message_once() -> None:
+    events, _ = await run(WireModel(steps(6), FORMATS[0].new), ["go", "again"])
     marks = [event.marks for event in events if isinstance(event, RequestSent)]
-    assert [len(one) for one in marks[:3]] == [2, 2, 2], "the first begins with what stands before all messages"
+    assert [len(one) for one in marks[:3]] == [2, 2, 2], (
+        "the first mark of a request covers everything before its messages"
+    )
     assert all(event.prefix_hash.startswith(event.marks[-1]) for event in events if isinstance(event, RequestSent))
 
 
 class Rewriting:
-    """A codec's encoder that writes one message in another way than it did before."""
+    """An encoder that encodes one message differently than before."""
 
     def __init__(self, encoder: Any, place: int) -> None:
         self._encoder, self._left = encoder, place
@@ -121,7 +119,7 @@ class Rewriting:
 
 
 class RewritingCodec:
-    """A codec whose conversations differ from another's in one message."""
+    """A codec that encodes one message differently than the codec it wraps."""
 
     def __init__(self, codec: Any, place: int) -> None:
         self._codec, self._place = codec, place
@@ -133,45 +131,47 @@ class RewritingCodec:
 
 @pytest.mark.parametrize(("place", "said"), [(2, "message 2 (reply)"), (3, "message 3 (results)")])
 @over_all_formats
-def test_a_resume_that_encodes_a_message_differently_says_which(form: Format, place: int, said: str) -> None:
+async def test_a_resume_that_encodes_a_message_differently_logs_which_one(form: Format, place: int, said: str) -> None:
     store = MemoryStore()
-    _, session_id = run(WireModel(steps(5), form.new), ["go"], store=store)
+    _, session_id = await run(WireModel(steps(5), form.new), ["go"], store=store)
     other = WireModel(steps(2, first=9), lambda: RewritingCodec(form.new(), place))
-    events, _ = run(other, ["on"], session_id, store=store)
+    events, _ = await run(other, ["on"], session_id, store=store)
     assert opened(events) == [("changed", said)]
     same = WireModel(steps(2, first=20), lambda: RewritingCodec(form.new(), place))
-    events, _ = run(same, ["on"], session_id, store=store)
-    assert opened(events) == [], "what is the same as the last time is no change"
+    events, _ = await run(same, ["on"], session_id, store=store)
+    assert opened(events) == [], "compared with the last request nothing changed"
 
 
-def test_other_tools_open_a_new_prefix_that_says_so() -> None:
+async def test_other_tools_open_a_new_prefix_with_that_reason() -> None:
     store = MemoryStore()
-    _, session_id = run(WireModel(steps(3), FORMATS[0].new), ["go"], store=store)
+    _, session_id = await run(WireModel(steps(3), FORMATS[0].new), ["go"], store=store)
 
     class Renamed(Probe):
         spec = ToolSpec("probe2")
 
-    events, _ = run(WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store, tools=(Probe(), Renamed()))
+    events, _ = await run(
+        WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store, tools=(Probe(), Renamed())
+    )
     assert opened(events) == [("tools", "tools")]
 
 
-def test_a_lost_system_prompt_that_can_be_made_again_changes_nothing_and_another_one_does() -> None:
+async def test_after_the_loss_of_the_system_prompt_only_a_different_one_opens_a_prefix() -> None:
     store = MemoryStore()
-    events, session_id = run(WireModel(steps(3), FORMATS[0].new), ["go"], store=store)
+    events, session_id = await run(WireModel(steps(3), FORMATS[0].new), ["go"], store=store)
     prefix = next(event for event in events if isinstance(event, PrefixOpened))
     store.blobs._blobs.pop(prefix.system_ref)
-    events, _ = run(WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store)
+    events, _ = await run(WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store)
     assert opened(events) == []
 
     async def another() -> str:
         return "You are another."
 
     store.blobs._blobs.pop(prefix.system_ref)
-    events, _ = run(WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store, system_prompt=another)
+    events, _ = await run(WireModel(steps(1), FORMATS[0].new), ["on"], session_id, store=store, system_prompt=another)
     assert opened(events) == [("changed", "system")]
 
 
-async def test_an_encoding_the_server_forces_in_the_middle_of_a_session_is_said() -> None:
+async def test_an_encoding_change_in_the_middle_of_a_session_opens_a_new_prefix() -> None:
     model = WireModel(steps(4), FORMATS[0].new)
     agent, *_ = build([], model=model)
     emit = RecordingEmit()
@@ -189,7 +189,7 @@ async def test_an_encoding_the_server_forces_in_the_middle_of_a_session_is_said(
 
 
 def fallback(**spare: Any) -> tuple[FallbackModel, WireModel]:
-    """One step, then the first model is overloaded for good; the spare one speaks another format."""
+    """A model that is overloaded from its second request on, with a fallback that uses another wire format."""
     overloaded = {"faults": {"status": 529}, "text": "Overloaded"}
     first = WireModel([steps(2)[0], *[overloaded] * 9], FORMATS[0].new, price=Price(1.0, 1.0))
     answer = [{"text": "by me", "usage": {"input": 1_000_000, "output": 0}}]
@@ -197,9 +197,9 @@ def fallback(**spare: Any) -> tuple[FallbackModel, WireModel]:
     return FallbackModel((first, second)), second
 
 
-def test_a_model_that_takes_over_is_chosen_in_the_log_and_priced_as_itself() -> None:
+async def test_a_fallback_is_logged_as_the_chosen_model_and_billed_at_its_own_price() -> None:
     model, spare = fallback(price=Price(3.0, 3.0))
-    events, _ = run(model, ["go"])
+    events, _ = await run(model, ["go"])
     assert opened(events) == [("start", ""), ("model", "")]
     place = events.index(StateChanged(ModelChosen("demo", "spare")))
     withdrawn = [e for e in events[:place] if isinstance(e, ReplyWithdrawn)][-1]
@@ -210,14 +210,14 @@ def test_a_model_that_takes_over_is_chosen_in_the_log_and_priced_as_itself() -> 
     assert FORMATS[-1].check(spare.bodies[-1]) == []
 
 
-def test_the_new_prefix_keeps_its_bytes_and_a_resume_goes_back_to_the_users_model() -> None:
+async def test_the_fallbacks_prefix_is_stable_and_a_resume_returns_to_the_users_model() -> None:
     store = MemoryStore()
     model, spare = fallback()
-    events, session_id = run(model, ["go", "on"], store=store)
+    events, session_id = await run(model, ["go", "on"], store=store)
     assert [reason for reason, _ in opened(events)] == ["start", "model"]
-    assert_each_extends_the_one_before(spare.bodies)
+    assert_each_body_extends_the_previous_one(spare.bodies)
     again = WireModel(steps(1), FORMATS[0].new)
-    events, _ = run(again, ["back"], session_id, store=store)
+    events, _ = await run(again, ["back"], session_id, store=store)
     assert opened(events) == [("model", "")]
     assert StateChanged(ModelChosen("demo", "demo-model")) in events
     assert FORMATS[0].check(again.bodies[-1]) == []

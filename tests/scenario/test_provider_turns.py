@@ -1,10 +1,10 @@
-"""Turns over the real client: what a broken stream and a busy server mean for what runs and what is kept."""
+"""Turns over the real model client: which calls run and what is kept after broken streams and overload."""
 
 import asyncio
 import json
 
 import pytest
-from house import assert_valid, build, results
+from scripted_agent import assert_valid, build, results
 
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.events import AssistantReplied, Live, ModelChosen, PrefixOpened, ReplyWithdrawn, StateChanged
@@ -46,8 +46,8 @@ DONE = reply(chunk(content="Done."), chunk("stop"), USAGE)
 BUSY = Reply(529, (b'{"error":{"message":"overloaded"}}',))
 
 
-class House:
-    """An agent whose models are the real client on scripted HTTP."""
+class ClientTurns:
+    """An agent whose models are real model clients on scripted HTTP, and what its turns showed."""
 
     def __init__(self, *scripts):
         clock = FakeClock(is_eager=True)
@@ -64,14 +64,11 @@ class House:
         self.agent, _, self.probe = build([], model=model, clock=clock)
         self.shown = []
 
-    def run(self, *prompts):
-        async def go():
-            async with self.agent.open() as session:
-                done = [await session.run(prompt, self.shown.append) for prompt in prompts]
-                assert_valid(session.transcript.messages)
-                return done, list(session.transcript.messages)
-
-        self.done, self.messages = asyncio.run(go())
+    async def run(self, *prompts):
+        async with self.agent.open() as session:
+            done = [await session.run(prompt, self.shown.append) for prompt in prompts]
+            assert_valid(session.transcript.messages)
+            self.done, self.messages = done, list(session.transcript.messages)
         return self.done[-1]
 
     def events(self, kind):
@@ -86,19 +83,19 @@ class House:
 
 
 @pytest.mark.parametrize("failure", [BUSY, Cut(), broken(), reply({"error": {"message": "boom", "code": 500}}, end=())])
-def test_a_failure_before_any_text_is_mended_without_a_trace_in_the_log(failure):
-    house = House([failure, DONE])
-    assert house.run("go").text == "Done."
-    assert (len(house.retries), house.events(ReplyWithdrawn)) == (1, [])
+async def test_a_failure_before_any_text_is_retried_and_not_logged(failure):
+    turns = ClientTurns([failure, DONE])
+    assert (await turns.run("go")).text == "Done."
+    assert (len(turns.retries), turns.events(ReplyWithdrawn)) == (1, [])
 
 
 @pytest.mark.parametrize("break_off", [broken, lambda *events: reply(*events, {"error": {"message": "x"}}, end=())])
-def test_a_failure_behind_shown_text_withdraws_it_first(break_off):
-    house = House([break_off(chunk(content="Hel")), DONE])
-    assert house.run("go").text == "Done."
-    assert len(house.events(ReplyWithdrawn)) == 1
-    assert [text_of(event.message.parts) for event in house.events(AssistantReplied)] == ["Done."]
-    assert house.https[0].requests[0].body is house.https[0].requests[1].body
+async def test_a_failure_after_shown_text_withdraws_the_text_before_the_retry(break_off):
+    turns = ClientTurns([break_off(chunk(content="Hel")), DONE])
+    assert (await turns.run("go")).text == "Done."
+    assert len(turns.events(ReplyWithdrawn)) == 1
+    assert [text_of(event.message.parts) for event in turns.events(AssistantReplied)] == ["Done."]
+    assert turns.https[0].requests[0].body is turns.https[0].requests[1].body
 
 
 @pytest.mark.parametrize(
@@ -110,78 +107,72 @@ def test_a_failure_behind_shown_text_withdraws_it_first(break_off):
     ],
     ids=["open", "balanced but not closed", "two open"],
 )
-def test_nothing_runs_of_a_reply_that_broke_off_inside_its_calls(events):
-    house = House([broken(*events), DONE])
-    assert house.run("go").text == "Done."
-    assert house.probe.log == []
-    assert len(house.events(ReplyWithdrawn)) == 1
+async def test_no_call_runs_if_the_stream_breaks_inside_the_calls(events):
+    turns = ClientTurns([broken(*events), DONE])
+    assert (await turns.run("go")).text == "Done."
+    assert turns.probe.log == []
+    assert len(turns.events(ReplyWithdrawn)) == 1
 
 
-def test_nothing_runs_of_arguments_cut_by_the_length():
-    house = House([reply(call(0, "a", '{"name": "a", "wri'), chunk("length")), DONE])
-    house.run("go")
-    assert house.probe.log == []
+async def test_a_call_with_arguments_cut_by_the_length_limit_does_not_run():
+    turns = ClientTurns([reply(call(0, "a", '{"name": "a", "wri'), chunk("length")), DONE])
+    await turns.run("go")
+    assert turns.probe.log == []
 
 
-async def test_a_change_that_ran_before_the_break_stands_and_is_not_asked_for_again():
+async def test_a_change_made_before_the_break_is_kept_and_not_requested_again():
     first = call(0, "a", '{"name": "a", "writes": ["/project/x"]}')
     gate = asyncio.Event()
-    house = House([reply(first, call(1, "b", '{"name"'), end=(gate, Cut())), DONE])
-    house.probe.has_ended("a")
+    turns = ClientTurns([reply(first, call(1, "b", '{"name"'), end=(gate, Cut())), DONE])
+    turns.probe.has_ended("a")
 
     async def open_gate():
-        await house.probe.has_ended("a").wait()
+        await turns.probe.has_ended("a").wait()
         gate.set()
 
-    async def go():
-        async with house.agent.open() as session, asyncio.TaskGroup() as group:
-            group.create_task(open_gate())
-            result = await session.run("go", house.shown.append)
-            assert_valid(session.transcript.messages)
-            return result, results(session.transcript.messages)
-
-    result, said = await go()
-    assert (result.text, house.probe.log, said) == ("Done.", ["+a", "-a"], ["did a"])
-    assert [event.cut for event in house.events(AssistantReplied)] == [True, False]
-    assert house.events(ReplyWithdrawn) == []
-    assert json.dumps(house.sent(1)).count("did a") == 1
+    async with turns.agent.open() as session, asyncio.TaskGroup() as group:
+        group.create_task(open_gate())
+        result = await session.run("go", turns.shown.append)
+        assert_valid(session.transcript.messages)
+        said = results(session.transcript.messages)
+    assert (result.text, turns.probe.log, said) == ("Done.", ["+a", "-a"], ["did a"])
+    assert [event.cut for event in turns.events(AssistantReplied)] == [True, False]
+    assert turns.events(ReplyWithdrawn) == []
+    assert json.dumps(turns.sent(1)).count("did a") == 1
 
 
-def test_a_busy_model_is_replaced_for_the_rest_of_the_session_and_the_log_says_so():
-    house = House([BUSY] * 3, [DONE, DONE])
-    result = house.run("go", "again")
+async def test_an_overloaded_model_is_replaced_for_the_rest_of_the_session_and_logged():
+    turns = ClientTurns([BUSY] * 3, [DONE, DONE])
+    result = await turns.run("go", "again")
     assert (result.text, result.reason) == ("Done.", "completed")
-    assert [len(http.requests) for http in house.https] == [3, 2]
-    assert [event.state for event in house.events(StateChanged)] == [ModelChosen("demo", "model1")]
-    assert [(event.model, event.reason) for event in house.events(PrefixOpened)] == [
+    assert [len(http.requests) for http in turns.https] == [3, 2]
+    assert [event.state for event in turns.events(StateChanged)] == [ModelChosen("demo", "model1")]
+    assert [(event.model, event.reason) for event in turns.events(PrefixOpened)] == [
         ("model0", "start"),
         ("model1", "model"),
     ]
-    replies = house.events(AssistantReplied)
+    replies = turns.events(AssistantReplied)
     assert [event.message.origin.model for event in replies] == ["model1", "model1"]
     assert [event.cost for event in replies] == [2.0, 2.0]
-    assert any("demo/model1 takes over" in str(retry.failure) for retry in house.retries)
-    assert [message["content"] for message in house.sent(1, place=1)][-3:] == ["go", "Done.", "again"]
+    assert any("demo/model1 takes over" in str(retry.failure) for retry in turns.retries)
+    assert [message["content"] for message in turns.sent(1, place=1)][-3:] == ["go", "Done.", "again"]
 
 
-async def test_a_model_that_breaks_off_behind_a_change_leaves_its_work_to_the_next():
+async def test_after_a_break_behind_a_change_the_fallback_continues_the_turn():
     first = call(0, "a", '{"name": "a", "writes": ["/project/x"]}')
     gate = asyncio.Event()
     overloaded = {"error": {"message": "overloaded", "code": 529}}
     cut = reply(first, call(1, "b", '{"name"'), end=(gate, f"data: {json.dumps(overloaded)}\n\n".encode()))
-    house = House([BUSY, BUSY, cut], [DONE])
+    turns = ClientTurns([BUSY, BUSY, cut], [DONE])
 
     async def open_gate():
-        await house.probe.has_ended("a").wait()
+        await turns.probe.has_ended("a").wait()
         gate.set()
 
-    async def go():
-        async with house.agent.open() as session, asyncio.TaskGroup() as group:
-            group.create_task(open_gate())
-            return await session.run("go", house.shown.append)
-
-    assert (await go()).text == "Done."
-    assert house.probe.log == ["+a", "-a"]
-    replies = [(event.message.origin.model, event.cut) for event in house.events(AssistantReplied)]
+    async with turns.agent.open() as session, asyncio.TaskGroup() as group:
+        group.create_task(open_gate())
+        assert (await session.run("go", turns.shown.append)).text == "Done."
+    assert turns.probe.log == ["+a", "-a"]
+    replies = [(event.message.origin.model, event.cut) for event in turns.events(AssistantReplied)]
     assert replies == [("model0", True), ("model1", False)]
-    assert json.dumps(house.sent(0, place=1)).count("did a") == 1
+    assert json.dumps(turns.sent(0, place=1)).count("did a") == 1

@@ -1,9 +1,9 @@
-"""What a model asks the user: after its reply, one at a time, and never twice."""
+"""Questions of the model to the user are asked after the reply has ended, one at a time, and only once."""
 
 import asyncio
 from typing import Any
 
-from house import Probe, assert_valid, build, call, results
+from scripted_agent import Probe, assert_valid, build, call, results
 
 from bradawl.core.permissions import Answer, Choice, Policy
 from bradawl.testing.fakes import ScriptedApprover
@@ -14,8 +14,8 @@ def ask(call_id: str, question: str = "Which?") -> dict[str, Any]:
     return {"id": call_id, "name": "ask_user", "arguments": {"question": question}}
 
 
-class Guest:
-    """Somebody who answers everything after a while, and notices who talks at the same time."""
+class SlowUser:
+    """An approver that answers after a delay and logs the start and end of each question."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -40,65 +40,58 @@ class Guest:
         return "this one"
 
 
-def run(agent: Any, allowed: tuple[str, ...] = ()) -> Any:
-    async def main() -> Any:
-        async with asyncio.timeout(20), agent.open() as session:
-            session.calls.allowed.update(allowed)
-            await session.run("go")
-            assert_valid(session.transcript.messages)
-        return session
-
-    return asyncio.run(main())
+async def run(agent: Any, allowed: tuple[str, ...] = ()) -> Any:
+    async with asyncio.timeout(20), agent.open() as session:
+        session.calls.allowed.update(allowed)
+        await session.run("go")
+        assert_valid(session.transcript.messages)
+    return session
 
 
-def test_the_answer_comes_back_and_other_calls_do_not_wait_for_it():
-    guest, probe = Guest(), Probe()
-    guest.gate = probe.has_ended("later")
+async def test_the_answer_is_the_result_and_other_calls_do_not_wait_for_it():
+    user, probe = SlowUser(), Probe()
+    user.gate = probe.has_ended("later")
     script = [{"tool_calls": [ask("q"), call("later", writes=["/p/a"])]}, {"text": "done"}]
-    agent, *_ = build(script, approver=guest, tools=(AskUser(), probe))
-    session = run(agent)
+    agent, *_ = build(script, approver=user, tools=(AskUser(), probe))
+    session = await run(agent)
     assert results(session.transcript.messages) == ["The user says: this one", "did later"]
 
 
-def test_questions_of_the_model_and_permissions_come_one_after_the_other():
-    guest, probe = Guest(), Probe()
+async def test_questions_of_the_model_and_permission_requests_never_overlap():
+    user, probe = SlowUser(), Probe()
     script = [
         {"tool_calls": [ask("q1", "first"), call("w", writes=["/p/a"]), ask("q2", "second")]},
         {"text": "done"},
     ]
-    agent, *_ = build(script, approver=guest, tools=(AskUser(), probe), policy=lambda: Policy(roots=("/",)))
-    run(agent, ("ask_user",))
-    names = [line[1:] for line in guest.log]
+    agent, *_ = build(script, approver=user, tools=(AskUser(), probe), policy=lambda: Policy(roots=("/",)))
+    await run(agent, ("ask_user",))
+    names = [line[1:] for line in user.log]
     assert names[::2] == names[1::2] and sorted(names[::2]) == ["first", "id_w", "second"]
     assert names.index("first") < names.index("second")
 
 
-def test_nothing_is_asked_for_a_reply_that_breaks_off():
+async def test_a_question_of_a_broken_reply_is_not_asked():
     approver = ScriptedApprover(words=["once"])
     calls = {"text": "Let me ask.", "tool_calls": [ask("q"), {"name": "probe", "arguments": {"name": "x" * 200}}]}
     script = [{**calls, "faults": {"cut_at_byte": 100}}, {**calls}, {"text": "done"}]
     agent, model, _ = build(script, approver=approver, tools=(AskUser(), Probe()))
-    session = run(agent)
+    session = await run(agent)
     assert len(model.requests) == 3
     assert [choice.question for choice in approver.choices] == ["Which?"]
     assert results(session.transcript.messages)[0] == "The user says: once"
 
 
-async def test_a_question_ends_with_the_turn():
-    guest = Guest()
-    guest.gate = asyncio.Event()
-    agent, *_ = build([{"tool_calls": [ask("q")]}, {"text": "never"}], approver=guest, tools=(AskUser(),))
+async def test_cancelling_the_turn_ends_an_open_question():
+    user = SlowUser()
+    user.gate = asyncio.Event()
+    agent, *_ = build([{"tool_calls": [ask("q")]}, {"text": "never"}], approver=user, tools=(AskUser(),))
 
-    async def main() -> Any:
-        async with asyncio.timeout(20), agent.open() as session, asyncio.TaskGroup() as group:
-            turn = group.create_task(session.run("go"))
-            await guest.is_asked.wait()
-            session.cancel()
-            result = await turn
-            assert_valid(session.transcript.messages)
-            assert not session.calls.asking.locked()
-        return result, session
-
-    result, session = await main()
+    async with asyncio.timeout(20), agent.open() as session, asyncio.TaskGroup() as group:
+        turn = group.create_task(session.run("go"))
+        await user.is_asked.wait()
+        session.cancel()
+        result = await turn
+        assert_valid(session.transcript.messages)
+        assert not session.calls.asking.locked()
     assert result.reason == "cancelled"
     assert "cancelled while it was running" in results(session.transcript.messages)[0]

@@ -1,16 +1,14 @@
-"""After the program was killed during a call: what the model is told of the files it was writing."""
-
-import asyncio
+"""After a crash during a call, the resumed session reports which of its files were changed."""
 
 import pytest
-from house import Probe, build, call, results
+from scripted_agent import Probe, build, call, results
 
 from bradawl.core.events import ToolStarted
 from bradawl.testing.fakes import MemoryFiles, MemoryStore
 
 
 class Writer(Probe):
-    """Writes what its call names, one file after the other, before it ends."""
+    """A tool that writes the files of its call one after the other."""
 
     def __init__(self, files: MemoryFiles) -> None:
         super().__init__()
@@ -24,27 +22,24 @@ class Writer(Probe):
         return await super().run(params, context)
 
 
-def killed_at_the_start_of_its_call(files: MemoryFiles, call_: dict) -> tuple[MemoryStore, str]:
-    """A store whose log ends where the call's effect may begin."""
+async def killed_at_the_start_of_its_call(files: MemoryFiles, call_: dict) -> tuple[MemoryStore, str]:
+    """A store whose log ends with `ToolStarted`, and the id of its session."""
     store = MemoryStore()
     agent, *_ = build([{"tool_calls": [call_]}, {"text": "ok"}], store=store, files=files, tools=(Writer(files),))
-    session_id = asyncio.run(agent.run("go")).session_id
+    session_id = (await agent.run("go")).session_id
     entries = store.logs[session_id].entries
     end = next(n for n, entry in enumerate(entries) if isinstance(entry.event, ToolStarted))
     del entries[end + 1 :]
     return store, session_id
 
 
-def resumed(store: MemoryStore, session_id: str, files: MemoryFiles) -> str:
+async def resumed(store: MemoryStore, session_id: str, files: MemoryFiles) -> str:
     agent, model, _ = build([{"text": "ok"}], store=store, files=files, tools=(Writer(files),))
 
-    async def main() -> str:
-        async with agent.open(session_id) as session:
-            await session.run("go on")
-            assert not model.failures
-            return results(session.transcript.messages)[0]
-
-    return asyncio.run(main())
+    async with agent.open(session_id) as session:
+        await session.run("go on")
+        assert not model.failures
+        return results(session.transcript.messages)[0]
 
 
 @pytest.mark.parametrize(
@@ -55,26 +50,26 @@ def resumed(store: MemoryStore, session_id: str, files: MemoryFiles) -> str:
         (["/p/a", "/p/b"], "Of the files it was to write: not changed: /p/a, /p/b."),
     ],
 )
-def test_a_resume_says_which_files_a_killed_call_had_changed(undone: list[str], said: str) -> None:
+async def test_a_resume_reports_which_files_a_killed_call_had_changed(undone: list[str], said: str) -> None:
     old = {"/p/a": b"old"}
     files = MemoryFiles(old)
-    store, session_id = killed_at_the_start_of_its_call(files, call("w", writes=["/p/a", "/p/b"]))
+    store, session_id = await killed_at_the_start_of_its_call(files, call("w", writes=["/p/a", "/p/b"]))
     assert files.files == {"/p/a": b"new", "/p/b": b"new"}
     for path in undone:
         files.files.pop(path)
         files.files |= {path: old[path]} if path in old else {}
-    text = resumed(store, session_id, files)
+    text = await resumed(store, session_id, files)
     assert "may or may not have happened" in text and text.endswith(said)
 
 
-def test_of_a_call_whose_files_are_not_known_only_that_it_was_interrupted_is_said() -> None:
+async def test_of_a_call_with_unknown_effects_only_the_interruption_is_reported() -> None:
     files = MemoryFiles()
-    text = resumed(*killed_at_the_start_of_its_call(files, call("w", unknown=True)), files)
+    text = await resumed(*await killed_at_the_start_of_its_call(files, call("w", unknown=True)), files)
     assert "may or may not have happened" in text and "files" not in text
 
 
-def test_of_a_folder_that_was_to_be_changed_nothing_is_claimed() -> None:
+async def test_of_a_folder_no_change_is_reported() -> None:
     files = MemoryFiles({"/p/d/x": b"old", "/p/a": b"old"})
-    store, session_id = killed_at_the_start_of_its_call(files, call("w", writes=["/p/a", "/p/d"]))
-    text = resumed(store, session_id, files)
+    store, session_id = await killed_at_the_start_of_its_call(files, call("w", writes=["/p/a", "/p/d"]))
+    text = await resumed(store, session_id, files)
     assert "may or may not have happened" in text and "/p/d" not in text and text.endswith("changed: /p/a.")

@@ -1,11 +1,10 @@
-"""Todos: kept by the session, recalled when nobody looks after them, and whole after a compaction."""
+"""Todos: kept in the session's state, repeated in reminders when they are not updated, and kept after a compaction."""
 
-import asyncio
 from typing import Any
 
-from house import Probe, assert_valid, build, call
+from scripted_agent import Probe, assert_valid, build, call
 
-from bradawl.agent.middleware.reminders import PATIENCE
+from bradawl.agent.middleware.reminders import REMIND_AFTER
 from bradawl.core.events import Compacted, NoteQueued, PromptSubmitted
 from bradawl.core.messages import ToolResults, User
 from bradawl.testing.fakes import MemoryStore, RecordingEmit
@@ -13,13 +12,13 @@ from bradawl.tools.todo_write import TodoWrite
 
 
 def write(*todos: tuple[str, str]) -> dict[str, Any]:
-    """A script's step that sets the todos."""
+    """A script entry: one call that sets the todos."""
     listed = [{"content": content, "status": status} for content, status in todos]
     return {"tool_calls": [{"name": "todo_write", "arguments": {"todos": listed}}]}
 
 
 def work(count: int, start: int = 0) -> list[dict[str, Any]]:
-    """Steps that do something else."""
+    """Script entries without a todo call."""
     return [{"tool_calls": [call(f"w{start + n}")]} for n in range(count)]
 
 
@@ -27,46 +26,42 @@ def notes_of(message: Any) -> list[str]:
     return [note.text for note in message.notes] if isinstance(message, User | ToolResults) else []
 
 
-def run(script: list[dict[str, Any]], **changes: Any) -> tuple[list[list[str]], Any]:
-    """The notes that came new with each request, and the session."""
+async def run(script: list[dict[str, Any]], **changes: Any) -> tuple[list[list[str]], Any]:
+    """The new notes of each request, and the session."""
     agent, model, _ = build([*script, {"text": "done"}], **{"tools": (TodoWrite(), Probe()), **changes})
 
-    async def main() -> Any:
-        async with agent.open() as session:
-            await session.run("go")
-            assert_valid(session.transcript.messages)
-        return session
-
-    session = asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go")
+        assert_valid(session.transcript.messages)
     return [notes_of(request[-1]) for request in model.requests], session
 
 
 OPEN = write(("look", "completed"), ("mend", "in_progress"), ("test", "pending"))
 
 
-def test_open_todos_are_recalled_after_some_steps_without_a_word_on_them_and_again_after_as_many():
-    notes, session = run([OPEN, *work(2 * PATIENCE + 1)])
+async def test_open_todos_are_repeated_after_a_number_of_steps_without_an_update():
+    notes, session = await run([OPEN, *work(2 * REMIND_AFTER + 1)])
     recalled = [number for number, told in enumerate(notes) if told]
-    assert recalled == [1 + PATIENCE, 1 + 2 * PATIENCE]
+    assert recalled == [1 + REMIND_AFTER, 1 + 2 * REMIND_AFTER]
     (text,) = notes[recalled[0]]
     assert "[completed] look\n[in_progress] mend\n[pending] test" in text and "todo_write" in text
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
 
 
-def test_an_update_begins_the_count_anew_even_if_nothing_changed():
-    notes, _ = run([OPEN, *work(PATIENCE - 2), OPEN, *work(PATIENCE - 1, 50)])
+async def test_an_update_resets_the_count_even_if_nothing_changed():
+    notes, _ = await run([OPEN, *work(REMIND_AFTER - 2), OPEN, *work(REMIND_AFTER - 1, 50)])
     assert not any(notes)
 
 
-def test_a_list_that_is_done_empty_or_never_was_is_not_recalled():
-    assert not any(run([write(("look", "completed")), *work(2 * PATIENCE)])[0])
-    assert not any(run([OPEN, write(), *work(2 * PATIENCE)])[0])
-    assert not any(run(work(2 * PATIENCE))[0])
+async def test_a_completed_empty_or_missing_list_is_not_repeated():
+    assert not any((await run([write(("look", "completed")), *work(2 * REMIND_AFTER)]))[0])
+    assert not any((await run([OPEN, write(), *work(2 * REMIND_AFTER)]))[0])
+    assert not any((await run(work(2 * REMIND_AFTER)))[0])
 
 
-async def test_notes_come_with_the_last_results_and_what_was_sent_stays_as_it_was():
+async def test_a_reminder_follows_the_last_results_and_sent_messages_stay_unchanged():
     emit = RecordingEmit()
-    agent, model, _ = build([OPEN, *work(PATIENCE + 3), {"text": "done"}], tools=(TodoWrite(), Probe()))
+    agent, model, _ = build([OPEN, *work(REMIND_AFTER + 3), {"text": "done"}], tools=(TodoWrite(), Probe()))
 
     async with agent.open() as session:
         await session.run("go", emit)
@@ -75,46 +70,36 @@ async def test_notes_come_with_the_last_results_and_what_was_sent_stays_as_it_wa
         assert later[: len(earlier)] == earlier
 
 
-async def test_after_a_compaction_the_todos_are_still_there_and_said_again_at_once():
+async def test_after_a_compaction_the_todos_are_kept_and_repeated_immediately():
     emit = RecordingEmit()
     agent, *_ = build([OPEN, {"text": "one"}, {"text": "two"}, {"text": "three"}], tools=(TodoWrite(),))
 
-    async def main() -> Any:
-        async with agent.open() as session:
-            await session.run("go")
-            session.conversation.record(Compacted("summary", 0, "0" * 64))
-            await session.run("go on", emit)
-            await session.run("and on", emit)
-        return session
-
-    session = await main()
+    async with agent.open() as session:
+        await session.run("go")
+        session.conversation.record(Compacted("summary", 0, "0" * 64))
+        await session.run("go on", emit)
+        await session.run("and on", emit)
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
     said = [event for event in emit.events if isinstance(event, NoteQueued | PromptSubmitted)]
     assert [type(event) for event in said] == [PromptSubmitted, NoteQueued, PromptSubmitted]
 
 
-def test_a_resumed_session_still_has_its_todos():
+async def test_a_resumed_session_still_has_its_todos():
     store = MemoryStore()
-    _, session = run([OPEN], store=store)
-    agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(TodoWrite(), Probe()))
+    _, session = await run([OPEN], store=store)
+    agent, model, _ = build([*work(REMIND_AFTER + 1), {"text": "done"}], store=store, tools=(TodoWrite(), Probe()))
 
-    async def main() -> None:
-        async with agent.open(session.id) as again:
-            assert again.state.todos == session.state.todos
-            await again.run("go on")
-
-    asyncio.run(main())
-    assert [bool(notes_of(request[-1])) for request in model.requests].index(True) == PATIENCE
+    async with agent.open(session.id) as again:
+        assert again.state.todos == session.state.todos
+        await again.run("go on")
+    assert [bool(notes_of(request[-1])) for request in model.requests].index(True) == REMIND_AFTER
 
 
-def test_where_the_tool_is_not_offered_nothing_is_recalled():
+async def test_without_the_todo_tool_there_are_no_reminders():
     store = MemoryStore()
-    _, session = run([OPEN], store=store)
-    agent, model, _ = build([*work(PATIENCE + 1), {"text": "done"}], store=store, tools=(Probe(),))
+    _, session = await run([OPEN], store=store)
+    agent, model, _ = build([*work(REMIND_AFTER + 1), {"text": "done"}], store=store, tools=(Probe(),))
 
-    async def main() -> None:
-        async with agent.open(session.id) as again:
-            await again.run("go on")
-
-    asyncio.run(main())
+    async with agent.open(session.id) as again:
+        await again.run("go on")
     assert not any(notes_of(message) for request in model.requests for message in request)

@@ -1,12 +1,12 @@
-"""Calls that run at the same time leave the world, and see it, as if they had run one after the other."""
+"""Concurrent calls have the same results and effects as sequential calls."""
 
 import asyncio
 import posixpath
 
 import msgspec
-from house import build, results
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_agent import build, results
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.events import Cwd, Env
@@ -16,7 +16,7 @@ from bradawl.core.tools import ToolSpec
 
 
 class StepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Reads, writes and moves."""
+    """Paths that a call reads and writes, and its changes to the session."""
 
     name: str
     reads: list[str] = []
@@ -25,17 +25,17 @@ class StepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     export: str = ""
     unknown: bool = False
     slow: int = 0
-    """How often it lets others go first."""
+    """How often the call yields to other tasks before and after it acts."""
 
 
-class World:
-    """Files, a working directory and a variable."""
+class Files:
+    """Contents of files, in memory."""
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
 
     def act(self, step: StepParams, cwd: str, variable: str) -> str:
-        """What a call sees; then what it writes."""
+        """Return the contents that the call reads, then write its files."""
         seen = [f"{cwd} {variable}", *(self.files.get(path, "-") for path in places(step.reads, cwd))]
         for path in places(step.writes, cwd):
             self.files[path] = self.files.get(path, "") + step.name
@@ -47,26 +47,26 @@ def places(paths: list[str], cwd: str) -> tuple[str, ...]:
 
 
 class Step:
-    """A tool whose calls take their time in the middle."""
+    """A tool whose calls suspend before and after they read and write."""
 
     spec = ToolSpec("step")
     params = StepParams
 
     def __init__(self) -> None:
-        self.world = World()
+        self.files = Files()
 
     def effects(self, params: StepParams, context: CallContext) -> Effects:
-        """As the arguments say."""
+        """Effects that the arguments declare."""
         if params.unknown:
             return UNKNOWN
         session = (("cwd",) if params.cd else ()) + (("env",) if params.export else ())
         return Effects(places(params.reads, context.cwd), places(params.writes, context.cwd), session=session)
 
     async def run(self, params: StepParams, context: CallContext) -> ToolOutput:
-        """Wait, act, wait, move."""
+        """Suspend, read and write, suspend, change the session."""
         for _ in range(params.slow):
             await asyncio.sleep(0)
-        seen = self.world.act(params, context.cwd, str(context.env.get("V", "")))
+        seen = self.files.act(params, context.cwd, str(context.env.get("V", "")))
         for _ in range(params.slow):
             await asyncio.sleep(0)
         if params.cd:
@@ -76,13 +76,13 @@ class Step:
         return ToolOutput((Text(seen),))
 
 
-def one_after_the_other(steps: list[StepParams]) -> tuple[list[str], World]:
-    world, cwd, variable, seen = World(), "/project", "", []
+def one_after_the_other(steps: list[StepParams]) -> tuple[list[str], Files]:
+    files, cwd, variable, seen = Files(), "/project", "", []
     for step in steps:
-        seen.append(world.act(step, cwd, variable))
+        seen.append(files.act(step, cwd, variable))
         cwd = posixpath.normpath(posixpath.join(cwd, step.cd))
         variable = step.export or variable
-    return seen, world
+    return seen, files
 
 
 PATHS = st.lists(st.sampled_from(["a", "b", "../a", "d/a"]), max_size=2)
@@ -102,32 +102,26 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_what_runs_at_once_is_as_if_it_had_run_in_order(drawn: list[dict]) -> None:
+async def test_concurrent_calls_are_equivalent_to_sequential_calls(drawn: list[dict]) -> None:
     steps = [{"name": f"n{number}", **one} for number, one in enumerate(drawn)]
     calls = [{"id": f"id_{one['name']}", "name": "step", "arguments": one} for one in steps]
     tool = Step()
     agent, *_ = build([{"tool_calls": calls}, {"text": "ok"}], tools=(tool,))
 
-    async def main() -> list[str]:
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
-    seen, world = one_after_the_other([StepParams(**one) for one in steps])
-    assert asyncio.run(main()) == seen
-    assert tool.world.files == world.files
+    seen, files = one_after_the_other([StepParams(**one) for one in steps])
+    async with agent.open() as session:
+        await session.run("go")
+        assert results(session.transcript.messages) == seen
+    assert tool.files.files == files.files
 
 
-def run(calls: list[dict], tool: Step, *before: dict, **changes) -> list[str]:
-    """Results of a turn whose reply has these calls, after other entries of the script."""
+async def run(calls: list[dict], tool: Step, *before: dict, **changes) -> list[str]:
+    """Results of a turn whose reply has these calls. `before`: earlier entries of the script."""
     agent, *_ = build([*before, {"tool_calls": calls}, {"text": "ok"}], tools=(tool,), **changes)
 
-    async def main() -> list[str]:
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
-    return asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go")
+        return results(session.transcript.messages)
 
 
 def calls_of(*steps: dict) -> list[dict]:
@@ -135,19 +129,19 @@ def calls_of(*steps: dict) -> list[dict]:
     return [{"id": f"id_{one['name']}", "name": "step", "arguments": one} for one in named]
 
 
-def test_a_call_that_will_mean_another_file_when_it_can_begin_still_comes_before_the_next_one_there() -> None:
+async def test_a_relative_path_resolved_after_a_wait_keeps_the_order_of_calls_on_that_file() -> None:
     tool = Step()
     calls = calls_of(
         {"reads": ["x"], "slow": 300},
         {"cd": "d", "slow": 50},
-        {"writes": ["x"], "slow": 3},  # waits for the first; by then this is /project/d/x
+        {"writes": ["x"], "slow": 3},  # waits for the first call, after which this path is /project/d/x
         {"reads": ["/project/d/x"]},
     )
-    assert run(calls, tool)[3] == "/project/d  n2"
+    assert (await run(calls, tool))[3] == "/project/d  n2"
 
 
 class Linked(Step):
-    """Some paths are links, which calls make."""
+    """A tool whose call `n0` creates a link; effects are resolved through links."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,12 +149,12 @@ class Linked(Step):
         self.allowed: dict[str, tuple[str, ...]] = {}
 
     def effects(self, params: StepParams, context: CallContext) -> Effects:
-        """With links followed, as they are now."""
+        """Effects with the links that exist now resolved."""
         effects = super().effects(params, context)
         return msgspec.structs.replace(effects, writes=tuple(self.links.get(path, path) for path in effects.writes))
 
     async def run(self, params: StepParams, context: CallContext) -> ToolOutput:
-        """`n0` makes a link."""
+        """Act, and create the link if this is `n0`."""
         self.allowed[params.name] = context.grant.writable if context.grant else ()
         output = await super().run(params, context)
         if params.name == "n0":
@@ -168,18 +162,18 @@ class Linked(Step):
         return output
 
 
-def test_what_a_call_would_touch_is_seen_anew_when_one_it_waited_for_may_have_changed_that() -> None:
+async def test_effects_are_determined_again_after_waiting_for_a_call_that_may_change_them() -> None:
     tool = Linked()
-    run(calls_of({"unknown": True, "slow": 300}, {"writes": ["a"]}), tool)
+    await run(calls_of({"unknown": True, "slow": 300}, {"writes": ["a"]}), tool)
     assert tool.allowed["n1"] == ("/project/b",)
 
 
-def test_an_answer_of_a_withdrawn_reply_is_not_given_again_behind_a_change() -> None:
+async def test_a_result_from_a_withdrawn_reply_is_not_reused_after_a_change() -> None:
     read = {"name": "r", "reads": ["x"]}
     first = [{"id": "r", "name": "step", "arguments": read}, *calls_of({"reads": ["/long" * 60]})]
     broken = {"tool_calls": first, "faults": {"cut_at_byte": 100}}
     for change in ({"writes": ["x"]}, {"cd": "d"}, {"unknown": True, "writes": ["x"]}):
         tool = Step()
         again = {"id": "again", "name": "step", "arguments": read}
-        told = run([*calls_of({**change, "name": "w"}), again], tool, broken)
+        told = await run([*calls_of({**change, "name": "w"}), again], tool, broken)
         assert told[1] in ("/project  w", "/project/d  -"), change

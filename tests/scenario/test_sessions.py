@@ -1,9 +1,9 @@
-"""Sessions of the real agent on a scripted model: notes, resuming, and the ways a library uses them."""
+"""Sessions of the real agent on a scripted model: notes, resuming, and the library interface."""
 
 import asyncio
 
 import pytest
-from house import build, call
+from scripted_agent import build, call
 
 from bradawl.core.errors import SessionError
 from bradawl.core.events import Live, NoteDelivered, PromptSubmitted, SessionOpened, ToolStarted, TurnFinished
@@ -13,49 +13,40 @@ from bradawl.testing.fakes import FakeIds, MemoryStore, RecordingEmit
 async def test_a_note_sent_while_calls_run_is_delivered_with_their_results() -> None:
     agent, model, probe = build([{"tool_calls": [call("a")]}, {"text": "I see"}])
 
-    async def main():
-        gate = probe.gate("a")
-        emit = RecordingEmit()
-        async with agent.open() as session:
-            turn = asyncio.ensure_future(session.run("go", emit))
-            await probe.has_started("a").wait()
-            session.send("use tabs")
-            gate.set()
-            await turn
-        return emit.events
-
-    events = await main()
+    gate = probe.gate("a")
+    emit = RecordingEmit()
+    async with agent.open() as session:
+        turn = asyncio.ensure_future(session.run("go", emit))
+        await probe.has_started("a").wait()
+        session.send("use tabs")
+        gate.set()
+        await turn
+    events = emit.events
     assert any(isinstance(e, NoteDelivered) for e in events)
     assert [note.text for note in model.requests[1][-1].notes] == ["use tabs"]
 
 
-async def test_a_word_of_the_user_during_the_last_reply_keeps_the_turn_going() -> None:
+async def test_a_note_sent_during_the_last_reply_continues_the_turn() -> None:
     agent, model, _ = build([{"text": "all done here"}, {"text": "and now that too"}])
 
-    async def main():
-        async with agent.open() as session:
+    async with agent.open() as session:
 
-            def emit(item):
-                if isinstance(item, Live) and len(model.requests) == 1 and not session.transcript.waiting_notes:
-                    session.send("one more thing")
+        def emit(item):
+            if isinstance(item, Live) and len(model.requests) == 1 and not session.transcript.waiting_notes:
+                session.send("one more thing")
 
-            return await session.run("go", emit)
-
-    result = await main()
+        result = await session.run("go", emit)
     assert (result.reason, result.text, result.steps) == ("completed", "and now that too", 2)
     assert [note.text for note in model.requests[1][-1].notes] == ["one more thing"]
 
 
-async def test_a_note_sent_before_the_first_prompt_comes_with_it() -> None:
+async def test_a_note_sent_before_the_first_prompt_is_delivered_with_it() -> None:
     agent, model, _ = build([{"text": "ok"}])
 
-    async def main():
-        async with agent.open() as session:
-            session.send("be brief")
-            await session.run("go")
-            return [entry.event for entry in session.log.entries]
-
-    events = await main()
+    async with agent.open() as session:
+        session.send("be brief")
+        await session.run("go")
+        events = [entry.event for entry in session.log.entries]
     assert isinstance(events[0], SessionOpened)
     assert [note.text for note in model.requests[0][0].notes] == ["be brief"]
 
@@ -75,22 +66,19 @@ async def test_a_note_that_was_never_delivered_is_delivered_once_after_a_resume(
     assert [note.text for note in model.requests[0][-1].notes] == ["late", "later"]
 
 
-async def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_goes_on() -> None:
+async def test_the_log_of_a_turn_folds_to_the_transcript_and_a_resumed_session_continues_it() -> None:
     store = MemoryStore()
     agent, first_model, _ = build([{"tool_calls": [call("a")]}, {"text": "one"}], store=store)
     again, second_model, _ = build([{"text": "two"}], store=store)
 
-    async def main():
-        async with agent.open() as session:
-            await session.run("first")
-            kept = list(session.transcript.messages)
-            session_id = session.id
-        async with again.open(session_id) as resumed:
-            assert resumed.transcript.messages == kept
-            result = await resumed.run("second")
-            return result, resumed.state
-
-    result, state = await main()
+    async with agent.open() as session:
+        await session.run("first")
+        kept = list(session.transcript.messages)
+        session_id = session.id
+    async with again.open(session_id) as resumed:
+        assert resumed.transcript.messages == kept
+        result = await resumed.run("second")
+        state = resumed.state
     assert result.text == "two" and state.steps == 3
     assert second_model.requests[0][: len(first_model.requests[-1])] == first_model.requests[-1]
     assert second_model.prefixes == first_model.prefixes, "a resumed session keeps its prefix"
@@ -109,13 +97,10 @@ async def test_two_turns_in_one_session_do_not_run_at_once() -> None:
         assert (await turn).reason == "completed"
 
 
-async def test_stream_yields_every_event_to_the_last() -> None:
+async def test_stream_yields_every_event_in_order() -> None:
     agent, *_ = build([{"text": "hello"}])
 
-    async def main():
-        return [item async for item in agent.stream("go")]
-
-    items = await main()
+    items = [item async for item in agent.stream("go")]
     assert isinstance(items[0].event, SessionOpened) and isinstance(items[2].event, PromptSubmitted)
     assert items[-1].event == TurnFinished("completed")
     assert "".join(item.item.text for item in items if isinstance(item, Live)) == "hello"

@@ -1,4 +1,4 @@
-"""Sub-agents: conversations of their own that read, work and end as one call of their parent."""
+"""Sub-agents: their prefix, tools, limits, usage, and how their end becomes the result of one call."""
 
 import asyncio
 from itertools import pairwise
@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, assert_valid, build, call, results
-from subagent_house import MARK, Crowd, entries_of, events_of, family, task
+from scripted_agent import Probe, assert_valid, build, call, results
+from scripted_subagents import MARK, Crowd, entries_of, events_of, family, task
 
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.agent.middleware.reminders import LAST_STEP
-from bradawl.agent.subagents.child import STEPS
-from bradawl.agent.subagents.registry import MOST
+from bradawl.agent.subagents.child import MOST_STEPS
+from bradawl.agent.subagents.registry import MOST_SUB_AGENTS
 from bradawl.app.exit_code import Meter
 from bradawl.core.events import (
     AgentEnded,
@@ -41,52 +41,49 @@ from bradawl.tools.todo_write import TodoWrite
 ONE = [{"tool_calls": [task("a")]}, {"text": "done"}]
 
 
-def run(agent: Any, *, emit: Any = None, prompt: str = "go") -> tuple[Any, Any]:
-    """The turn's result and the session it ran in, closed."""
+async def run(agent: Any, *, emit: Any = None, prompt: str = "go") -> tuple[Any, Any]:
+    """The turn's result and its closed session."""
 
-    async def main() -> tuple[Any, Any]:
-        async with agent.open() as session:
-            result = await session.run(prompt, *([emit] if emit else []))
-            assert_valid(session.transcript.messages)
-            assert len(asyncio.all_tasks()) == 1
-        return result, session
-
-    return asyncio.run(main())
+    async with agent.open() as session:
+        result = await session.run(prompt, *([emit] if emit else []))
+        assert_valid(session.transcript.messages)
+        assert len(asyncio.all_tasks()) == 1
+    return result, session
 
 
-# ------------------------------------------------------------------ one
+# ------------------------------------------------------------------ one sub-agent
 
 
-def test_the_last_text_of_a_sub_agent_is_the_answer_to_the_call():
+async def test_the_last_text_of_a_sub_agent_is_the_result_of_the_call():
     sub = [{"text": "I look.", "tool_calls": [call("r", reads=["/p/a"])]}, {"text": "It is in a.py:3."}]
     agent, model, probe = family(ONE, sub)
-    result, session = run(agent)
+    result, session = await run(agent)
     assert (result.reason, result.text, result.steps) == ("completed", "done", 2)
     assert results(session.transcript.messages) == ["It is in a.py:3."]
     assert probe.log == ["+r", "-r"]
     assert [text_of(message.parts) for message in model.sub.requests[0]] == ["look"]
 
 
-def test_a_sub_agent_has_the_tools_of_its_parent_but_those_that_start_agents_or_ask():
+async def test_a_sub_agent_has_its_parents_tools_except_those_that_start_agents_or_ask():
     agent, model, _ = family(ONE, [{"text": "ok"}], tools=(TodoWrite(), AskUser()))
-    run(agent)
+    await run(agent)
     assert [tool.name for tool in model.main.prefixes[0].tools] == ["agent", "probe", "todo_write", "ask_user"]
     assert [tool.name for tool in model.sub.prefixes[0].tools] == ["probe", "todo_write"]
     assert "working directory: /project" in model.sub.prefixes[0].system
 
 
-def test_a_sub_agent_that_calls_for_another_is_told_there_is_no_such_tool():
+async def test_a_sub_agent_can_not_start_a_sub_agent():
     agent, model, _ = family(ONE, [{"tool_calls": [task("b")]}, {"text": "alone then"}])
-    _, session = run(agent)
+    _, session = await run(agent)
     assert results(session.transcript.messages) == ["alone then"]
     assert "no tool named 'agent'" in results(model.sub.requests[1])[0]
     assert len(model.sub.prefixes) == 1
 
 
-def test_it_is_written_into_its_parents_log_under_a_name_of_its_own():
+async def test_a_sub_agent_is_recorded_in_its_parents_log_under_its_own_name():
     store = MemoryStore()
     agent, model, _ = family(ONE, [{"tool_calls": [call("r")]}, {"text": "found"}], store=store)
-    run(agent)
+    await run(agent)
     entries = entries_of(store)
     assert [entry.seq for entry in entries] == list(range(len(entries)))
     assert {entry.agent for entry in entries} == {"main", "agent-1"}
@@ -102,11 +99,11 @@ def test_it_is_written_into_its_parents_log_under_a_name_of_its_own():
     assert set(model.ids) == {next(iter(store.logs))}
 
 
-def test_it_begins_one_prefix_and_only_ever_adds_to_it():
+async def test_a_sub_agent_opens_one_prefix_and_only_extends_it():
     store = MemoryStore()
     sub = [{"tool_calls": [call(name)]} for name in "xyz"] + [{"text": "found"}]
     agent, model, _ = family(ONE, sub, store=store)
-    run(agent)
+    await run(agent)
     assert [event.reason for event in events_of(store, PrefixOpened, "agent-1")] == ["start"]
     assert [event.step for event in events_of(store, RequestSent, "agent-1")] == [1, 2, 3, 4]
     requests = model.sub.requests
@@ -114,7 +111,7 @@ def test_it_begins_one_prefix_and_only_ever_adds_to_it():
     assert [event.reason for event in events_of(store, PrefixOpened, "main")] == ["start"]
 
 
-def test_what_it_uses_counts_for_its_parent_and_is_shown_by_model():
+async def test_the_usage_of_a_sub_agent_counts_for_its_parent_and_is_listed_by_model():
     used = {"usage": {"input": 1_000_000, "output": 10}}
     meter, emit = Meter(), RecordingEmit()
 
@@ -125,7 +122,7 @@ def test_what_it_uses_counts_for_its_parent_and_is_shown_by_model():
     agent, *_ = family(
         [{**entry, **used} for entry in ONE], [{"text": "ok", **used}], price=Price(2.0, 0.0, None, None)
     )
-    result, session = run(agent, emit=both)
+    result, session = await run(agent, emit=both)
     assert result.usage.input == session.state.usage.input == 3_000_000
     assert result.cost == pytest.approx(6.0) and result.steps == 2
     (ended,) = (event for event in emit.events if isinstance(event, AgentEnded))
@@ -134,9 +131,9 @@ def test_what_it_uses_counts_for_its_parent_and_is_shown_by_model():
     assert {item.agent for item in emit.items} == {"main", "agent-1"}
 
 
-def test_where_its_parent_is_it_begins_and_its_own_moves_stay_its_own():
+async def test_a_sub_agent_starts_in_its_parents_cwd_and_its_changes_stay_its_own():
     class Mover(Probe):
-        """Changes the working directory to what it is told to read."""
+        """A tool that changes the working directory to the path it reads."""
 
         spec = ToolSpec("move")
 
@@ -154,7 +151,7 @@ def test_where_its_parent_is_it_begins_and_its_own_moves_stay_its_own():
     mover, store = Mover(), MemoryStore()
     main = [{"tool_calls": [move("/project/a"), task("t")]}, {"text": "done"}]
     agent, model, _ = family(main, [{"tool_calls": [move("/project/b")]}, {"text": "ok"}], tools=(mover,), store=store)
-    _, session = run(agent)
+    _, session = await run(agent)
     assert [place for place in mover.log if place.startswith("/")] == ["/project", "/project/a"]
     assert session.state.cwd == "/project/a"
     assert "working directory: /project/a\n" in model.sub.prefixes[0].system
@@ -164,22 +161,22 @@ def test_where_its_parent_is_it_begins_and_its_own_moves_stay_its_own():
     ]
 
 
-def test_its_todos_are_its_own():
+async def test_a_sub_agent_has_its_own_todos():
     todos = [{"content": "dig", "status": "in_progress"}]
     write = {"name": "todo_write", "arguments": {"todos": todos}}
     store = MemoryStore()
     agent, *_ = family(ONE, [{"tool_calls": [write]}, {"text": "ok"}], tools=(TodoWrite(),), store=store)
-    _, session = run(agent)
+    _, session = await run(agent)
     assert session.state.todos == ()
     assert any(isinstance(event.state, TodosSet) for event in events_of(store, StateChanged, "agent-1"))
 
 
-def test_a_schema_for_the_answer_is_for_the_parent_alone():
+async def test_the_answer_schema_applies_to_the_parent_only():
     schema = '{"type": "object"}'
     main = [{"tool_calls": [task("a")]}, {"text": "{}"}]
     params = RequestParams(answer_schema=schema)
     agent, model, _ = family(main, [{"text": "prose"}], params=params, check_for=lambda _: lambda _: "")
-    result, _ = run(agent)
+    result, _ = await run(agent)
     assert (result.reason, result.answer) == ("completed", {})
     assert [params.answer_schema for params in model.sub.params] == [""]
 
@@ -187,39 +184,39 @@ def test_a_schema_for_the_answer_is_for_the_parent_alone():
 # ------------------------------------------------------------------ kinds
 
 
-def test_one_that_explores_may_change_nothing_whatever_its_parent_may():
+async def test_an_exploring_sub_agent_changes_nothing_even_if_its_parent_may():
     sub = [{"tool_calls": [call("r", reads=["/p"]), call("w", writes=["/p"]), call("u", unknown=True)]}, {"text": "ok"}]
     main = [{"tool_calls": [task("a", kind="explore")]}, {"tool_calls": [task("b")]}, {"text": "done"}]
     agent, model, probe = family(main, sub)
-    run(agent)
+    await run(agent)
     told = results(model.sub.requests[1])
     assert told[0] == "did r" and all("only reads" in text for text in told[1:])
     assert [line for line in probe.log if line.startswith("+")] == ["+r", "+r", "+w", "+u"]
 
 
-def test_one_that_explores_uses_the_small_model_if_there_is_one():
+async def test_an_exploring_sub_agent_uses_the_small_model_if_there_is_one():
     small = ScriptedModel(b'[{"text": "small"}]', max_output=5)
     main = [{"tool_calls": [task("a", kind="explore"), task("b", kind="general")]}, {"text": "done"}]
     agent, model, _ = family(
         main, [{"text": "big"}], small_model=small, params=RequestParams(max_output_tokens=9, effort="high")
     )
-    _, session = run(agent)
+    _, session = await run(agent)
     assert results(session.transcript.messages) == ["small", "big"]
     assert len(model.sub.prefixes) == 1
     assert small.params == [RequestParams()] and model.sub.params == [RequestParams(9, "high")]
 
 
-# ------------------------------------------------------------------ several
+# ------------------------------------------------------------------ several sub-agents
 
 
-def test_several_run_at_the_same_time_and_their_answers_stand_in_call_order():
+async def test_sub_agents_run_concurrently_and_their_results_are_in_call_order():
     names = [f"t{n}" for n in range(4)]
     main = [{"tool_calls": [task(name, name) for name in names]}, {"text": "done"}]
     store = MemoryStore()
     crowd = Crowd(4)
     agent, _, probe = family(main, [{"tool_calls": [call("r")]}, {"text": "ok"}], store=store, probe=crowd)
     crowd.gates["r"] = crowd.is_full
-    _, session = run(agent)
+    _, session = await run(agent)
     assert probe.most_running == 4
     assert results(session.transcript.messages) == ["ok"] * 4
     for number, name in enumerate(names, 1):
@@ -227,39 +224,36 @@ def test_several_run_at_the_same_time_and_their_answers_stand_in_call_order():
     assert len({event.spawned for event in events_of(store, AgentEnded)}) == 4
 
 
-def test_what_was_written_before_is_there_when_it_begins_and_what_is_written_after_waits():
+async def test_a_sub_agent_runs_after_earlier_writes_and_before_later_ones():
     calls = [call("before", writes=["/project/x"]), task("a"), call("after", writes=["/project/x"])]
     agent, _, probe = family([{"tool_calls": calls}, {"text": "done"}], [{"tool_calls": [call("in")]}, {"text": "ok"}])
-    run(agent)
+    await run(agent)
     assert probe.log == ["+before", "-before", "+in", "-in", "+after", "-after"]
 
 
-async def test_more_than_a_session_can_ever_need_are_not_started():
+async def test_the_number_of_sub_agents_per_session_is_limited():
     store = MemoryStore()
     agent, *_ = family(ONE, [{"text": "ok"}], store=store)
 
-    async def main() -> Any:
-        async with agent.open() as session:
-            session.conversation.record(SessionOpened(1, "/project", "/project"))
-            for number in range(MOST):
-                session.conversation.record(AgentSpawned(f"agent-{number + 1}", "x", "explore", "x"))
-                session.conversation.record(AgentEnded(f"agent-{number + 1}", "completed"))
-        again, *_ = family(ONE, [{"text": "ok"}], store=store)
-        async with again.open(session.id) as resumed:
-            await resumed.run("go")
-            return resumed
-
-    assert "which is the limit" in results((await main()).transcript.messages)[0]
+    async with agent.open() as session:
+        session.conversation.record(SessionOpened(1, "/project", "/project"))
+        for number in range(MOST_SUB_AGENTS):
+            session.conversation.record(AgentSpawned(f"agent-{number + 1}", "x", "explore", "x"))
+            session.conversation.record(AgentEnded(f"agent-{number + 1}", "completed"))
+    again, *_ = family(ONE, [{"text": "ok"}], store=store)
+    async with again.open(session.id) as resumed:
+        await resumed.run("go")
+    assert "which is the limit" in results(resumed.transcript.messages)[0]
 
 
-# ------------------------------------------------------------------ that end otherwise
+# ------------------------------------------------------------------ sub-agents that fail
 
 
-def test_one_that_reaches_its_limit_says_so_and_what_it_had_found():
+async def test_a_sub_agent_at_its_limit_reports_that_and_its_findings():
     sub = [{"text": f"Clue {n}.", "tool_calls": [call(f"r{n}")]} for n in range(9)]
     store = MemoryStore()
     agent, model, _ = family(ONE, sub, limits=Limits(max_steps=3), store=store)
-    _, session = run(agent)
+    _, session = await run(agent)
     (text,) = results(session.transcript.messages)
     assert text.startswith("[the sub-agent did not complete its task: it reached its limit of steps")
     assert "Clue 0.\n\nClue 1.\n\nClue 2." in text and 'probe({"name":"r2"})' in text
@@ -270,51 +264,51 @@ def test_one_that_reaches_its_limit_says_so_and_what_it_had_found():
     assert notes == [[], [], [LAST_STEP]]
 
 
-def test_one_has_a_limit_even_where_its_parent_has_none():
-    sub = [{"tool_calls": [call(f"r{n}")]} for n in range(STEPS + 5)]
+async def test_a_sub_agent_has_a_limit_even_if_its_parent_has_none():
+    sub = [{"tool_calls": [call(f"r{n}")]} for n in range(MOST_STEPS + 5)]
     agent, model, _ = family(ONE, sub)
-    run(agent)
-    assert len(model.sub.requests) == STEPS
+    await run(agent)
+    assert len(model.sub.requests) == MOST_STEPS
 
 
-def test_one_whose_model_fails_says_why_and_what_it_had_found():
+async def test_a_sub_agent_whose_model_fails_reports_the_error_and_its_findings():
     sub = [{"text": "A clue.", "tool_calls": [call("r")]}, {"text": "no more credit", "faults": {"status": 402}}]
     agent, *_ = family(ONE, sub)
-    result, session = run(agent)
+    result, session = await run(agent)
     (text,) = results(session.transcript.messages)
     assert "did not complete its task: it failed" in text
     assert "A clue." in text and "It failed: no more credit" in text
     assert result.reason == "completed"
 
 
-def test_one_that_breaks_is_one_failed_call_and_leaves_a_closed_log():
+async def test_an_exception_in_a_sub_agent_is_one_failed_call_and_leaves_a_closed_log():
     store = MemoryStore()
     agent, model, _ = family(ONE, [{"text": "never"}], store=store)
     model.sub.open = lambda prefix, session_id="": (_ for _ in ()).throw(RuntimeError("a defect"))
-    result, session = run(agent)
+    result, session = await run(agent)
     assert result.reason == "completed"
     assert "agent broke" in results(session.transcript.messages)[0]
     assert [event.reason for event in events_of(store, AgentEnded)] == ["error"]
     assert [event.reason for event in events_of(store, TurnFinished, "agent-1")] == ["error"]
 
 
-def test_calls_of_it_that_nobody_could_allow_are_told_to_it_and_in_the_end_to_the_user():
+async def test_calls_refused_for_lack_of_a_user_are_reported_to_the_sub_agent_and_the_user():
     agent, *_ = family(
         ONE,
         [{"tool_calls": [call("u", unknown=True)]}, {"text": "I could not."}],
         policy=asks_from_the_second_call_on(),
     )
-    result, session = run(agent)
+    result, session = await run(agent)
     (text,) = results(session.transcript.messages)
     assert text.endswith("I could not.") and "were refused" in text
     assert [call.id for call in result.denials] == ["id_u"] and result.reason == "refused"
 
 
-def test_of_a_long_conclusion_the_end_is_shown_and_the_whole_is_kept():
+async def test_of_a_long_conclusion_the_end_is_shown_and_a_blob_keeps_all_of_it():
     long = "beginning " + "x" * 50_000 + " THE CONCLUSION"
     store = MemoryStore()
     agent, *_ = family(ONE, [{"text": long}], store=store)
-    _, session = run(agent)
+    _, session = await run(agent)
     (finished,) = (event for event in events_of(store, ToolFinished) if event.call_id == "a")
     shown = text_of(finished.shown)
     assert "THE CONCLUSION" in shown and "beginning" not in shown and len(shown) < 30_000
@@ -322,21 +316,21 @@ def test_of_a_long_conclusion_the_end_is_shown_and_the_whole_is_kept():
     assert finished.full_ref is not None and session.blobs.get(finished.full_ref).decode() == long
 
 
-def test_one_that_says_nothing_is_told_so():
+async def test_a_sub_agent_without_a_text_is_reported_as_such():
     agent, *_ = family(ONE, [{"text": " \n"}])
-    assert results(run(agent)[1].transcript.messages) == ["(it said nothing)"]
+    assert results((await run(agent))[1].transcript.messages) == ["(it said nothing)"]
 
 
 # ------------------------------------------------------------------ questions
 
 
 def asks_from_the_second_call_on() -> Any:
-    """A policy under which the call of a sub-agent, the first to be judged, is not in question."""
+    """A policy that permits the first call, which starts the sub-agent, and asks about all later ones."""
     policies = iter([Policy("bypass")])
     return lambda: next(policies, Policy(roots=("/",)))
 
 
-def test_a_question_for_a_sub_agent_says_who_asks():
+async def test_a_question_from_a_sub_agent_names_it():
     approver = ScriptedApprover([True])
     agent, _, probe = family(
         ONE,
@@ -344,14 +338,14 @@ def test_a_question_for_a_sub_agent_says_who_asks():
         approver=approver,
         policy=asks_from_the_second_call_on(),
     )
-    run(agent)
+    await run(agent)
     assert [question.reason for question in approver.questions] == ["agent-1: what it would change can't be told"]
     assert probe.log == ["+u", "-u"]
 
 
-async def test_questions_of_several_are_asked_one_at_a_time_and_a_lasting_yes_holds_for_all():
+async def test_questions_of_several_sub_agents_never_overlap_and_a_session_permission_covers_all():
     class Slow:
-        """Somebody who takes a while, and says yes for good to the second question."""
+        """An approver that suspends, and permits the second call for the session."""
 
         open = most = asked = 0
 
@@ -380,13 +374,13 @@ async def test_questions_of_several_are_asked_one_at_a_time_and_a_lasting_yes_ho
     assert probe.log.count("+w") == 4
 
 
-def test_one_script_for_both_is_enough_to_try_it():
+async def test_one_script_can_serve_the_parent_and_the_sub_agent():
     script = [
         {"tool_calls": [task("a", "look", kind="explore", description="look around")]},
         {"text": "it is there", "expect": "look"},
         {"text": "done", "expect": "it is there"},
     ]
     agent, model, _ = build(script, tools=(AgentTool(),), clock=FakeClock(is_eager=True))
-    result, _ = run(agent)
+    result, _ = await run(agent)
     assert result.text == "done" and not model.failures
     assert MARK in model.prefixes[1].system

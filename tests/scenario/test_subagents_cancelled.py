@@ -1,18 +1,17 @@
-"""A turn with sub-agents may be cancelled at any await, and leaves every one of them closed."""
+"""A turn with sub-agents can be cancelled at any await, and every sub-agent is closed afterwards."""
 
 import asyncio
 import time
 from pathlib import Path
-from typing import Any
 
-from house import assert_valid, call, results
-from subagent_house import Crowd, entries_of, events_of, family, task
-from test_cancellation import Waits
+from scripted_agent import assert_valid, call, results
+from scripted_subagents import Crowd, entries_of, events_of, family, task
+from test_cancellation import Waits, cancelled_turn
 
 from bradawl.core.events import AgentEnded, AgentSpawned, AssistantReplied, ToolFinished
 from bradawl.folds.transcript import fold
 from bradawl.session.store import LocalStore
-from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore
+from bradawl.testing.fakes import FakeClock, FakeIds, MemoryStore, RecordingEmit
 from patience import is_within
 
 MAIN = [
@@ -25,22 +24,11 @@ SUB = [
 ]
 
 
-def cancelled_run(cancel_at: int | None) -> tuple[int, str, MemoryStore]:
+async def cancelled_run(cancel_at: int | None) -> tuple[int, str, MemoryStore]:
     store = MemoryStore()
     agent, *_ = family(MAIN, SUB, store=store)
     waits = Waits(cancel_at)
-
-    async def main() -> str:
-        async with agent.open() as session:
-            waits.install(session)
-            result = await session.run("go")
-            asyncio.get_running_loop().set_task_factory(None)
-            assert_valid(session.transcript.messages)
-            assert not session.transcript.turn_is_open and not session.transcript.started
-            assert len(asyncio.all_tasks()) == 1
-        return result.reason
-
-    reason = asyncio.run(main())
+    reason = await cancelled_turn(agent, waits)
     return waits.count, reason, store
 
 
@@ -57,12 +45,12 @@ def assert_closed(store: MemoryStore) -> None:
         assert len(answered) == len(set(answered))
 
 
-def test_wherever_a_turn_is_cancelled_its_sub_agents_are_closed_and_every_call_is_answered() -> None:
-    total, reason, _ = cancelled_run(None)
+async def test_cancelled_at_any_await_all_sub_agents_are_closed_and_all_calls_have_results() -> None:
+    total, reason, _ = await cancelled_run(None)
     assert reason == "completed" and total > 50
     reasons = set()
     for cancel_at in range(1, total + 1):
-        _, reason, store = cancelled_run(cancel_at)
+        _, reason, store = await cancelled_run(cancel_at)
         reasons.add(reason)
         if store.logs:
             assert_closed(store)
@@ -70,7 +58,7 @@ def test_wherever_a_turn_is_cancelled_its_sub_agents_are_closed_and_every_call_i
     assert reasons == {"cancelled", "completed"}
 
 
-async def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
+async def test_cancelling_the_parent_ends_all_sub_agents_and_every_call_has_a_result():
     main = [{"tool_calls": [task(f"t{n}") for n in range(10)]}, {"text": "never"}]
     sub = [
         {"text": "A first clue.", "tool_calls": [call("r", writes=["/p/a"]), call("w", writes=["/p/a"])]},
@@ -81,19 +69,15 @@ async def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
     agent, *_ = family(main, sub, store=store, probe=crowd)
     crowd.gate("r")
 
-    async def main_() -> tuple[Any, Any, float]:
-        async with asyncio.timeout(20), agent.open() as session, asyncio.TaskGroup() as group:
-            turn = group.create_task(session.run("go"))
-            await crowd.is_full.wait()
-            began = time.monotonic()
-            session.cancel()
-            result = await turn
-            took = time.monotonic() - began
-            assert_valid(session.transcript.messages)
-        assert len(asyncio.all_tasks()) == 1
-        return result, session, took
-
-    result, session, took = await main_()
+    async with asyncio.timeout(20), agent.open() as session, asyncio.TaskGroup() as group:
+        turn = group.create_task(session.run("go"))
+        await crowd.is_full.wait()
+        began = time.monotonic()
+        session.cancel()
+        result = await turn
+        took = time.monotonic() - began
+        assert_valid(session.transcript.messages)
+    assert len(asyncio.all_tasks()) == 1
     assert result.reason == "cancelled" and is_within(took, 0.2)
     told = results(session.transcript.messages)
     assert len(told) == 10 and all(
@@ -106,24 +90,22 @@ async def test_cancelling_the_parent_ends_all_at_once_and_answers_every_call():
         assert not own.open_calls and not own.started and not own.turn_is_open
 
 
-async def test_a_session_with_sub_agents_is_read_again_from_its_file(tmp_path: Path) -> None:
+async def test_a_session_with_sub_agents_is_resumed_from_its_file(tmp_path: Path) -> None:
     clock, ids = FakeClock(is_eager=True), FakeIds()
     agent, *_ = family(MAIN, SUB, store=LocalStore(tmp_path, tmp_path, clock, ids), clock=clock, ids=ids)
 
-    async def first() -> tuple[str, Any, Any]:
-        async with agent.open() as session:
-            await session.run("go")
-            return session.id, session.state, session.transcript.messages
-
-    name, before, messages = await first()
+    async with agent.open() as session:
+        await session.run("go")
+        name, before, messages = session.id, session.state, session.transcript.messages
     store = LocalStore(tmp_path, tmp_path, clock, ids)
     again, *_ = family([{"tool_calls": [task("three")]}, {"text": "done"}], SUB, store=store, clock=clock, ids=ids)
 
     async with again.open(name) as session:
         assert session.transcript.messages == messages
         assert (session.state.usage, session.state.cost) == (before.usage, before.cost)
-        assert not session.notices
-        await session.run("once more")
+        emit = RecordingEmit()
+        await session.run("once more", emit)
+        assert not emit.warnings
         assert_valid(session.transcript.messages)
     opened = LocalStore(tmp_path, tmp_path, clock, ids).open(name)
     opened.log.close()

@@ -1,11 +1,10 @@
-"""A session with sub-agents is read again: whole, or as far as it came before the program was killed."""
+"""A session with sub-agents is resumed from a complete log, and from a log that ends at any entry."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from house import assert_valid, call, results
-from subagent_house import entries_of, events_of, family, task
+from scripted_agent import assert_valid, call, results
+from scripted_subagents import entries_of, events_of, family, task
 
 from bradawl.core.events import (
     AgentEnded,
@@ -28,41 +27,38 @@ SUB = [
 WENT_ON = [{"text": "went on"}]
 
 
-def kept(length: Callable[[list[Envelope]], int]) -> MemoryStore:
-    """A store whose session ends after so many of its entries."""
+async def kept(length: Callable[[list[Envelope]], int]) -> MemoryStore:
+    """A store whose session's log is cut after `length(entries)` entries."""
     store = MemoryStore()
     agent, *_ = family(MAIN, SUB, store=store)
-    name = asyncio.run(agent.run("go")).session_id
+    name = (await agent.run("go")).session_id
     entries = store.logs[name].entries
     del entries[length(entries) :]
     return store
 
 
-def resumed(store: MemoryStore, main: list[dict[str, Any]], sub: list[dict[str, Any]] = SUB) -> Any:
+async def resumed(store: MemoryStore, main: list[dict[str, Any]], sub: list[dict[str, Any]] = SUB) -> Any:
     """The session after one more turn."""
     agent, model, _ = family(main, sub, store=store)
 
-    async def go_on() -> Any:
-        async with agent.open(next(iter(store.logs))) as session:
-            await session.run("go on")
-            assert_valid(session.transcript.messages)
-            assert not model.main.failures
-            return session
-
-    return asyncio.run(go_on())
+    async with agent.open(next(iter(store.logs))) as session:
+        await session.run("go on")
+        assert_valid(session.transcript.messages)
+        assert not model.main.failures
+    return session
 
 
-def test_after_a_kill_at_any_entry_the_session_goes_on_and_nothing_is_counted_twice_or_lost():
-    whole = len(entries_of(kept(len)))
-    ends = [after_a_kill_at(length) for length in range(1, whole + 1)]
+async def test_after_a_kill_at_any_entry_the_session_continues_and_usage_is_counted_once():
+    whole = len(entries_of(await kept(len)))
+    ends = [await after_a_kill_at(length) for length in range(1, whole + 1)]
     assert ends.count("interrupted") > 10 and ends[0] is None and ends[-1] == "completed"
 
 
-def after_a_kill_at(length: int) -> str | None:
-    """How the sub-agent ended in the end, if there ever was one."""
-    store = kept(lambda _: length)
+async def after_a_kill_at(length: int) -> str | None:
+    """Reason for which the sub-agent ended after the resume; None if it was never started."""
+    store = await kept(lambda _: length)
     was_running = len(events_of(store, AgentSpawned)) > len(events_of(store, AgentEnded))
-    session = resumed(store, WENT_ON)
+    session = await resumed(store, WENT_ON)
     spawned, ended = events_of(store, AgentSpawned), events_of(store, AgentEnded)
     assert [one.spawned for one in spawned] == [one.spawned for one in ended]
     own = fold(entries_of(store), "agent-1")
@@ -76,22 +72,22 @@ def after_a_kill_at(length: int) -> str | None:
     return ended[0].reason if ended else None
 
 
-def test_after_a_kill_the_model_is_told_how_far_its_sub_agent_had_come():
+async def test_after_a_kill_the_result_reports_the_progress_of_the_sub_agent():
     def second_request(entries: list[Envelope]) -> int:
         return [n for n, e in enumerate(entries) if isinstance(e.event, RequestSent) and e.agent == "agent-1"][1] + 1
 
-    store = kept(second_request)
-    (text,) = results(resumed(store, WENT_ON).transcript.messages)
+    store = await kept(second_request)
+    (text,) = results((await resumed(store, WENT_ON)).transcript.messages)
     assert "may or may not have happened" in text and "What it had said: A clue." in text
     assert 'probe({"name":"w"' in text
     (finished,) = (event for event in events_of(store, ToolFinished) if event.call_id == "a")
     assert finished.outcome == "interrupted"
 
 
-def test_a_resumed_session_gives_its_next_sub_agent_a_new_name():
-    store = kept(len)
+async def test_a_resumed_session_gives_its_next_sub_agent_a_new_name():
+    store = await kept(len)
     again = [{"tool_calls": [task("z", "again")]}, {"text": "done"}]
-    session = resumed(store, again, [{"text": "second"}])
+    session = await resumed(store, again, [{"text": "second"}])
     assert results(session.transcript.messages) == ["found", "second"]
     assert [event.spawned for event in events_of(store, AgentSpawned)] == ["agent-1", "agent-2"]
     assert len(events_of(store, PromptSubmitted, "agent-2")) == 1

@@ -1,12 +1,12 @@
-"""Tools that come and go in a session: a new prefix, said in the log, and what a resumed session makes of it."""
+"""Changing the tools of a session: the new prefix, its log entry, and resumed sessions."""
 
 import asyncio
 from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, assert_valid, build, call, only, results
-from subagent_house import TwoScripts, task
+from scripted_agent import Probe, assert_valid, build, call, only, results
+from scripted_subagents import TwoScripts, task
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
@@ -40,113 +40,100 @@ def offered(model: Any) -> list[list[str]]:
     return [[tool.name for tool in prefix.tools] for prefix in model.prefixes]
 
 
-def changed(script: list[dict[str, Any]], *tools: Any, store: MemoryStore | None = None) -> Any:
-    """One turn, other tools, and a second turn."""
+async def changed(script: list[dict[str, Any]], *tools: Any, store: MemoryStore | None = None) -> Any:
+    """Run a turn, change the tools, run a second turn. Returns session id, results, events and model."""
     agent, model, probe = build(script, store=store or MemoryStore())
     emit = RecordingEmit()
 
-    async def main() -> tuple[str, list[str]]:
-        async with agent.open() as session:
-            await session.run("one", emit)
-            session.change_tools([probe if each is Probe else each for each in tools])
-            await session.run("two", emit)
-            assert_valid(session.transcript.messages)
-            return session.id, results(session.transcript.messages)
-
-    session_id, answers = asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("one", emit)
+        session.change_tools([probe if each is Probe else each for each in tools])
+        await session.run("two", emit)
+        assert_valid(session.transcript.messages)
+        session_id, answers = session.id, results(session.transcript.messages)
     return session_id, answers, list(emit.events), model
 
 
-def test_a_new_tool_can_be_called_at_once_and_the_prefix_changes_once() -> None:
+async def test_a_new_tool_can_be_called_immediately_and_the_prefix_changes_once() -> None:
     script = [{"text": "1"}, GREETING, {"tool_calls": [call("a")]}, {"text": "2"}]
-    _, answers, events, model = changed(script, Probe, Greet())
+    _, answers, events, model = await changed(script, Probe, Greet())
     assert answers == ["hello", "did a"] and offered(model) == [["probe"], ["probe", "greet"]]
     assert only(events, ToolsChanged) == [ToolsChanged(("greet",))]
     opened = only(events, PrefixOpened)
     assert [event.reason for event in opened] == ["start", "tools"] and opened[1].first_change == "tools"
     assert opened[0].system_ref == opened[1].system_ref and opened[0].tools_ref != opened[1].tools_ref
     marks = [len(event.marks) for event in only(events, RequestSent)]
-    assert marks == [2, 4, 2, 2], "the hash before any message marks the first request of each of two prefixes"
-    assert [len(request) for request in model.requests] == [1, 3, 5, 7], "the whole transcript goes with it"
+    assert marks == [2, 4, 2, 2], "each of the two prefixes begins with a mark that covers no message"
+    assert [len(request) for request in model.requests] == [1, 3, 5, 7], (
+        "the second prefix contains the whole transcript"
+    )
 
 
 async def test_tools_can_change_while_a_turn_runs() -> None:
     agent, model, probe = build([{"tool_calls": [call("a")]}, GREETING, {"text": "done"}])
     gate = probe.gate("a")
 
-    async def main() -> list[str]:
-        async with agent.open() as session, asyncio.TaskGroup() as group:
-            turn = group.create_task(session.run("go"))
-            await probe.has_started("a").wait()
-            session.change_tools([Greet()])
-            gate.set()
-            await turn
-            return results(session.transcript.messages)
-
-    assert (await main()) == ["did a", "hello"] and offered(model) == [["probe"], ["greet"]]
+    async with agent.open() as session, asyncio.TaskGroup() as group:
+        turn = group.create_task(session.run("go"))
+        await probe.has_started("a").wait()
+        session.change_tools([Greet()])
+        gate.set()
+        await turn
+        assert results(session.transcript.messages) == ["did a", "hello"] and offered(model) == [["probe"], ["greet"]]
 
 
-def test_a_removed_tool_is_refused_with_a_text_that_says_so() -> None:
+async def test_a_call_of_a_removed_tool_fails_and_names_the_reason() -> None:
     script = [{"text": "1"}, {"tool_calls": [call("a")]}, {"text": "2"}]
-    _, answers, events, _ = changed(script, Greet())
+    _, answers, events, _ = await changed(script, Greet())
     assert only(events, ToolsChanged) == [ToolsChanged(("greet",), ("probe",))]
     assert answers == ["The tool 'probe' was removed from this session; nothing was run. The tools are: greet."]
 
 
-def test_tools_with_the_same_schemas_open_no_new_prefix() -> None:
+async def test_tools_with_the_same_schemas_open_no_new_prefix() -> None:
     script = [{"text": "1"}, {"tool_calls": [call("a")]}, {"text": "2"}]
-    _, answers, events, model = changed(script, Probe())
+    _, answers, events, model = await changed(script, Probe())
     assert answers == ["did a"] and len(model.prefixes) == 1
     assert not only(events, ToolsChanged) and len(only(events, PrefixOpened)) == 1
 
 
-def test_two_tools_of_one_name_are_refused_at_once() -> None:
+async def test_two_tools_with_one_name_are_rejected_immediately() -> None:
     with pytest.raises(SettingsError, match="'greet'"):
-        changed([{"text": "1"}], Greet(), Greet())
+        await changed([{"text": "1"}], Greet(), Greet())
 
 
-def test_a_resumed_session_with_the_changed_tools_goes_on_in_the_same_prefix() -> None:
+async def test_a_resumed_session_with_the_changed_tools_continues_the_same_prefix() -> None:
     store = MemoryStore()
-    session_id, *_ = changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
+    session_id, *_ = await changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
     agent, model, _ = build([GREETING, {"text": "3"}], store=store, tools=(Probe(), Greet()))
     emit = RecordingEmit()
 
-    async def main() -> tuple[str, ...]:
-        async with agent.open(session_id) as session:
-            await session.run("three", emit)
-            return session.notices
-
-    assert asyncio.run(main()) == () and offered(model) == [["probe", "greet"]]
+    async with agent.open(session_id) as session:
+        await session.run("three", emit)
+    assert emit.warnings == () and offered(model) == [["probe", "greet"]]
     assert not only(list(emit.events), PrefixOpened) and not only(list(emit.events), ToolsChanged)
 
 
-def test_a_resumed_session_says_which_of_its_tools_are_missing_and_refuses_them() -> None:
+async def test_a_resumed_session_reports_missing_tools_and_refuses_calls_of_them() -> None:
     store = MemoryStore()
-    session_id, *_ = changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
+    session_id, *_ = await changed([{"text": "1"}, GREETING, {"text": "2"}], Probe, Greet(), store=store)
     agent, model, _ = build([GREETING, {"text": "3"}], store=store)
     emit = RecordingEmit()
 
-    async def main() -> tuple[tuple[str, ...], list[str]]:
-        async with agent.open(session_id) as session:
-            await session.run("three", emit)
-            return session.notices, results(session.transcript.messages)
-
-    notices, answers = asyncio.run(main())
-    assert notices == ("Tools that this session had are not available any more: greet.",)
+    async with agent.open(session_id) as session:
+        await session.run("three", emit)
+        answers = results(session.transcript.messages)
+    assert emit.warnings == ("Tools that this session had are not available any more: greet.",)
     assert "'greet' was removed from this session" in answers[-1] and offered(model) == [["probe"]]
     assert only(list(emit.events), ToolsChanged) == [ToolsChanged((), ("greet",))]
     assert [event.reason for event in only(list(emit.events), PrefixOpened)] == ["tools"]
 
 
-async def test_a_sub_agent_gets_the_tools_its_session_has_now() -> None:
+async def test_a_sub_agent_gets_the_current_tools_of_its_session() -> None:
     model = TwoScripts([{"text": "1"}, {"tool_calls": [task("t")]}, {"text": "2"}], [GREETING, {"text": "it greets"}])
     agent, *_ = build([], model=model, tools=(AgentTool(),))
 
-    async def main() -> list[str]:
-        async with agent.open() as session:
-            await session.run("one")
-            session.change_tools([AgentTool(), Greet()])
-            await session.run("two")
-            return results(session.transcript.messages)
-
-    assert (await main()) == ["it greets"] and offered(model.sub) == [["greet"]]
+    async with agent.open() as session:
+        await session.run("one")
+        session.change_tools([AgentTool(), Greet()])
+        await session.run("two")
+        assert results(session.transcript.messages) == ["it greets"] and offered(model.sub) == [["greet"]]

@@ -1,9 +1,9 @@
-"""A wire protocol is one folder and one row of the table: the toy in `wire/toy` works everywhere with its row."""
+"""A wire protocol needs one folder and one row in the table: the toy protocol in `wire/toy` works with its row."""
 
 from pathlib import Path
 
 import pytest
-from house import build, call
+from scripted_agent import build, call
 
 from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.settings.model_settings import ModelSettings
@@ -21,7 +21,7 @@ from bradawl.testing.wire_formats import format_at
 from wire.toy.server_side import FORMAT
 
 WITH_TOY = (*PROTOCOLS, WireProtocol("toy", "wire.toy", "/toy"))
-"""The one row."""
+"""The table of protocols with the row of the toy."""
 
 
 def toy_or_known(path: str) -> WireFormat | None:
@@ -29,7 +29,7 @@ def toy_or_known(path: str) -> WireFormat | None:
 
 
 def model_at(base_url: str) -> HttpModel:
-    """As the application makes it for a model of the settings."""
+    """A model client as the application builds it from settings."""
     chosen = ModelSettings("toybox", "toy-1", base_url, api="toy")
     target = model_endpoint(chosen, {}, WITH_TOY)
     info = ModelInfo(Origin(target.codec.api, chosen.provider, chosen.name))
@@ -37,15 +37,11 @@ def model_at(base_url: str) -> HttpModel:
 
 
 async def test_a_turn_with_a_tool_runs_over_the_protocol():
-    async def run():
-        script = [{"text": "I look.", "tool_calls": [call("a")]}, {"text": "Done.", "expect": "did a"}]
-        async with WireServer(script, find_format=toy_or_known) as server:
-            agent, _, probe = build([], model=model_at(server.base_url))
-            result = await agent.run("go")
-            await agent.model.aclose()
-        return server, probe, result
-
-    server, probe, result = await run()
+    script = [{"text": "I look.", "tool_calls": [call("a")]}, {"text": "Done.", "expect": "did a"}]
+    async with WireServer(script, find_format=toy_or_known) as server:
+        agent, _, probe = build([], model=model_at(server.base_url))
+        result = await agent.run("go")
+        await agent.model.aclose()
     assert (result.reason, result.text) == ("completed", "Done.")
     assert server.failures == []
     assert probe.log == ["+a", "-a"]
@@ -53,15 +49,11 @@ async def test_a_turn_with_a_tool_runs_over_the_protocol():
 
 
 async def test_a_failure_of_the_server_is_typed():
-    async def run():
-        refusal = {"text": "wrong key", "faults": {"status": 401}}
-        async with WireServer([refusal], find_format=toy_or_known) as server:
-            agent, _, _ = build([], model=model_at(server.base_url))
-            result = await agent.run("go")
-            await agent.model.aclose()
-        return result
-
-    result = await run()
+    refusal = {"text": "wrong key", "faults": {"status": 401}}
+    async with WireServer([refusal], find_format=toy_or_known) as server:
+        agent, _, _ = build([], model=model_at(server.base_url))
+        result = await agent.run("go")
+        await agent.model.aclose()
     assert result.reason == "error"
     assert "wrong key" in str(result.failure)
 

@@ -1,6 +1,5 @@
-"""A user's writing tool is one file with one declaring line; rules, the screen and sub-agents follow from it."""
+"""A user's writing tool is one file with one declaration, which determines rules, display and sub-agents."""
 
-import asyncio
 import json
 import os
 from io import StringIO
@@ -35,7 +34,7 @@ def sort_lines(path: str, *, context: CallContext) -> str:
 
 
 class Place:
-    """A workspace and a user's folder with the tool in it."""
+    """A workspace, and a user's `tools` folder with the tool."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.work = root, root / "work"
@@ -99,34 +98,31 @@ def test_a_rule_against_all_edits_hides_it_from_the_model(place: Place) -> None:
     assert "sort_lines" not in [tool.spec.name for tool in place.agent([], deny="Edit").tools]
 
 
-def drawn(place: Place, *, colour: bool, learned: bool) -> list[str]:
-    """The lines of a turn with one call."""
+async def drawn(place: Place, *, colour: bool, learned: bool) -> list[str]:
+    """Printed lines of a turn with one call."""
     agent, shown = place.agent([call("notes/a.txt")], "bypass"), StringIO()
     console: Any = SimpleNamespace(stdout=shown, stdout_colour=colour, draw=shown.write)
     painter = Painter(console)
     painter.learn(agent.tools if learned else ())
 
-    async def main() -> None:
-        async with agent.open() as session:
-            await session.run("go", painter.emit)
-        await agent.aclose()
-
-    asyncio.run(main())
+    async with agent.open() as session:
+        await session.run("go", painter.emit)
+    await agent.aclose()
     return shown.getvalue().splitlines()
 
 
-def test_its_call_is_drawn_in_one_line_and_its_result_as_a_diff(place: Place) -> None:
-    lines = drawn(place, colour=True, learned=True)
+async def test_its_call_is_drawn_in_one_line_and_its_result_as_a_diff(place: Place) -> None:
+    lines = await drawn(place, colour=True, learned=True)
     assert any(line.startswith("\x1b[2m> sort_lines(notes/a.txt)  ok") for line in lines), lines
     assert "\x1b[32m    +a\x1b[0m" in lines and "\x1b[31m    -a\x1b[0m" in lines
 
 
-def test_a_call_of_a_tool_that_is_gone_is_still_drawn(place: Place) -> None:
-    assert "> sort_lines(notes/a.txt)  ok" in drawn(place, colour=False, learned=False)
+async def test_a_call_of_a_removed_tool_is_still_drawn(place: Place) -> None:
+    assert "> sort_lines(notes/a.txt)  ok" in await drawn(place, colour=False, learned=False)
 
 
 @pytest.mark.parametrize(("kind", "has_it"), [("explore", False), ("general", True)])
-def test_a_sub_agent_that_only_reads_does_not_get_it(place: Place, kind: str, has_it: bool) -> None:
+def test_an_exploring_sub_agent_does_not_get_the_tool(place: Place, kind: str, has_it: bool) -> None:
     task = {"id": "t", "name": "agent", "arguments": {"prompt": "look", "kind": kind}}
     agent = place.agent([{"tool_calls": [task]}, {"text": "looked"}])
     agent.run_sync("go")

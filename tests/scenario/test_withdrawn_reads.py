@@ -1,6 +1,6 @@
-"""What a withdrawn reply had read, the model has not seen."""
+"""Files that a withdrawn reply has read do not count as seen by the model."""
 
-from house import build, results
+from scripted_agent import build, results
 
 from bradawl.testing.fakes import MemoryFiles
 from bradawl.tools.read_file import ReadFile
@@ -11,7 +11,7 @@ def use(number: int, name: str, **arguments: str) -> dict:
     return {"id": f"id_{number}", "name": name, "arguments": arguments}
 
 
-async def test_a_file_that_only_a_withdrawn_reply_had_read_can_not_be_overwritten() -> None:
+async def test_a_file_read_only_by_a_withdrawn_reply_can_not_be_overwritten() -> None:
     files = MemoryFiles({"/project/x": b"precious\n"})
     reads = [use(1, "read_file", file_path="x"), use(2, "read_file", file_path="/none" * 60)]
     script = [
@@ -23,11 +23,8 @@ async def test_a_file_that_only_a_withdrawn_reply_had_read_can_not_be_overwritte
     ]
     agent, *_ = build(script, tools=(ReadFile(), WriteFile()), files=files)
 
-    async def main() -> list[str]:
-        async with agent.open() as session:
-            await session.run("go")
-            return results(session.transcript.messages)
-
-    refused, read, written = await main()
+    async with agent.open() as session:
+        await session.run("go")
+        refused, read, written = results(session.transcript.messages)
     assert "exists and you have not read it" in refused and "precious" in read
     assert written.startswith("Wrote 1 line") and files.files == {"/project/x": b"new"}

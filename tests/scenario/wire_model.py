@@ -1,4 +1,4 @@
-"""A scripted model whose conversation is encoded by a real codec: what it would have sent is kept."""
+"""A scripted model that encodes each request with a real codec and keeps the bodies."""
 
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
@@ -16,7 +16,7 @@ from bradawl.testing.scripted import ScriptedModel, ScriptedSession
 
 
 class WireModel:
-    """`Model`: answers from a script, as `model`, and encodes with the codec that `new_codec` makes."""
+    """`Model` that answers from a script and encodes with the codec that `new_codec` returns."""
 
     def __init__(
         self, script: ScriptSource, new_codec: Callable[[], Codec], *, model: str = "demo-model", **info: Any
@@ -29,7 +29,7 @@ class WireModel:
 
     @property
     def info(self) -> ModelInfo:
-        """As given."""
+        """The model's info."""
         return self._info
 
     def open(self, prefix: Prefix, session_id: str = "") -> "WireSession":
@@ -41,7 +41,7 @@ class WireModel:
         return session
 
     async def window(self) -> Window:
-        """A common size."""
+        """A fixed context window."""
         return Window(128_000, "assumed")
 
     async def aclose(self) -> None:
@@ -49,7 +49,7 @@ class WireModel:
 
 
 class WireSession:
-    """`ModelSession` of it."""
+    """`ModelSession` of `WireModel`; `bodies` gets the body of each request."""
 
     def __init__(self, model: WireModel, scripted: ScriptedSession, encoder: RequestEncoder) -> None:
         self._model, self._scripted, self.encoder = model, scripted, encoder
@@ -60,22 +60,22 @@ class WireSession:
         return self._model.info
 
     def append(self, message: Message) -> None:
-        """To both."""
+        """Pass the message to the script and the codec."""
         self._scripted.append(message)
         self.encoder.append(message)
 
     def prefix_hash(self) -> str:
-        """The codec's."""
+        """Hash from the codec's encoder."""
         return self.encoder.prefix_hash()
 
     def stream(self, params: RequestParams, budget: RetryBudget) -> AsyncGenerator[Delta, None]:
-        """The script's next answer; the request is kept."""
+        """The script's next reply. Keeps the body of the request."""
         self._model.bodies.append(b"".join(self.encoder.body(params)))
         return self._scripted.stream(params, budget)
 
 
 def messages_of(body: bytes) -> tuple[bytes, ...]:
-    """What stands in a request before its conversation, and each entry of it, without cache markers."""
+    """The part of a request before its messages, then each message, without cache markers."""
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     entries = fields.get("messages") or fields["input"]
     head = b"".join(bytes(fields.get(name, b"")) for name in ("model", "system", "instructions", "tools"))

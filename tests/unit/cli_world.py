@@ -1,11 +1,11 @@
-"""A home folder, streams and a scripted model, for tests that run the command line as a function."""
+"""Runs the command line as a function, with a home folder, in-memory streams and a scripted model."""
 
 import io
 import json
 from pathlib import Path
 
 from bradawl.agent.agent import Agent
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.app.cli import run
 from bradawl.app.console import Console
 from bradawl.core.permissions import Policy
@@ -14,15 +14,14 @@ from bradawl.testing.scripted import ScriptedModel
 
 
 class Terminal(io.StringIO):
-    """A stream that claims to be a terminal."""
+    """A stream whose `isatty` is true."""
 
     def isatty(self) -> bool:
-        """It is."""
         return True
 
 
 class World:
-    """A home folder, streams, and an agent on a scripted model."""
+    """The surroundings of a run: home folder, environment, streams, session store, and an agent on a scripted model."""
 
     def __init__(self, home: Path, script: list[dict]) -> None:
         self.home = home

@@ -1,4 +1,4 @@
-"""Fixtures that several unit tests share. A test module may replace one by its own of the same name.
+"""Fixtures that several unit tests share. A test module may override one with its own of the same name.
 
 Imports are local to the fixtures, so that a run of a single module loads only what it needs.
 """
@@ -35,6 +35,13 @@ def home(tmp_path):
 
 
 @pytest.fixture
+def user_home(tmp_path):
+    """A home folder with an empty configuration folder."""
+    (tmp_path / ".config" / "bradawl").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
 def project(tmp_path):
     """An empty project folder."""
     (tmp_path / "project").mkdir()
@@ -51,7 +58,7 @@ def load(tmp_path):
 
 @pytest.fixture
 def world(tmp_path):
-    """The command line with a model that says `Done.`"""
+    """The command line with a model that replies `Done.`"""
     from cli_world import World
 
     return World(tmp_path, [{"text": "Done."}])
@@ -67,7 +74,7 @@ def template(tmp_path_factory):
 
 @pytest.fixture
 def trap(tmp_path, template):
-    """A repository that a test may make hostile."""
+    """A repository that a test may change so that git reads files elsewhere."""
     from git_plants import Trap
 
     return Trap(tmp_path, template.top)
@@ -76,14 +83,14 @@ def trap(tmp_path, template):
 @pytest.fixture
 def ws(tmp_path):
     """A workspace with links inside and out."""
-    from shell_house import plant
+    from shell_workspace import create_workspace
 
-    return plant(tmp_path)
+    return create_workspace(tmp_path)
 
 
 @pytest.fixture
 def judge(ws):
     """Determines the effects of a line of bash in `ws`."""
-    from shell_house import judge_in
+    from shell_workspace import judge_in
 
     return judge_in(ws)

@@ -1,4 +1,4 @@
-"""Tries all it can to write a shell's report: `forge_report.py PID-OF-THE-SHELL [-] [WORD...]`."""
+"""Tries in every known way to forge a shell's report: `forge_report.py PID-OF-THE-SHELL [-] [WORD...]`."""
 
 import contextlib
 import os
@@ -11,13 +11,13 @@ shell = sys.argv[1]
 
 
 def forged(mark: bytes) -> bytes:
-    """A report of another folder and another PATH."""
+    """A false report: another folder and another PATH."""
     text = b"\0%s\0" % mark
     return text + b'declare -x BASE="there"\n' + text + b'0\x000 \0/usr\n\0declare -x PATH="/evil"\n' + text
 
 
 def texts() -> Iterator[bytes]:
-    """What can be read that may hold the key."""
+    """Readable data that may contain the key of the report."""
     for pid in ("self", shell):
         for name in ("environ", "cmdline"):
             with contextlib.suppress(OSError):
@@ -30,18 +30,18 @@ def texts() -> Iterator[bytes]:
 
 
 def memory() -> Iterator[bytes]:
-    """All that the shell has written to in its memory."""
-    with contextlib.suppress(OSError), Path(f"/proc/{shell}/mem").open("rb", 0) as held:
+    """The writable memory of the shell."""
+    with contextlib.suppress(OSError), Path(f"/proc/{shell}/mem").open("rb", 0) as file:
         for line in Path(f"/proc/{shell}/maps").read_text().splitlines():
             if "rw-p" in line:
                 begin, end = (int(each, 16) for each in line.split()[0].split("-"))
                 with contextlib.suppress(OSError, OverflowError, ValueError):
-                    held.seek(begin)
-                    yield held.read(end - begin)
+                    file.seek(begin)
+                    yield file.read(end - begin)
 
 
 def sinks() -> Iterator[int]:
-    """Descriptors it has, and those of the shell opened anew."""
+    """Descriptors of this process, and pipes and sockets of the shell, opened again."""
     yield from range(3, 300)
     with contextlib.suppress(OSError):
         for place in Path(f"/proc/{shell}/fd").iterdir():

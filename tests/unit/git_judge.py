@@ -1,6 +1,5 @@
-"""Decides about git commands as a run would, and asks git itself."""
+"""Permission decisions about git commands, and the output of git itself for comparison."""
 
-import asyncio
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,7 +27,7 @@ LINES = (
 
 
 class Judge:
-    """Decides about lines as a run would, with one cache of git's files."""
+    """Decides about lines as a run does, with one cache of git's files."""
 
     def __init__(self, trap: Trap, sandbox: Sandbox = NONE, rules: tuple[Rule, ...] = ()) -> None:
         self._trap = trap
@@ -62,20 +61,20 @@ class Judge:
 
 
 def shown_by_hand(trap: Trap, lines: tuple[str, ...] = LINES) -> str:
-    """The output of git itself, in a repository that it takes for the user's."""
-    said = ""
+    """The output of git itself, with the environment of a user who owns the repository."""
+    output = ""
     for line in lines:
         environment = {**trap.environment, "GIT_OPTIONAL_LOCKS": "0"}
         done = subprocess.run(line.split(), cwd=trap.ws, env=environment, capture_output=True, check=False, timeout=10)
-        said += (done.stdout + done.stderr).decode(errors="replace")
-    return said
+        output += (done.stdout + done.stderr).decode(errors="replace")
+    return output
 
 
-def status(trap: Trap, folder: Path | None = None) -> str | None:
+async def status(trap: Trap, folder: Path | None = None) -> str | None:
     processes = LocalProcesses(trap.environment)
     try:
         config = GitConfig(read_whole, trap.environment, str(trap.home))
         ask = GitStatus(config, processes, shutil.which("git"), str(trap.home / "private-of-status"), 10)
-        return asyncio.run(ask(str(folder or trap.ws)))
+        return await ask(str(folder or trap.ws))
     finally:
         processes.close()

@@ -1,4 +1,4 @@
-"""Repositories that make git read other files, for tests of what runs without a question."""
+"""Repositories that make git read files elsewhere, for tests of which git commands run without a question."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ class Trap:
     """A home folder with a workspace, a secret beside it, and a private repository."""
 
     def __init__(self, top: Path, template: Path | None = None) -> None:
-        """A copy of an existing folder, which is faster, or a new one."""
+        """Copies the folder `template`, which is faster, or creates a new one."""
         self.top = Path(os.path.realpath(top))
         self.home = self.top / "home"
         self.ws = self.home / "work" / "ws"
@@ -73,11 +73,11 @@ class Trap:
         return self.git("rev-parse", "HEAD", cwd=folder)
 
     def borrow(self) -> None:
-        """The branch names a commit of the private repository."""
+        """Makes the branch point to a commit of the private repository."""
         (self.ws / ".git" / "refs" / "heads" / "trunk").write_text(self.head_of(self.private))
 
     def index(self, *listed: bytes, version: int = 2) -> None:
-        """An index that lists these names with other contents."""
+        """Writes an index that lists these names with other contents."""
         blob = bytes.fromhex(self.git("rev-parse", "HEAD:a.txt").strip())
         data, before = b"DIRC" + struct.pack(">II", version, len(listed)), b""
         for name in listed:
@@ -94,7 +94,7 @@ class Trap:
             data += entry + b"\0" * (8 - len(entry) % 8)
         path = self.ws / ".git" / "index"
         path.unlink(missing_ok=True)
-        path.write_bytes(data + hashlib.sha1(data).digest())  # noqa: S324 - git's own sum
+        path.write_bytes(data + hashlib.sha1(data).digest())  # noqa: S324 - git's own checksum
 
 
 def names(value: object) -> str:
@@ -203,7 +203,7 @@ def linked_packs(trap: Trap) -> None:
 
 
 def linked_objects(trap: Trap) -> None:
-    """One link for each object."""
+    """Links each object separately."""
     objects = trap.private / ".git" / "objects"
     for path in objects.glob("*/*"):
         if path.is_file():

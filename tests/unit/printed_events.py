@@ -1,4 +1,4 @@
-"""What the two front ends of the command line print for a row of events."""
+"""Output of the two front ends of the command line for a sequence of events."""
 
 import io
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ def envelope(event: Event, agent: str = "main") -> Envelope:
 
 
 def progress(*events: Envelope | Live, **options) -> str:
-    """What a headless run prints of its progress."""
+    """The progress that a headless run prints for these events."""
     stream = io.StringIO()
     shown = Progress(stream, **options)
     shown.learn(OWN_TOOLS)
@@ -28,7 +28,7 @@ def progress(*events: Envelope | Live, **options) -> str:
 
 
 def painted(*items: Envelope | Live) -> str:
-    """What the terminal shows, without colour."""
+    """The terminal's output for these events, without colour."""
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
     console.draw = console.stdout.write
     painter = Painter(console)

@@ -1,6 +1,5 @@
-"""Calls tools that work on the session itself: no files, no processes, what they change is written down."""
+"""Calls tools that need only session state, with fakes of files and processes, and records their changes."""
 
-import asyncio
 from typing import Any
 
 from bradawl.agent.calls.seen_files import SeenFiles
@@ -11,8 +10,8 @@ from bradawl.shaping.fitting import decoded
 from bradawl.testing.fakes import MemoryFiles, ScriptedProcesses
 
 
-class Desk:
-    """One session's state as tools see it."""
+class FakeSession:
+    """The context of a session's calls; `changes` are the state changes that tools made."""
 
     def __init__(self, **given: Any) -> None:
         self.changes: list[State] = []
@@ -28,11 +27,12 @@ class Desk:
             **given,
         )
 
-    def call(self, tool: Tool[Any], /, **arguments: Any) -> ToolOutput:
-        """Run it with arguments as a model gives them."""
+    async def call(self, tool: Tool[Any], /, **arguments: Any) -> ToolOutput:
+        """Runs a tool with arguments in the form a model sends."""
         params = decoded(arguments, tool.params)
-        return asyncio.run(tool.run(params, self.context))
+        return await tool.run(params, self.context)
 
-    def text(self, tool: Tool[Any], /, **arguments: Any) -> str:
-        """What the model would see."""
-        return "".join(getattr(part, "text", "") for part in self.call(tool, **arguments).parts)
+    async def text(self, tool: Tool[Any], /, **arguments: Any) -> str:
+        """The text that the model would see."""
+        output = await self.call(tool, **arguments)
+        return "".join(getattr(part, "text", "") for part in output.parts)

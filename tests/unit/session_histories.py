@@ -1,4 +1,4 @@
-"""Generated sessions: the events a turn really leaves behind, in the orders they really come in."""
+"""Generated sessions: events of turns, in orders in which real sessions log them."""
 
 from dataclasses import dataclass, field
 
@@ -46,7 +46,7 @@ def prompt(text: str) -> PromptSubmitted:
 
 
 def envelopes(events: list[Event], agent: str = "main", first: int = 0) -> list[Envelope]:
-    """The events in a row, each continuing the one before it."""
+    """Envelopes of these events, each the child of the one before."""
     return [
         Envelope(seq, seq - 1 if seq > first else None, 0, agent, event)
         for seq, event in enumerate(events, start=first)
@@ -55,7 +55,7 @@ def envelopes(events: list[Event], agent: str = "main", first: int = 0) -> list[
 
 @dataclass
 class History:
-    """Events, and the messages they must come to."""
+    """Events, and the messages that their transcript must equal."""
 
     events: list[Event] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
@@ -71,7 +71,7 @@ class History:
 
 @dataclass
 class Call:
-    """One call on its way: what it leaves in the log, and the result the model must see in the end."""
+    """One call: the events it logs, and the result that the model must see."""
 
     call: ToolCall
     before: tuple[Part, ...]
@@ -82,9 +82,9 @@ class Call:
 
 @st.composite
 def histories(draw: st.DrawFn, *, reused_ids: bool = False, fresh: int = 0) -> History:
-    """One to three turns. With `reused_ids` every reply counts its calls from zero, as some servers do.
+    """One to three turns. With `reused_ids` every reply numbers its calls from zero, as some servers do.
 
-    Ids and texts are numbered from `fresh`, so that two histories can share a log.
+    Ids and texts are numbered from `fresh`, so that one log can contain two histories.
     """
     history = History(events=[SessionOpened(1, "/p", "/p")], fresh=fresh)
     for _ in range(draw(st.integers(1, 3))):
@@ -162,14 +162,14 @@ def _call(draw: st.DrawFn, history: History, step: int, index: int, reused_ids: 
 
 
 def _early(draw: st.DrawFn, call: Call) -> list[Event]:
-    """Take off what of a call happens before its reply is logged; only a call that was prepared is early."""
+    """Removes and returns the events of a call that precede its logged reply; only prepared calls have them."""
     count = draw(st.integers(0, len(call.events))) if call.is_early else 0
     early, call.events = call.events[:count], call.events[count:]
     return early
 
 
 def _merge(draw: st.DrawFn, history: History, lanes: list[list[Event]]) -> None:
-    """Log the events of several calls, interleaved; calls are prepared in call order."""
+    """Logs the interleaved events of several calls; calls are prepared in call order."""
     lanes = [lane for lane in lanes if lane]
     while lanes:
         first = next((lane for lane in lanes if isinstance(lane[0], CallPrepared)), None)

@@ -1,4 +1,4 @@
-"""One of every event, part and state, for the tests of the session room."""
+"""One sample of every event, part and state, for tests of saved sessions."""
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure

@@ -1,4 +1,4 @@
-"""Settings files of a user and of a project, for the tests of settings."""
+"""Loads settings from files of a user and of a project, for tests of settings."""
 
 import os
 from collections.abc import Callable

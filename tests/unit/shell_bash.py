@@ -1,4 +1,4 @@
-"""Runs lines in the real bash: records which commands they run, and what they change on the disk."""
+"""Runs lines in the real bash, and records the commands they run and the files they change."""
 
 import contextlib
 import os
@@ -8,11 +8,11 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-HOME = "/home/somebody"
+HOME = "/home/someone"
 
-# This PATH is empty, so bash passes every command that is no builtin to the handler. Patterns are not expanded, as in
-# the determined commands. One write per command keeps the parts of a pipeline apart.
-_TELL = """\
+# PATH is empty, so bash passes every command that is no builtin to the handler. Patterns are not expanded, as in
+# the predicted commands. One write per command keeps the parts of a pipeline separate.
+_RECORDER = """\
 set -f
 enable -n . cd echo test [ true false pwd type command : kill wait read let declare local alias shift times jobs bg fg
 command_not_found_handle() { printf '%s\\0' "$line" "$#" "$@" >&9; return "$answer"; }
@@ -24,12 +24,12 @@ done
 
 
 def executed(lines: Sequence[str], folder: Path) -> list[set[tuple[str, ...]]]:
-    """For each line the argv of every command that bash ran, once with all commands succeeding and once with all
+    """For each line the argv of every command that bash ran: once with all commands succeeding, once with all
     failing.
     """
     receiver, sender = os.pipe()
     try:
-        script = f"exec 9>&{sender} {sender}>&-\n{_TELL}"
+        script = f"exec 9>&{sender} {sender}>&-\n{_RECORDER}"
         with subprocess.Popen(
             ["/bin/bash", "-c", script, "bash", *lines],
             cwd=folder,
@@ -60,13 +60,13 @@ def _by_line(fields: list[str], count: int) -> list[set[tuple[str, ...]]]:
     return found
 
 
-# A file that one program reads while another appends to it grows forever: `tee -a f < f`. The limit (in KiB) ends such
+# A file that one program reads while another appends to it grows without end: `tee -a f < f`. The limit (KiB) ends such
 # a line. Changes made until then are compared as usual.
 _LIMITED = 'ulimit -f 256; exec /bin/bash -c "$1"'
 
 
 def run(line: str, folder: Path) -> None:
-    """Run a line in a folder, as the tool `bash` does, and wait for its end.
+    """Runs a line in a folder, as the tool `bash` does, and waits for its end.
 
     No file grows beyond 256 KiB. Raises `TimeoutExpired` after 20 s, and leaves no process running.
     """
@@ -101,7 +101,7 @@ def snapshot(root: Path) -> Snapshot:
             elif stat.S_ISREG(status.st_mode):
                 found[str(path)] = (status.st_mode, status.st_nlink, status.st_mtime_ns, path.read_bytes())
             else:
-                found[str(path)] = (status.st_mode,)  # a folder's time changes with its entries
+                found[str(path)] = (status.st_mode,)  # the time of a folder changes with its entries
     return found
 
 
@@ -111,5 +111,5 @@ def changes(before: Snapshot, after: Snapshot) -> set[str]:
 
 
 def covered(path: str, places: Iterable[str]) -> bool:
-    """Whether a path is one of the places or lies below one."""
+    """Whether a path is one of the places or below one."""
     return any(path == place or path.startswith(place.rstrip("/") + "/") for place in places)

@@ -1,4 +1,4 @@
-"""Modes and the sandbox as a user meets them: what is said of them, and the mode a session goes on in."""
+"""Permission modes: sandbox warnings, the mode a session starts in, and advice on how to allow refused calls."""
 
 import tomllib
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.doctor import sandbox_checks
 from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
 from bradawl.app.policies import Policies
@@ -19,71 +19,71 @@ from bradawl.core.permissions import MODES, Allow, Ask, Policy, Question, Reques
 from bradawl.safety.permissions.rule_syntax import network_rule
 
 SETTINGS = Settings(model=ModelSettings(provider="scripted", name="x"), cwd="/ws", home="/home/u")
-HELD = Sandbox("bubblewrap")
-LACKING = Sandbox("landlock", ("udp", "unix_sockets"))
-NONE = Sandbox()
+COMPLETE = Sandbox("bubblewrap")
+PARTIAL = Sandbox("landlock", ("udp", "unix_sockets"))
+MISSING = Sandbox()
 
 
 def settings(**changes: Any) -> Settings:
     return msgspec.structs.replace(SETTINGS, **changes)
 
 
-# ------------------------------------------------------------------ the sandbox, told
+# ------------------------------------------------------------------ sandbox warnings
 
 
-def test_a_sandbox_that_holds_is_no_news():
-    assert sandbox_warning(lambda: HELD, SETTINGS, user_is_there=True) == ""
+def test_a_complete_sandbox_gives_no_warning():
+    assert sandbox_warning(lambda: COMPLETE, SETTINGS, user_is_there=True) == ""
 
 
-def test_no_sandbox_is_said_loudly_with_what_to_install():
-    text = sandbox_warning(lambda: NONE, SETTINGS, user_is_there=True)
+def test_the_warning_about_a_missing_sandbox_names_the_package_to_install():
+    text = sandbox_warning(lambda: MISSING, SETTINGS, user_is_there=True)
     assert text.startswith("NO SANDBOX: ") and "you are asked about" in text
-    assert "bradawl refuses every command" in sandbox_warning(lambda: NONE, SETTINGS, user_is_there=False)
+    assert "bradawl refuses every command" in sandbox_warning(lambda: MISSING, SETTINGS, user_is_there=False)
 
 
-def test_who_has_bubblewrap_is_told_where_to_look_and_not_to_install_it(tmp_path):
-    without = sandbox_warning(lambda: NONE, settings(environment={"PATH": str(tmp_path)}), user_is_there=True)
+def test_with_bubblewrap_installed_the_warning_names_doctor_instead_of_a_package(tmp_path):
+    without = sandbox_warning(lambda: MISSING, settings(environment={"PATH": str(tmp_path)}), user_is_there=True)
     (tmp_path / "bwrap").write_text("#!/bin/sh\n")
     (tmp_path / "bwrap").chmod(0o755)
-    with_it = sandbox_warning(lambda: NONE, settings(environment={"PATH": str(tmp_path)}), user_is_there=True)
+    with_it = sandbox_warning(lambda: MISSING, settings(environment={"PATH": str(tmp_path)}), user_is_there=True)
     assert "apt install" in without and "doctor" not in without
     assert "apt install" not in with_it and "`bradawl doctor` says why" in with_it
 
 
-def test_who_switched_it_off_is_not_told_again():
-    assert sandbox_warning(lambda: NONE, settings(sandbox="off"), user_is_there=True) == ""
+def test_a_sandbox_that_the_user_switched_off_gives_no_warning():
+    assert sandbox_warning(lambda: MISSING, settings(sandbox="off"), user_is_there=True) == ""
 
 
-def test_a_sandbox_that_lacks_something_says_what():
-    assert "landlock can't hold udp, unix_sockets" in sandbox_warning(lambda: LACKING, SETTINGS, user_is_there=True)
-    assert sandbox_text(LACKING) == "landlock, which can't hold: udp, unix_sockets"
-    assert sandbox_text(HELD) == "bubblewrap" and sandbox_text(NONE).startswith("none")
+def test_a_partial_sandbox_lists_what_it_cannot_hold():
+    assert "landlock can't hold udp, unix_sockets" in sandbox_warning(lambda: PARTIAL, SETTINGS, user_is_there=True)
+    assert sandbox_text(PARTIAL) == "landlock, which can't hold: udp, unix_sockets"
+    assert sandbox_text(COMPLETE) == "bubblewrap" and sandbox_text(MISSING).startswith("none")
 
 
 @pytest.mark.parametrize(
     ("sandbox", "wanted", "states"),
     [
-        (HELD, "auto", ["ok"]),
-        (NONE, "auto", ["warning"]),
-        (NONE, "required", ["problem"]),
-        (NONE, "off", ["warning"]),
-        (LACKING, "auto", ["warning"] * 3),
+        (COMPLETE, "auto", ["ok"]),
+        (MISSING, "auto", ["warning"]),
+        (MISSING, "required", ["problem"]),
+        (MISSING, "off", ["warning"]),
+        (PARTIAL, "auto", ["warning"] * 3),
     ],
 )
-def test_the_doctor_says_what_holds_commands_and_what_is_missing(sandbox, wanted, states):
+def test_doctor_reports_the_sandbox_and_what_it_lacks(sandbox, wanted, states):
     checks = sandbox_checks(sandbox, wanted, ("bwrap: not found",))
     assert [check.state for check in checks] == states
-    if sandbox is LACKING:
+    if sandbox is PARTIAL:
         assert checks[1].text.startswith("udp: ") and len(checks[1].text) > 10
-    if sandbox is NONE and wanted != "off":
+    if sandbox is MISSING and wanted != "off":
         assert "apt install bubblewrap" in checks[0].hint and "bwrap: not found" in checks[0].hint
 
 
 # ------------------------------------------------------------------ the mode of a session
 
 
-class Talk:
-    """As much of a session as is asked for its mode."""
+class FakeSession:
+    """A session reduced to its mode."""
 
     def __init__(self, had: Any) -> None:
         self.state = self
@@ -100,10 +100,10 @@ class Talk:
         (None, None, False, False, None),
         (None, "plan", False, False, "plan"),
         (None, "plan", True, False, "plan"),
-        (None, "auto", True, False, None),  # what the settings say needs no line in the log
+        (None, "auto", True, False, None),  # the settings already say so: nothing is logged
         ("plan", None, False, False, "plan"),
-        ("plan", "auto", False, False, "plan"),  # from a file: the session knows better
-        ("plan", "auto", True, False, "auto"),  # from a flag: the user has just said so
+        ("plan", "auto", False, False, "plan"),  # from a file: the log wins
+        ("plan", "auto", True, False, "auto"),  # from a flag: the flag wins
         ("plan", "bypass", True, False, "bypass"),
         ("accept-edits", "default", False, True, "default"),
         ("plan", "default", False, True, "plan"),
@@ -111,7 +111,7 @@ class Talk:
     ],
 )
 def test_a_mode_given_for_this_run_wins_over_the_log_and_the_log_over_a_file(had, wanted, asked, fixed, then):
-    session: Any = Talk(had)
+    session: Any = FakeSession(had)
     begin_in_mode(session, settings(permission_mode=wanted, is_mode_fixed=fixed), is_asked_for=asked)
     assert session.mode == then
 
@@ -120,7 +120,7 @@ def test_every_mode_is_explained():
     assert all(mode_text(mode).startswith(f"{mode}: ") for mode in MODES)
 
 
-def test_questions_can_not_be_switched_off_in_the_middle_nor_a_fixed_mode_left():
+def test_bypass_cannot_be_chosen_during_a_session_and_a_fixed_mode_cannot_be_left():
     assert "--yolo" in why_not("bypass", SETTINGS)
     assert why_not("bypass", settings(permission_mode="bypass")) == ""
     assert why_not("auto", SETTINGS) == ""
@@ -128,7 +128,7 @@ def test_questions_can_not_be_switched_off_in_the_middle_nor_a_fixed_mode_left()
     assert why_not("accept-edits", fixed) and why_not("plan", fixed) == why_not("default", fixed) == ""
 
 
-# ------------------------------------------------------------------ how it would have been allowed
+# ------------------------------------------------------------------ how to allow a refused call
 
 POLICY = Policy("default", roots=("/ws",))
 
@@ -141,17 +141,17 @@ def advice(*effects: Effects, policy: Policy = POLICY) -> str:
     return how_to_allow([question(each) for each in effects], policy, cwd="/ws", home="/home/u")
 
 
-def test_an_edit_inside_needs_another_mode_and_no_rule():
+def test_for_an_edit_in_the_workspace_a_mode_is_advised_and_no_rule():
     text = advice(Effects(writes=("/ws/a",)))
     assert "--permission-mode accept-edits" in text and "--allowed-tools" not in text
 
 
-def test_a_command_needs_a_rule_that_names_it():
+def test_for_a_command_a_rule_that_names_it_is_advised():
     text = advice(Effects(commands=(("npm", "run", "test"),), unknown=True, seal="x"))
     assert "--allowed-tools 'Bash(npm run test" in text and "--permission-mode" not in text
 
 
-def test_what_no_rule_can_name_is_left_to_allowing_everything():
+def test_for_effects_that_no_rule_can_name_only_yolo_is_advised():
     text = advice(UNKNOWN)
     assert "--allowed-tools" not in text and "rerun with --yolo" in text
 
@@ -160,47 +160,47 @@ def network(*commands: tuple[str, ...]) -> Effects:
     return Effects(commands=commands, unknown=True, seal="x", lifts=("network",))
 
 
-def test_what_wants_the_network_is_named_word_for_word_in_a_setting_that_allows_it():
+def test_for_network_commands_a_setting_that_lists_them_word_for_word_is_advised():
     text = advice(network(("cd", "web"), ("python3", "-m", "venv", "v"), ("v/bin/pip", "install", "a b")))
     line = text.partition(" put ")[2].partition(" into config.toml")[0]
     names = tomllib.loads(line)["network_commands"]
     assert names == ["python3 -m venv v", "v/bin/pip install 'a b'"]
     rules = tuple(network_rule(name, "config.toml", "/home/u") for name in names)
-    held = Policy("auto", rules=rules, roots=("/ws",), sandbox=HELD)
+    held = Policy("auto", rules=rules, roots=("/ws",), sandbox=COMPLETE)
     call = network(("python3", "-m", "venv", "v"), ("v/bin/pip", "install", "a b"))
     assert isinstance(decide(held, Request("bash", "0" * 64, call)), Allow)
     assert isinstance(decide(held, Request("bash", "0" * 64, network(("python3", "-m", "http.server")))), Ask)
 
 
-def test_of_many_commands_that_want_the_network_the_first_are_named():
+def test_only_the_first_of_many_network_commands_are_listed():
     text = advice(*(network(("npm", "ci", str(number))) for number in range(7)))
     assert '"npm ci 4"] (and 2 more) into config.toml' in text
 
 
-def test_leaving_the_sandbox_is_not_offered_for_it_would_ask_about_all_other_commands_too():
+def test_switching_the_sandbox_off_is_not_advised():
     text = advice(Effects(commands=(("touch", "x"),), unknown=True, seal="x", lifts=("sandbox",)))
     assert "--sandbox" not in text and "rerun with --yolo" in text
 
 
-def test_rules_and_the_network_are_offered_together():
+def test_rules_and_network_commands_are_advised_together():
     text = advice(Effects(commands=(("npm", "run", "test"),), unknown=True, seal="x"), network(("npm", "ci")))
     assert "rerun with --allowed-tools 'Bash(npm run test" in text
     assert 'and put network_commands = ["npm ci"] into config.toml, or rerun with --yolo' in text
 
 
-def test_hostile_words_of_a_command_can_not_leave_their_place():
+def test_control_characters_of_a_command_are_not_printed():
     text = advice(Effects(commands=(("pytest", "it's", "\x1b[2J$(x)"),), unknown=True, seal="x"))
     assert "\x1b" not in text
 
 
-async def test_an_old_name_of_nobody_is_still_one():
-    nobody = DenyAllApprover("/home/u")
+async def test_an_approver_that_denies_all_remembers_50_refused_questions():
+    approver = DenyAllApprover("/home/u")
     for number in range(100):
-        await nobody.ask(question(Effects(writes=(f"/ws/{number}",)), "write_file"))
-    assert len(nobody.refused) == 50
+        await approver.ask(question(Effects(writes=(f"/ws/{number}",)), "write_file"))
+    assert len(approver.refused) == 50
 
 
-def test_an_environment_of_any_name_is_asked_about_in_accept_edits(tmp_path):
+def test_accept_edits_asks_before_a_write_to_a_virtual_environment_of_any_name(tmp_path):
     (tmp_path / "tools-env" / "bin").mkdir(parents=True)
     (tmp_path / "tools-env" / "pyvenv.cfg").touch()
     (tmp_path / "src" / "bin").mkdir(parents=True)

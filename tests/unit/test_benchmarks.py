@@ -1,4 +1,4 @@
-"""The benchmarks run, and their arithmetic holds."""
+"""The benchmarks run, and the growth of a step's cost is computed correctly."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def test_a_short_benchmark_measures_both_programs_and_writes_what_it_found(tmp_p
     assert path.with_suffix(".md").read_text() in done.stdout
 
 
-def test_growth_is_found_whatever_each_kind_of_step_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_growth_is_found_although_each_kind_of_step_has_its_own_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from figures import slope
     from measure import Gap, Run
@@ -38,7 +38,7 @@ def test_growth_is_found_whatever_each_kind_of_step_costs(monkeypatch: pytest.Mo
     sizes = [5_000 + 1_500 * number for number in range(100)]
 
     def run_with(disturbed: int) -> Run:
-        # 0.4 ms more for each 100 KB, and one step that something else held up.
+        # 0.4 ms more for each 100 KB, and one step with a disturbance.
         seconds = [cost_s[kind] + 0.0004 * size / 1e5 for kind, size in zip(kinds, sizes, strict=True)]
         seconds[disturbed] += 0.5
         gaps = [Gap(*step) for step in zip(kinds, sizes, seconds, strict=True)]

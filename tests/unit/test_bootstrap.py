@@ -1,4 +1,4 @@
-"""scripts/bootstrap on machines that lack something: all of it is named in one run, with what to type."""
+"""scripts/bootstrap names everything a machine lacks in one run, with the command that installs it."""
 
 import shlex
 import shutil
@@ -15,7 +15,7 @@ NO_VENV = '#!/bin/sh\ncase "$2" in *ensurepip*) exit 1 ;; esac\nexec {python} "$
 
 @pytest.fixture
 def machine(tmp_path):
-    """Runs bootstrap with a PATH that holds what was given, and as a user who is not root."""
+    """Runs bootstrap as a user other than root, with a PATH that has only basic and the given programs."""
     programs, clone = tmp_path / "bin", tmp_path / "a clone ü $x"
     programs.mkdir()
     (clone / "scripts").mkdir(parents=True)
@@ -59,7 +59,7 @@ def test_a_python_that_is_too_old_does_not_count(machine):
     assert "needs python3 python3-venv" in ended.stderr and "3.11 or newer" in ended.stderr
 
 
-def test_a_python_without_venv_from_elsewhere_is_told_from_a_missing_package(machine):
+def test_a_python_from_elsewhere_without_venv_is_not_reported_as_a_missing_package(machine):
     ended = machine("dev", git="", python3=NO_VENV.format(python=shlex.quote(sys.executable)))
     assert ended.returncode == 1
     assert "needs bash: " in ended.stderr
@@ -67,7 +67,7 @@ def test_a_python_without_venv_from_elsewhere_is_told_from_a_missing_package(mac
     assert "make PYTHON=" in ended.stderr
 
 
-def test_as_root_all_of_it_is_installed_in_one_run(machine, tmp_path):
+def test_as_root_all_missing_packages_are_installed_in_one_run(machine, tmp_path):
     log = tmp_path / "apt.log"
     write(tmp_path / "bin" / "id", "#!/bin/sh\necho 0\n")
     ended = machine("dev", apt_get=f"#!/bin/sh\necho \"$@\" >> '{log}'\n")

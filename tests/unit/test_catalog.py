@@ -1,4 +1,4 @@
-"""The catalog of models: what it knows is right to the cent, and what it does not know stays unknown."""
+"""The catalog of models: costs agree with genai-prices, and missing data stays unknown."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def test_a_random_usage_costs_what_genai_prices_says(catalog, sample):
     assert total == pytest.approx(float(dollars), rel=1e-12, abs=1e-15)
 
 
-def test_the_samples_are_many_and_touch_tiers_and_every_bucket(catalog):
+def test_the_200_samples_cover_price_tiers_and_every_kind_of_token(catalog):
     samples = SAMPLES["samples"]
     assert len(samples) == 200
     assert SAMPLES["date"] == catalog.source.date
@@ -39,7 +39,7 @@ def test_the_samples_are_many_and_touch_tiers_and_every_bucket(catalog):
     assert sum(1 for vendor, model, *_ in samples if catalog.look_up(vendor, model).price.tiers) > 10
 
 
-def test_the_file_is_small_and_says_where_it_is_from(catalog):
+def test_the_catalog_file_is_small_and_names_its_sources(catalog):
     assert FILE.stat().st_size < 150_000
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", catalog.source.date)
     assert set(catalog.source.versions) == {"genai-prices", "litellm"}
@@ -75,7 +75,7 @@ def test_every_default_model_is_known_to_the_catalog(catalog):
     assert [name for name, model in defaults.items() if catalog.look_up(name, model) is None] == []
 
 
-def test_every_known_providers_own_url_is_its_vendors(catalog):
+def test_the_base_url_of_each_known_provider_belongs_to_its_vendor(catalog):
     vendors = json.loads(FILE.read_bytes())["vendors"]
     assert {name: catalog.vendor_at(PROVIDERS[name].base_url) for name in vendors} == {name: name for name in vendors}
 
@@ -125,7 +125,7 @@ def test_a_model_is_found_by_its_other_names_too(catalog, vendor, model, name):
     [
         ("openai", "gpt-5.5-ultra"),
         ("openai", "gpt-5"[:-1]),
-        ("openai", "gpt-4o-2031-01-02"),  # its snapshots have had prices of their own
+        ("openai", "gpt-4o-2031-01-02"),  # its snapshots had their own prices
         ("openai", "gpt-5.6-sol-2031-13-02"),
         ("openai", "GPT-5.5"),
         ("anthropic", "claude-opus-5-6"),
@@ -135,23 +135,23 @@ def test_a_model_is_found_by_its_other_names_too(catalog, vendor, model, name):
         ("openrouter", "anthropic/claude-opus-5.5:nitro"),
         ("openrouter", "openai/gpt-5.5:free"),
         ("openrouter", "openai/gpt-5.5:online"),
-        ("nobody", "gpt-5.5"),
+        ("no-such-vendor", "gpt-5.5"),
         ("", "gpt-5.5"),
         ("openai", ""),
     ],
 )
-def test_what_is_not_in_the_table_is_unknown(catalog, vendor, model):
+def test_a_model_that_is_not_in_the_table_is_unknown(catalog, vendor, model):
     assert catalog.look_up(vendor, model) is None
 
 
 @given(st.text(max_size=40))
-def test_any_name_has_an_answer(name):
+def test_a_look_up_of_any_text_returns_an_entry_or_none(name):
     catalog = Catalog(b'{"date":"2026-01-01","sources":{},"urls":{},"vendors":{"v":{"models":{"m":[5]},"aliases":{}}}}')
     found = catalog.look_up("v", name)
     assert (found is not None) == (name.removeprefix("models/") == "m")
 
 
-def test_a_price_that_depends_on_the_hour_is_no_price(catalog):
+def test_a_price_that_depends_on_the_hour_is_unknown(catalog):
     entry = catalog.look_up("deepseek", "deepseek-flash")
     assert entry.is_hourly and entry.price is None
     assert entry.context_window == 1_000_000
@@ -163,7 +163,7 @@ def test_a_free_model_costs_nothing_rather_than_an_unknown_amount(catalog):
     assert {cost(Usage(1000, 1000, 10, 10), catalog.look_up("openrouter", name).price) for name in free} == {0.0}
 
 
-def test_what_a_model_can_do_is_unknown_where_no_source_says(catalog):
+def test_capabilities_are_unknown_where_no_source_lists_them(catalog):
     assert catalog.look_up("openai", "gpt-5.5").capabilities >= {"reasoning", "tools", "images"}
     assert catalog.look_up("openrouter", "anthropic/claude-opus-5.5").capabilities is None
     assert catalog.look_up("anthropic", "claude-sonnet-4-5").cache_minimum == 1024

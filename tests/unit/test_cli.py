@@ -94,7 +94,7 @@ def test_a_terminal_on_stdin_is_not_read(world):
     assert world.run("-p", stdin=Terminal("typed later")) == 2
 
 
-def test_a_flood_on_stdin_is_refused(world):
+def test_stdin_beyond_the_limit_is_refused(world):
     assert world.run("-p", stdin="x" * (STDIN_LIMIT + 1)) == 2
     assert "put it into a file" in world.err
 
@@ -111,13 +111,13 @@ def test_a_flood_on_stdin_is_refused(world):
         (["-p", "say"], Terminal("typed later"), "say"),
     ],
 )
-def test_what_is_piped_in_follows_the_prompt(world, argv, stdin, prompt):
+def test_piped_input_is_appended_to_the_prompt(world, argv, stdin, prompt):
     world.script = [{"text": "Done.", "expect": prompt}]
     assert world.run(*argv, stdin=stdin) == 0
     assert world.out == "Done.\n"
 
 
-def test_the_answer_alone_is_on_stdout(world):
+def test_only_the_answer_is_on_stdout(world):
     world.script = [
         {"text": "First I look.", "tool_calls": [{"id": "a", "name": "look", "arguments": {}}]},
         {"text": "It is\r\n\x1b[31mred\x1b[0m.\n\n"},
@@ -130,7 +130,7 @@ def test_the_answer_alone_is_on_stdout(world):
     assert "\x1b" not in world.err
 
 
-def test_a_model_that_stays_silent_is_mentioned(world):
+def test_waiting_for_a_silent_model_is_reported_once(world):
     world.script = [{"text": "Done.", "faults": {"delay_ms": 10}}]
     world.model_patience_s = 0.0
     assert world.run("-p", "x") == 0
@@ -171,7 +171,7 @@ def test_the_step_limit_has_its_own_exit_code(world):
 
 
 @pytest.mark.parametrize(("status", "code"), [(400, 1), (401, 1), (503, 75), (429, 75)])
-def test_a_failure_worth_another_try_is_75(world, status, code):
+def test_a_failure_that_can_be_retried_exits_with_75(world, status, code):
     world.script = [{"faults": {"status": status}}] * 20
     assert world.run("-p", "x", "--output-format", "json") == code
     result = json.loads(world.out)
@@ -181,13 +181,13 @@ def test_a_failure_worth_another_try_is_75(world, status, code):
 
 
 @pytest.mark.parametrize(("argv", "stdin"), [(["-p", "x"], ""), ([], "x\n")])
-def test_what_the_model_said_when_it_refused_is_shown(world, argv, stdin):
+def test_the_text_of_a_refusal_is_shown_once(world, argv, stdin):
     world.script = [{"text": "I can't do that.", "stop": "refusal"}]
     world.run(*argv, stdin=stdin)
     assert (world.out + world.err).count("I can't do that.") == 1
 
 
-def test_who_asks_for_a_debug_log_is_told_where_it_is(world):
+def test_the_folder_of_the_debug_log_is_printed(world):
     world.run("-p", "x", "--debug")
     assert f"{world.home}/.local/share/bradawl/debug" in world.err
 
@@ -201,13 +201,13 @@ def test_a_session_is_continued_by_id_and_as_the_latest(world):
 
 
 @pytest.mark.parametrize("argv", [["-c"], ["-r", "01UNKNOWN"]])
-def test_a_session_that_is_not_there_is_one_line(world, argv):
+def test_an_unknown_session_is_a_one_line_error(world, argv):
     assert world.run("-p", "x", *argv, "--output-format", "json") == 1
     assert world.err.count("\n") == 1
     assert json.loads(world.out)["exit_code"] == 1
 
 
-def test_bad_settings_are_one_line_and_one_object(world):
+def test_wrong_settings_are_one_line_on_stderr_and_one_json_object(world):
     assert world.run("-p", "x", "--max-steps", "no", "--output-format=json") == 2
     assert world.err.count("\n") == 1
     result = json.loads(world.out)
@@ -215,12 +215,12 @@ def test_bad_settings_are_one_line_and_one_object(world):
     assert "--max-steps" in result["errors"][0]
 
 
-def test_a_bad_command_line_is_also_one_object(world):
+def test_a_wrong_command_line_is_also_one_json_object(world):
     assert world.run("-p", "x", "--frob", "--output-format", "json") == 2
     assert json.loads(world.out)["errors"]
 
 
-def test_a_busy_session_may_be_tried_again(world):
+def test_a_busy_session_exits_with_75(world):
     def build(settings, approver):
         raise SessionBusy("Process 7 is using this session.")
 
@@ -228,7 +228,7 @@ def test_a_busy_session_may_be_tried_again(world):
     assert world.err == "bradawl: Process 7 is using this session.\n"
 
 
-def test_a_defect_is_one_line_and_a_report_only_its_owner_reads(world):
+def test_an_internal_error_is_one_line_and_a_report_that_only_its_owner_can_read(world):
     def build(settings, approver):
         raise ZeroDivisionError("secret path")
 
@@ -242,16 +242,17 @@ def test_a_defect_is_one_line_and_a_report_only_its_owner_reads(world):
     assert report.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_defect_without_a_home_to_report_to_is_still_one_line(world):
+def test_an_internal_error_whose_report_cannot_be_written_is_one_line(world):
     def build(settings, approver):
         raise ZeroDivisionError
 
     world.environ["BRADAWL_HOME"] = "/proc/nowhere"
     assert world.run("-p", "x", build=build) == 1
     assert "could not be written" in world.err
+    assert world.err.count("\n") == 1
 
 
-def test_ctrl_c_before_the_run_is_130(world):
+def test_ctrl_c_before_the_run_exits_with_130(world):
     def build(settings, approver):
         raise KeyboardInterrupt
 
@@ -259,21 +260,21 @@ def test_ctrl_c_before_the_run_is_130(world):
     assert json.loads(world.out)["reason"] == "cancelled"
 
 
-class Change(FakeTool):
-    """A tool that writes a file, as far as its effects say."""
+class ChangeTool(FakeTool):
+    """A tool that declares a write and writes nothing."""
 
     def effects(self, params, context):
         return Effects(writes=("/x",))
 
 
 def with_change(world):
-    """Builds the agent of a world with `Change` as its only tool."""
+    """Builds the agent of a world with `ChangeTool` as its only tool."""
     return lambda settings, approver: msgspec.structs.replace(
-        world.build(settings, approver), tools=(Change("change"),)
+        world.build(settings, approver), tools=(ChangeTool("change"),)
     )
 
 
-def test_nobody_can_be_asked_so_the_call_is_refused(world):
+def test_without_a_user_to_ask_the_call_is_refused(world):
     world.script = [{"tool_calls": [{"id": "a", "name": "change", "arguments": {}}]}, {"text": "I could not."}]
     code = world.run("-p", "x", "--output-format", "json", build=with_change(world))
     result = json.loads(world.out)
@@ -285,7 +286,7 @@ def test_nobody_can_be_asked_so_the_call_is_refused(world):
 # ------------------------------------------------------------------ broken streams
 
 
-class Broken(io.StringIO):
+class BrokenStream(io.StringIO):
     """A stream that fails on every write."""
 
     def __init__(self, error: OSError) -> None:
@@ -293,29 +294,29 @@ class Broken(io.StringIO):
         self._error = error
 
     def write(self, text: str) -> int:
-        """It does not."""
+        """Raise the error."""
         raise self._error
 
 
-def test_a_reader_who_left_is_no_error(world):
-    world.stdout = Broken(BrokenPipeError())
+def test_a_closed_pipe_on_stdout_is_no_error(world):
+    world.stdout = BrokenStream(BrokenPipeError())
     assert world.run("-p", "x") == 0
     assert "rror" not in world.err
 
 
-def test_an_answer_that_can_not_be_written_is_told(world):
-    world.stdout = Broken(OSError(28, "No space left on device"))
+def test_an_answer_that_cannot_be_written_is_an_error(world):
+    world.stdout = BrokenStream(OSError(28, "No space left on device"))
     assert world.run("-p", "x") == 74
     assert "No space left on device" in world.err.splitlines()[-1]
 
 
 def test_a_closed_stderr_does_not_stop_the_run(world):
-    world.stderr = Broken(OSError(5, "Input/output error"))
+    world.stderr = BrokenStream(OSError(5, "Input/output error"))
     assert world.run("-p", "x") == 0
     assert world.out == "Done.\n"
 
 
-def test_a_silent_pipe_is_not_waited_for_for_ever(world):
+def test_waiting_for_a_silent_pipe_ends(world):
     reading, writing = os.pipe()
     try:
         with os.fdopen(reading) as stdin:
@@ -334,7 +335,7 @@ def test_a_pipe_is_read_to_its_end(world):
         assert world.run("-p", "x", stdin=stdin) == 0
 
 
-# ------------------------------------------------------------------ talking, without a terminal
+# ------------------------------------------------------------------ interactive mode without a terminal
 
 
 def test_lines_of_a_pipe_are_prompts_and_commands(world):
@@ -345,7 +346,7 @@ def test_lines_of_a_pipe_are_prompts_and_commands(world):
     assert "To resume this session: bradawl -r" in world.out
 
 
-def test_a_prompt_on_the_command_line_opens_the_talk(world):
+def test_a_prompt_on_the_command_line_is_the_first_of_the_conversation(world):
     world.script = [{"text": "One.", "expect": "fix it"}]
     assert world.run("fix", "it") == 0
     assert world.out.count("One.") == 1
@@ -358,7 +359,7 @@ def test_clear_begins_a_new_session(world):
     assert "\nmode       " in world.out and "\nsandbox    " in world.out
 
 
-def test_a_resumed_talk_shows_where_it_was(world):
+def test_a_resumed_conversation_shows_its_last_turn(world):
     world.run("-p", "what is it?")
     world.stdout = io.StringIO()
     assert world.run("-c", stdin="") == 0
@@ -366,20 +367,20 @@ def test_a_resumed_talk_shows_where_it_was(world):
 
 
 @pytest.mark.parametrize("stdin", ["", "\n \n"])
-def test_a_talk_without_a_terminal_and_without_a_word_is_wrong_usage(world, stdin):
+def test_an_empty_pipe_without_a_prompt_is_wrong_usage(world, stdin):
     assert world.run(stdin=stdin) == 2
     assert world.out == ""
     assert "prompt is empty" in world.err
     assert world.err.count("\n") == 1
 
 
-def test_a_talk_in_which_nothing_was_said_has_nothing_to_resume(world):
+def test_a_conversation_without_a_prompt_names_no_session_to_resume(world):
     assert world.run(stdin="/model\n") == 0
     assert "resume" not in world.out
 
 
 @pytest.mark.parametrize(
-    ("argv", "stdin", "nobody"),
+    ("argv", "stdin", "is_unattended"),
     [
         (["-p", "x"], "", True),
         (["x"], "", True),
@@ -388,7 +389,7 @@ def test_a_talk_in_which_nothing_was_said_has_nothing_to_resume(world):
         (["x"], Terminal("/exit\n"), False),
     ],
 )
-def test_the_model_is_told_when_nobody_can_answer_it(world, argv, stdin, nobody):
+def test_a_run_without_a_user_to_answer_is_headless_and_has_a_step_limit(world, argv, stdin, is_unattended):
     seen = []
 
     def build(settings, approver):
@@ -396,10 +397,10 @@ def test_the_model_is_told_when_nobody_can_answer_it(world, argv, stdin, nobody)
         return world.build(settings, approver)
 
     assert world.run(*argv, stdin=stdin, build=build) == 0
-    assert seen == [(nobody, nobody)]
+    assert seen == [(is_unattended, is_unattended)]
 
 
-def test_a_refused_question_of_a_talk_can_be_answered_from_a_pipe(world):
+def test_a_permission_question_can_be_answered_from_a_pipe(world):
     calls = [{"id": "a", "name": "change", "arguments": {}}, {"id": "b", "name": "change", "arguments": {"n": 1}}]
     world.script = [{"tool_calls": calls}, {"text": "Changed both."}]
     assert world.run(stdin="do it\na\n", build=with_change(world)) == 0

@@ -8,11 +8,11 @@ from cli_world import World
 
 @pytest.fixture
 def world(tmp_path):
-    """A world whose model says what the test has it say."""
+    """The command line with a model that replies as the test scripts it."""
     return World(tmp_path, [])
 
 
-def test_the_mode_is_said_and_chosen_between_turns(world):
+def test_the_mode_is_shown_and_changed_between_turns(world):
     world.script = [{"text": "One.", "expect": "Plan mode is on"}, {"text": "Two.", "expect": "Plan mode is over"}]
     lines = ("/mode default", "/plan", "/status", "a", "/plan", "b", "/mode bypass", "/mode", "/mode fast")
     assert world.run(stdin="\n".join(lines) + "\n") == 0
@@ -22,7 +22,7 @@ def test_the_mode_is_said_and_chosen_between_turns(world):
     assert "There is no mode fast; there are default, accept-edits, plan, auto, bypass." in world.out
 
 
-def test_plan_mode_outlives_the_talk(world):
+def test_plan_mode_is_kept_in_a_resumed_session(world):
     world.script = [{"text": "One."}]
     assert world.run(stdin="/plan\na\n") == 0
     world.script, world.stdout = [], io.StringIO()

@@ -1,4 +1,4 @@
-"""The fakes and the real adapters keep the same promises."""
+"""The fakes and the real adapters pass the same conformance suites."""
 
 import os
 import threading
@@ -32,7 +32,7 @@ from bradawl.workspace.processes import LocalProcesses
 
 @pytest.mark.parametrize("check", suite.FILES_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-async def test_files(check, kind, tmp_path):
+async def test_files_conform(check, kind, tmp_path):
     root = str(tmp_path.resolve())
     make = {"fake": lambda: (MemoryFiles(), "/work"), "real": lambda: (LocalFiles(root), root)}[kind]
     await check(make)
@@ -49,7 +49,7 @@ def _scripted(answers):
 
 @pytest.mark.parametrize("check", suite.PROCESSES_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-async def test_processes(check, kind, tmp_path):
+async def test_processes_conform(check, kind, tmp_path):
     real = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)})
     await check(_scripted if kind == "fake" else lambda answers: real)
     real.close()
@@ -57,7 +57,7 @@ async def test_processes(check, kind, tmp_path):
 
 @pytest.mark.parametrize("check", suite.LOG_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-async def test_logs(check, kind, tmp_path):
+async def test_logs_conform(check, kind, tmp_path):
     make = {
         "fake": lambda: MemoryLog("S", FakeClock(), saved=True),
         "real": lambda: Journal.create(tmp_path / "sessions" / "S.jsonl", FakeClock()),
@@ -67,31 +67,31 @@ async def test_logs(check, kind, tmp_path):
 
 @pytest.mark.parametrize("check", suite.BLOBS_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-async def test_blobs(check, kind, tmp_path):
+async def test_blobs_conform(check, kind, tmp_path):
     await check(MemoryBlobs if kind == "fake" else lambda: LocalBlobs(tmp_path / "blobs"))
 
 
 @pytest.mark.parametrize("check", suite.STORE_CASES)
 @pytest.mark.parametrize("kind", ["fake", "real"])
-async def test_stores(check, kind, tmp_path):
+async def test_stores_conform(check, kind, tmp_path):
     real = LocalStore(tmp_path / "data", tmp_path, FakeClock(), FakeIds())
     await check(MemoryStore if kind == "fake" else lambda: real)
 
 
 @pytest.mark.parametrize("check", suite.CLOCK_CASES)
 @pytest.mark.parametrize("make", [lambda: FakeClock(is_eager=True), SystemClock], ids=["fake", "real"])
-async def test_clocks(check, make):
+async def test_clocks_conform(check, make):
     await check(make)
 
 
 @pytest.mark.parametrize("check", suite.IDS_CASES)
 @pytest.mark.parametrize("make", [FakeIds, SystemIds], ids=["fake", "real"])
-async def test_ids(check, make):
+async def test_ids_conform(check, make):
     await check(make)
 
 
 class EchoHandler(BaseHTTPRequestHandler):
-    """The server the Http suite asks for."""
+    """The server that the conformance suite for HTTP expects."""
 
     protocol_version = "HTTP/1.1"
 
@@ -118,7 +118,7 @@ class EchoHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *args):
-        """Say nothing."""
+        """Write no log."""
 
 
 @contextmanager
@@ -144,11 +144,10 @@ def _scripted_server(request):
 
 
 @pytest.mark.parametrize("check", suite.HTTP_CASES)
-async def test_scripted_http(check):
-    await check(lambda: (ScriptedHttp(_scripted_server), "http://fake"))
-
-
-@pytest.mark.parametrize("check", suite.HTTP_CASES)
-async def test_real_http(check):
-    with echo_server() as base_url:
-        await check(lambda: (Httpx2Http(), base_url))
+@pytest.mark.parametrize("kind", ["fake", "real"])
+async def test_http_conforms(check, kind):
+    if kind == "fake":
+        await check(lambda: (ScriptedHttp(_scripted_server), "http://fake"))
+    else:
+        with echo_server() as base_url:
+            await check(lambda: (Httpx2Http(), base_url))

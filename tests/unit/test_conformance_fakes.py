@@ -1,4 +1,4 @@
-"""The fakes that stand for people, money, time and helpers do what their ports promise."""
+"""The fakes of clock, checkpoints, processes, ledger, HTTP and agent ports do what their ports promise."""
 
 import asyncio
 
@@ -31,29 +31,26 @@ QUESTION = Question(CALL, Request("bash", "digest", Effects()), "why")
 
 
 async def test_a_clock_wakes_its_sleepers_in_order_when_it_is_advanced():
-    async def story() -> list[str]:
-        clock, woken = FakeClock(), []
+    clock, woken = FakeClock(), []
 
-        async def sleep(name: str, seconds: float) -> None:
-            await clock.sleep(seconds)
-            woken.append(name)
+    async def sleep(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append(name)
 
-        async with asyncio.TaskGroup() as group:
-            group.create_task(sleep("late", 5))
-            group.create_task(sleep("early", 1))
-            group.create_task(sleep("cancelled", 2)).cancel()
-            await asyncio.sleep(0)
-            clock.advance(0.5)
-            await asyncio.sleep(0)
-            assert woken == []
-            clock.advance(5)
-        assert clock.monotonic() == 5.5 and clock.now_ms() == FakeClock().now_ms() + 5500
-        return woken
-
-    assert (await story()) == ["early", "late"]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(sleep("late", 5))
+        group.create_task(sleep("early", 1))
+        group.create_task(sleep("cancelled", 2)).cancel()
+        await asyncio.sleep(0)
+        clock.advance(0.5)
+        await asyncio.sleep(0)
+        assert woken == []
+        clock.advance(5)
+    assert clock.monotonic() == 5.5 and clock.now_ms() == FakeClock().now_ms() + 5500
+    assert woken == ["early", "late"]
 
 
-async def test_checkpoints_bring_back_what_was_there_and_what_was_not():
+async def test_checkpoints_restore_changed_files_and_remove_new_ones():
     files = MemoryFiles({"/p/a": b"old", "/p/same": b"same"})
     checkpoints = FakeCheckpoints(files)
     ref = await checkpoints.take(("/p/a", "/p/new", "/p/same"))
@@ -84,7 +81,7 @@ async def test_processes_record_what_ran_and_can_be_held_and_cancelled():
             await processes.run(Command((line,), "/", is_shell=True), Grant())
 
 
-def test_a_ledger_never_promises_more_than_its_cap():
+def test_a_ledger_never_reserves_more_than_its_cap():
     ledger = FakeLedger(cap=1.0)
     assert ledger.reserve(0.75) and not ledger.reserve(0.5)
     ledger.settle(0.75, 0.25)
@@ -92,7 +89,7 @@ def test_a_ledger_never_promises_more_than_its_cap():
     assert FakeLedger().reserve(1e9) and ledger.reserve(None)
 
 
-async def test_http_replies_follow_the_script_wait_for_events_and_end():
+async def test_scripted_http_replies_in_order_waits_for_events_and_fails_at_the_end_of_its_script():
     gate = asyncio.Event()
     http = ScriptedHttp([Reply(200, (b"a", gate, b"b"), (("X-A", "1"),))])
     request = HttpRequest("GET", "http://x", ())
@@ -112,11 +109,11 @@ async def test_http_replies_follow_the_script_wait_for_events_and_end():
     assert http.is_closed and http.open == 0 and http.requests == [request, request]
 
 
-async def test_fakes_with_scripted_answers_give_them_in_order_and_end():
+async def test_approver_and_spawner_return_their_scripted_answers_in_order_and_then_none():
     approver = ScriptedApprover([True, Answer(allowed=False, by="user", message="not that")])
-    yes, no, nobody = [await approver.ask(QUESTION) for _ in range(3)]
+    yes, no, unscripted = [await approver.ask(QUESTION) for _ in range(3)]
     assert (yes.allowed, yes.by, no.message) == (True, "user", "not that")
-    assert (nobody, approver.questions) == (Answer(allowed=False, by="nobody"), [QUESTION] * 3)
+    assert (unscripted, approver.questions) == (Answer(allowed=False, by="nobody"), [QUESTION] * 3)
     spawner = FakeSpawner(["first"])
     conclusion, ended = await spawner.spawn("explore", "look", "c1")
     assert (conclusion, ended.reason, spawner.spawned) == ("first", "completed", [("explore", "look", "c1")])
@@ -124,7 +121,7 @@ async def test_fakes_with_scripted_answers_give_them_in_order_and_end():
         await spawner.spawn("explore", "again", "c2")
 
 
-async def test_fakes_made_of_values_or_functions_give_what_they_were_given():
+async def test_a_hook_applies_its_functions_and_an_emit_records_its_items():
     result = ToolResult("c1", "bash", (Text("x"),))
     assert (await FakeHook().before_call(CALL), await FakeHook().after_call(CALL, result)) == (CALL, result)
     hook = FakeHook(lambda call: f"not {call.name}", lambda call, result: ToolResult("c1", call.name, ()), "strict")

@@ -1,4 +1,4 @@
-"""The page on what may go wrong under a tool is whole: each row names tests, and each test is there and checks."""
+"""docs/conformance-tools.md is complete: each row names tests that exist, run and check something."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ PAGE = TESTS.parent / "docs" / "conformance-tools.md"
 
 @cache
 def functions():
-    """Every test function by its name; several files may have one of the same name."""
+    """Test functions by name; several files may define the same name."""
     found = {}
     for path in sorted(TESTS.glob("*/test_*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -29,18 +29,18 @@ def rows():
 
 
 def checks(function):
-    """What a test asserts, expects to be raised, or waits to see."""
+    """Assertions of a test, and its calls of `pytest.raises` and `wait_for`."""
     called = [ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
     asserted = [node for node in ast.walk(function) if isinstance(node, ast.Assert)]
     return [*asserted, *(name for name in called if name == "pytest.raises" or name.endswith(".wait_for"))]
 
 
 def is_skipped(function):
-    """True where it never runs; one that only some systems can run is fine."""
+    """True for a test that never runs; a test with a condition (`skipif`) is not skipped."""
     return any(re.match(r"pytest\.mark\.(skip|xfail)\b", ast.unparse(mark)) for mark in function.decorator_list)
 
 
-def test_each_row_is_there_once_and_names_tests():
+def test_each_row_occurs_once_and_names_tests():
     assert [number for number, _ in rows()] == list(range(1, 16))
     assert all(names and len(names) == len(set(names)) for _, names in rows())
 
@@ -52,7 +52,7 @@ def test_each_test_that_is_named_exists_runs_and_checks_something(name):
     assert all(checks(function) and not is_skipped(function) for function in there)
 
 
-def test_what_is_not_tested_names_the_row_it_belongs_to():
+def test_each_reason_for_a_missing_test_names_its_row():
     _, _, text = PAGE.read_text("utf-8").partition("## Not tested\n")
     reasons = re.split(r"^- ", text, flags=re.MULTILINE)[1:]
     assert reasons

@@ -1,4 +1,4 @@
-"""Arguments of calls: what models really send is sorted into ok, truncated and malformed."""
+"""`parse_arguments` classifies the arguments that models send as ok, truncated or malformed."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ OK = [
 
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize(("raw", "arguments"), OK)
-def test_an_object_is_ok_however_oddly_it_is_written(raw: str, arguments: dict[str, object], cut: bool):
+def test_an_object_in_any_accepted_spelling_is_ok(raw: str, arguments: dict[str, object], cut: bool):
     assert parse_arguments(raw, cut=cut) == (arguments, "ok")
 
 
@@ -71,12 +71,12 @@ MALFORMED = [
 
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("raw", MALFORMED)
-def test_what_no_further_text_could_mend_is_malformed_even_in_a_cut_reply(raw: str, cut: bool):
+def test_text_that_no_continuation_makes_valid_is_malformed_even_in_a_cut_reply(raw: str, cut: bool):
     assert parse_arguments(raw, cut=cut) == (None, "malformed")
 
 
 @pytest.mark.parametrize("raw", ["[" * 200_000, '{"a":' * 200_000, "9" * 10_000, '{"a": ' + "9" * 10_000 + "}"])
-def test_absurd_input_is_sorted_too_and_never_raises(raw: str):
+def test_very_deep_or_long_input_is_classified_and_never_raises(raw: str):
     assert parse_arguments(raw)[1] in ("ok", "malformed")
 
 
@@ -129,7 +129,7 @@ def test_any_object_cut_anywhere_is_truncated(arguments: dict[str, object], asci
 
 
 @given(st.text(), st.booleans())
-def test_any_text_gets_a_verdict_and_arguments_come_only_with_ok(raw: str, cut: bool):
+def test_any_text_gets_a_status_and_arguments_come_only_with_ok(raw: str, cut: bool):
     arguments, status = parse_arguments(raw, cut=cut)
     assert (arguments is not None) == (status == "ok")
     assert cut or status != "truncated"

@@ -1,4 +1,4 @@
-"""Effects: which calls may not overlap, and which only read."""
+"""`Effects`: which calls conflict, and which only read."""
 
 import pytest
 from hypothesis import given
@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from bradawl.core.effects import UNKNOWN, Effects, conflict
 
 PATHS = st.lists(st.sampled_from(["a", "ab", "b", "a b", "ä"]), max_size=3).map(lambda parts: "/" + "/".join(parts))
-SOME = st.lists(PATHS, max_size=2).map(tuple)
+PATH_TUPLES = st.lists(PATHS, max_size=2).map(tuple)
 EFFECTS = st.builds(
     Effects,
-    reads=SOME,
-    writes=SOME,
+    reads=PATH_TUPLES,
+    writes=PATH_TUPLES,
     commands=st.sampled_from([(), (("ls",),)]),
     hosts=st.sampled_from([(), ("example.org",)]),
     external=st.booleans(),
@@ -20,7 +20,7 @@ EFFECTS = st.builds(
     unknown=st.booleans(),
 )
 
-MEETING = [
+CONFLICTING = [
     (Effects(writes=("/a",)), Effects(writes=("/a",))),
     (Effects(writes=("/a",)), Effects(reads=("/a",))),
     (Effects(writes=("/a/b",)), Effects(reads=("/a",))),
@@ -35,7 +35,7 @@ MEETING = [
     (UNKNOWN, UNKNOWN),
     (Effects(reads=("/x",), writes=("/y",)), Effects(reads=("/y/z",))),
 ]
-APART = [
+INDEPENDENT = [
     (Effects(), Effects()),
     (Effects(reads=("/a",)), Effects(reads=("/a",))),
     (Effects(writes=("/a",)), Effects(reads=("/ab",))),
@@ -46,23 +46,23 @@ APART = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second"), MEETING)
-def test_calls_whose_order_can_be_seen_conflict(first: Effects, second: Effects):
+@pytest.mark.parametrize(("first", "second"), CONFLICTING)
+def test_calls_whose_order_matters_conflict(first: Effects, second: Effects):
     assert conflict(first, second)
 
 
-@pytest.mark.parametrize(("first", "second"), APART)
+@pytest.mark.parametrize(("first", "second"), INDEPENDENT)
 def test_calls_that_touch_different_things_may_overlap(first: Effects, second: Effects):
     assert not conflict(first, second)
 
 
 @given(EFFECTS, EFFECTS)
-def test_of_two_calls_that_leave_their_surroundings_alone_the_order_does_not_matter(first: Effects, second: Effects):
+def test_conflict_is_symmetric_for_calls_that_do_not_change_cwd_or_env(first: Effects, second: Effects):
     assert conflict(first, second) == conflict(second, first) or first.moves or second.moves
 
 
 @pytest.mark.parametrize("part", ["cwd", "env"])
-def test_who_moves_the_session_goes_first_and_need_not_wait_for_who_only_stands_in_it(part):
+def test_a_change_of_cwd_or_env_conflicts_with_later_reads_and_not_with_earlier_ones(part):
     assert conflict(Effects(session=(part,)), Effects(reads=("/a",)))
     assert not conflict(Effects(reads=("/a",)), Effects(session=(part,)))
 
@@ -79,7 +79,7 @@ def test_two_calls_that_only_read_never_conflict(first: Effects, second: Effects
 
 
 @given(PATHS, PATHS)
-def test_paths_meet_by_components_and_not_by_letters(first: str, second: str):
+def test_paths_are_compared_by_components_and_not_by_characters(first: str, second: str):
     ours, theirs = ([part for part in path.split("/") if part] for path in (first, second))
     shorter = min(len(ours), len(theirs))
     assert conflict(Effects(writes=(first,)), Effects(reads=(second,))) == (ours[:shorter] == theirs[:shorter])
@@ -97,6 +97,6 @@ def test_paths_meet_by_components_and_not_by_letters(first: str, second: str):
         UNKNOWN,
     ],
 )
-def test_anything_beyond_reading_is_more_than_reading(effects: Effects):
+def test_a_call_with_any_effect_but_reads_is_not_read_only(effects: Effects):
     assert not effects.is_read_only
     assert Effects(reads=("/a",)).is_read_only

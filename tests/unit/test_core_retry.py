@@ -1,4 +1,4 @@
-"""When a failed request is tried again."""
+"""`next_delay`: whether a failed request is retried, and after how long."""
 
 import math
 import random
@@ -11,36 +11,36 @@ from bradawl.core.errors import Failure
 from bradawl.core.retry import BASE_S, CAP_S, RetryBudget, next_delay
 
 DRAWS = st.floats(0, 1, exclude_max=True)
-WISHES = st.none() | st.floats(allow_nan=True, allow_infinity=True)
+RETRY_AFTERS = st.none() | st.floats(allow_nan=True, allow_infinity=True)
 ATTEMPTS = st.integers(1, 5000)
 PATIENT = RetryBudget(attempts=10_000, deadline_s=1e9, longest_wait_s=600)
 
 
-def failure(wish: float | None = None, *, retryable: bool = True) -> Failure:
-    return Failure("overloaded", "busy", retryable=retryable, retry_after_s=wish)
+def failure(retry_after_s: float | None = None, *, retryable: bool = True) -> Failure:
+    return Failure("overloaded", "busy", retryable=retryable, retry_after_s=retry_after_s)
 
 
-def is_sensible(wish: float | None) -> bool:
-    return wish is not None and math.isfinite(wish) and wish >= 0
+def is_valid(retry_after_s: float | None) -> bool:
+    return retry_after_s is not None and math.isfinite(retry_after_s) and retry_after_s >= 0
 
 
-@given(ATTEMPTS, WISHES, DRAWS, st.floats(0, 1e6), st.integers(0, 50), st.floats(0, 1e6), st.floats(0, 1e6))
-def test_a_wait_stays_inside_every_bound(attempt, wish, draw, elapsed, attempts, deadline, longest):
+@given(ATTEMPTS, RETRY_AFTERS, DRAWS, st.floats(0, 1e6), st.integers(0, 50), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_a_wait_stays_inside_every_bound(attempt, retry_after_s, draw, elapsed, attempts, deadline, longest):
     budget = RetryBudget(attempts, deadline, longest)
-    delay = next_delay(failure(wish), attempt, budget, elapsed_s=elapsed, draw=draw)
+    delay = next_delay(failure(retry_after_s), attempt, budget, elapsed_s=elapsed, draw=draw)
     if delay is None:
         return
     assert attempt < attempts
     assert 0 <= delay <= deadline - elapsed or elapsed + delay <= deadline
-    if is_sensible(wish):
-        assert wish <= longest
-        assert wish <= delay <= wish * 1.25
+    if is_valid(retry_after_s):
+        assert retry_after_s <= longest
+        assert retry_after_s <= delay <= retry_after_s * 1.25
     else:
         assert delay <= min(CAP_S, BASE_S * 2.0 ** min(attempt - 1, 100))
 
 
 @given(st.integers(1, 900), DRAWS)
-def test_without_a_wish_the_backoff_is_drawn_from_a_range_that_doubles_up_to_its_cap(attempt: int, draw: float):
+def test_without_retry_after_the_backoff_is_drawn_from_a_range_that_doubles_up_to_its_cap(attempt: int, draw: float):
     delay = next_delay(failure(), attempt, PATIENT, elapsed_s=0, draw=draw)
     assert delay == draw * min(CAP_S, BASE_S * 2.0 ** (attempt - 1))
 
@@ -50,9 +50,9 @@ def test_a_very_patient_budget_never_overflows(attempt: int):
     assert next_delay(failure(), attempt, PATIENT, elapsed_s=0, draw=0.5) == CAP_S / 2
 
 
-@given(ATTEMPTS, WISHES, DRAWS)
-def test_a_failure_that_is_not_retryable_ends_it_whatever_the_server_wishes(attempt, wish, draw):
-    assert next_delay(failure(wish, retryable=False), attempt, PATIENT, elapsed_s=0, draw=draw) is None
+@given(ATTEMPTS, RETRY_AFTERS, DRAWS)
+def test_a_failure_that_is_not_retryable_is_not_retried_whatever_retry_after_says(attempt, retry_after_s, draw):
+    assert next_delay(failure(retry_after_s, retryable=False), attempt, PATIENT, elapsed_s=0, draw=draw) is None
 
 
 def test_the_first_request_counts_as_an_attempt():
@@ -62,19 +62,19 @@ def test_the_first_request_counts_as_an_attempt():
     assert [delay is None for delay in delays] == [False, False, True, True]
 
 
-def test_the_wish_of_the_server_wins_over_the_backoff():
+def test_retry_after_wins_over_the_backoff():
     assert next_delay(failure(20.0), 1, RetryBudget(), elapsed_s=0, draw=0.0) == 20.0
     assert next_delay(failure(0.0), 6 - 1, RetryBudget(), elapsed_s=0, draw=0.9) == 0.0
 
 
-def test_a_wish_that_is_too_long_ends_the_step_at_once():
+def test_a_retry_after_beyond_the_longest_wait_ends_the_step_at_once():
     assert next_delay(failure(601.0), 1, RetryBudget(deadline_s=10_000), elapsed_s=0, draw=0.0) is None
     assert next_delay(failure(600.0), 1, RetryBudget(deadline_s=10_000), elapsed_s=0, draw=0.0) == 600.0
 
 
-@pytest.mark.parametrize("wish", [math.nan, math.inf, -math.inf, -1.0])
-def test_a_wish_that_makes_no_sense_is_as_good_as_none(wish: float):
-    assert next_delay(failure(wish), 2, RetryBudget(), elapsed_s=0, draw=0.5) == 0.5
+@pytest.mark.parametrize("retry_after_s", [math.nan, math.inf, -math.inf, -1.0])
+def test_an_invalid_retry_after_is_ignored(retry_after_s: float):
+    assert next_delay(failure(retry_after_s), 2, RetryBudget(), elapsed_s=0, draw=0.5) == 0.5
 
 
 def test_no_request_starts_after_the_deadline():
@@ -83,15 +83,15 @@ def test_no_request_starts_after_the_deadline():
     assert next_delay(failure(), 1, RetryBudget(deadline_s=100), elapsed_s=101, draw=0.0) is None
 
 
-@given(st.lists(st.tuples(WISHES, DRAWS, st.floats(0, 100)), min_size=50, max_size=50), st.integers(1, 8))
+@given(st.lists(st.tuples(RETRY_AFTERS, DRAWS, st.floats(0, 100)), min_size=50, max_size=50), st.integers(1, 8))
 def test_all_requests_of_a_step_start_before_its_deadline_waits_and_replies_counted(failures, attempts):
     budget = RetryBudget(attempts=attempts, deadline_s=120, longest_wait_s=60)
     elapsed, requests = 0.0, 0
-    for wish, draw, took_s in failures:
+    for retry_after_s, draw, took_s in failures:
         requests += 1
         assert elapsed <= budget.deadline_s
         elapsed += took_s
-        delay = next_delay(failure(wish), requests, budget, elapsed_s=elapsed, draw=draw)
+        delay = next_delay(failure(retry_after_s), requests, budget, elapsed_s=elapsed, draw=draw)
         if delay is None:
             break
         elapsed += delay
@@ -99,7 +99,7 @@ def test_all_requests_of_a_step_start_before_its_deadline_waits_and_replies_coun
 
 
 def test_full_jitter_spreads_over_the_whole_range():
-    dice = random.Random(82)  # noqa: S311 - no secret is made of it
+    dice = random.Random(82)  # noqa: S311 - not used for secrets
     for attempt, top in ((1, 0.5), (4, 4.0), (9, CAP_S)):
         delays = [next_delay(failure(), attempt, PATIENT, elapsed_s=0, draw=dice.random()) or 0.0 for _ in range(4000)]
         assert 0 <= min(delays) < top * 0.01

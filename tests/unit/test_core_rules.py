@@ -1,4 +1,4 @@
-"""Rules as values: of which part of a call they speak."""
+"""`Rule`: which part of a call it matches, and its reason."""
 
 import pytest
 
@@ -14,19 +14,19 @@ EVERYTHING = Effects(
     ("on", "found"),
     [("tool", ("t",)), ("read", ("/r",)), ("write", ("/w",)), ("reach", ("h.example",)), ("network", (("c",),))],
 )
-def test_a_rule_speaks_of_one_part_of_a_call(on, found):
+def test_a_rule_is_compared_with_one_part_of_a_call(on, found):
     assert parts(Rule("allow", on), ("t",), EVERYTHING) == found
     assert parts(Rule("deny", on), ("t",), EVERYTHING) == found
 
 
-def test_only_rules_against_a_call_see_what_commands_start_in_turn():
+def test_ask_and_deny_rules_see_inner_commands_and_allow_rules_do_not():
     assert parts(Rule("allow", "run"), "t", EVERYTHING) == (("c",),)
     assert parts(Rule("ask", "run"), "t", EVERYTHING) == (("c",), ("i",))
     assert parts(Rule("deny", "run"), "t", EVERYTHING) == (("c",), ("i",))
 
 
 @pytest.mark.parametrize(
-    ("words", "argv", "is_met"),
+    ("words", "argv", "matches"),
     [
         (("git", "log"), ("git", "log"), True),
         (("git", "log"), ("git", "log", "-p"), False),
@@ -44,12 +44,12 @@ def test_only_rules_against_a_call_see_what_commands_start_in_turn():
         ((), ("a",), False),
     ],
 )
-def test_the_words_of_a_command_are_compared_one_by_one(words, argv, is_met):
-    assert speaks_of(Rule("allow", "run", words=words), argv) is is_met
+def test_the_words_of_a_command_are_compared_one_by_one(words, argv, matches):
+    assert speaks_of(Rule("allow", "run", words=words), argv) is matches
 
 
 @pytest.mark.parametrize(
-    ("host", "reached", "is_met"),
+    ("host", "reached", "matches"),
     [
         ("a.example", "a.example", True),
         ("a.example", "b.a.example", True),
@@ -60,23 +60,23 @@ def test_the_words_of_a_command_are_compared_one_by_one(words, argv, is_met):
         ("a.example", "*", False),
     ],
 )
-def test_a_host_stands_for_itself_and_all_below_it(host, reached, is_met):
-    assert speaks_of(Rule("allow", "reach", host), reached) is is_met
+def test_a_host_matches_itself_and_its_subdomains(host, reached, matches):
+    assert speaks_of(Rule("allow", "reach", host), reached) is matches
 
 
 @pytest.mark.parametrize(
-    ("pattern", "path", "is_met"),
+    ("pattern", "path", "matches"),
     [("/a/.*", "/a/b", True), ("/a", "/a/b", False), ("/b", "/a/b", False), ("/a/.*", "/a/b\nc", True)],
 )
-def test_a_path_is_compared_as_a_whole(pattern, path, is_met):
-    assert speaks_of(Rule("allow", "read", pattern), path) is is_met
+def test_a_path_is_compared_as_a_whole(pattern, path, matches):
+    assert speaks_of(Rule("allow", "read", pattern), path) is matches
 
 
-def test_what_is_met_are_the_parts_a_rule_speaks_of():
+def test_met_returns_the_parts_that_a_rule_matches():
     assert met(Rule("deny", "read", "/a.*"), ("t",), Effects(reads=("/a1", "/b", "/a2"))) == ("/a1", "/a2")
 
 
-def test_together_rules_must_speak_of_every_part_and_there_must_be_one():
+def test_all_met_needs_at_least_one_part_and_a_match_for_each():
     one, other = Rule("allow", "read", "/a"), Rule("allow", "read", "/b")
     assert all_met((one, other), ("/a", "/b")) == other
     assert all_met((other, one), ("/a", "/b")) == other
@@ -86,14 +86,14 @@ def test_together_rules_must_speak_of_every_part_and_there_must_be_one():
     assert all_met((), ("/a",)) is None
 
 
-def test_a_rule_says_why_or_names_itself():
+def test_the_reason_of_a_rule_is_its_why_or_its_name():
     assert Rule("deny", "tool", why="not here").reason == "not here"
     assert Rule("deny", "tool", text="Bash", source="user").reason == "the rule Bash (user) says deny"
     assert Rule("deny", "tool").source == BUILT_IN
     assert Rule("deny", "tool", text="Bash").reason == "the rule Bash (built-in) says deny"
 
 
-def test_a_rule_that_nobody_filled_in_speaks_of_nothing():
+def test_a_rule_with_default_fields_matches_nothing():
     assert Rule("deny", "tool") == Rule("deny", "tool", "", (), "", "built-in", "", True)
     for on in ("tool", "read", "write", "run", "network", "reach"):
         assert met(Rule("deny", on), ("t",), EVERYTHING) == ()

@@ -1,4 +1,4 @@
-"""Tokens and money: sums are sums, and what nobody knows never reads as zero."""
+"""`Usage` and `cost`: sums of tokens and money; an unknown amount never counts as zero."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ def test_each_bucket_is_priced_by_its_own_rate_per_million():
     assert cost(usage, Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)) == 3.0 + 7.5 + 0.6 + 0.375
 
 
-def test_the_prompt_is_everything_that_was_sent():
+def test_prompt_tokens_include_cached_and_written_tokens():
     assert Usage(input=1, output=100, cache_read=20, cache_write=300, reasoning=50).prompt == 321
 
 
@@ -50,7 +50,7 @@ def test_a_cost_is_unknown_exactly_when_a_used_bucket_has_no_rate(usage: Usage, 
 
 
 @given(USAGES, USAGES, USAGES)
-def test_adding_has_no_order_and_a_beginning(first: Usage, second: Usage, third: Usage):
+def test_addition_is_commutative_and_associative_and_has_a_zero(first: Usage, second: Usage, third: Usage):
     assert first + second == second + first
     assert (first + second) + third == first + (second + third)
     assert first + Usage() == first

@@ -1,4 +1,4 @@
-"""Functions as tools: what the model is told of them, how they run, and what becomes of their mistakes."""
+"""Functions as tools: their schema, effects, results and errors."""
 
 import asyncio
 import enum
@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
+from first_result import first_result
 
 import bradawl
 from bradawl import (
@@ -30,7 +31,7 @@ from bradawl import (
 )
 from bradawl.core.effects import UNKNOWN
 from bradawl.core.errors import SettingsError
-from bradawl.core.messages import ToolResults, text_of
+from bradawl.core.messages import text_of
 from bradawl.tools.custom import with_distinct_names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "custom-tools.md").read_text()
@@ -52,12 +53,12 @@ class Box(msgspec.Struct):
 
 
 def properties(made) -> dict[str, Any]:
-    """The parameters as the model is told of them, by name."""
+    """JSON Schemas of the parameters, by name."""
     schema = msgspec.json.schema(made.params)
     return schema["$defs"][made.params.__name__]["properties"]
 
 
-# ------------------------------------------------------------------ what the model is told
+# ------------------------------------------------------------------ the schema
 
 
 def test_name_description_parameters_and_defaults_are_those_of_the_function():
@@ -107,23 +108,23 @@ async def test_parameters_of_every_kind_arrive_as_they_were_annotated(place):
     assert "anyOf" not in json.dumps(msgspec.json.schema(take.params))
 
 
-def test_what_may_be_none_need_not_be_given(place):
+async def test_a_parameter_that_may_be_none_is_optional(place):
     @tool
     def take(first: str | None, second: str | None = "x") -> dict:
         """Take."""
         return {"first": first, "second": second}
 
-    assert place.text(take) == '{"first":null,"second":"x"}'
+    assert await place.text(take) == '{"first":null,"second":"x"}'
 
 
-def test_a_default_that_can_change_is_not_shared_more_than_in_python(place):
+async def test_the_decorator_can_name_the_tool_and_a_parameter_with_a_default_may_be_left_out(place):
     @tool(name="adds")
     def add(item: str, to: list[str] | None = None) -> list[str]:
         """Add."""
         return [*(to or []), item]
 
     assert add.spec.name == "adds"
-    assert [place.text(add, item="a"), place.text(add, item="b", to=["a"])] == ['["a"]', '["a","b"]']
+    assert [await place.text(add, item="a"), await place.text(add, item="b", to=["a"])] == ['["a"]', '["a","b"]']
 
 
 def no_annotation(value):
@@ -157,7 +158,7 @@ def inner_none(value: list[int | None]):
     """Do."""
 
 
-def unknown_name(value: "NoSuchType"):  # type: ignore[name-defined]  # noqa: F821 - that is the point
+def unknown_name(value: "NoSuchType"):  # type: ignore[name-defined]  # noqa: F821 - unknown on purpose
     """Do."""
 
 
@@ -182,13 +183,13 @@ def Capitals(value: int):
         (two_types, "the parameter value may be of several types"),
         (inner_none, "the parameter value may be of several types"),
         (unknown_name, "NoSuchType"),
-        (yields, "gives back one result"),
+        (yields, "returns one result"),
         (Capitals, "a-z, 0-9 and _"),
         (3, "takes a function"),
         (Point, "takes a function"),
     ],
 )
-def test_what_no_model_could_use_is_refused_where_it_is_made(function, said):
+def test_a_function_that_cannot_be_a_tool_is_refused_when_it_is_decorated(function, said):
     with pytest.raises(TypeError, match="can't be a tool") as refusal:
         tool(function)
     assert said in str(refusal.value)
@@ -209,7 +210,7 @@ async def waits(value: str) -> Effects:
         ({"effects": waits}, "without waiting"),
     ],
 )
-def test_effects_that_make_no_sense_are_refused_where_they_are_said(options, said):
+def test_contradictory_effects_are_refused_when_the_tool_is_defined(options, said):
     def act(value: str) -> None:
         """Act."""
 
@@ -217,14 +218,14 @@ def test_effects_that_make_no_sense_are_refused_where_they_are_said(options, sai
         tool(**options)(act)
 
 
-# ------------------------------------------------------------------ what a call touches
+# ------------------------------------------------------------------ effects
 
 
 def effects_of(place, made, **arguments) -> Effects:
     return made.effects(made.params(**arguments), place.context())
 
 
-def test_nothing_said_means_that_anything_may_happen(place):
+def test_without_a_declaration_the_effects_are_unknown(place):
     @tool
     def act(value: str) -> None:
         """Act."""
@@ -232,9 +233,9 @@ def test_nothing_said_means_that_anything_may_happen(place):
     assert effects_of(place, act, value="x") == UNKNOWN
 
 
-def test_paths_are_those_of_the_arguments_seen_from_the_working_directory(place):
+def test_declared_paths_are_resolved_from_the_working_directory(place):
     @tool(reads=("source", "more"), writes="target")
-    def copy(source: str, target: str | None = None, more: list[str] = ["d"]) -> None:  # noqa: B006 - it is a default
+    def copy(source: str, target: str | None = None, more: list[str] = ["d"]) -> None:  # noqa: B006 - a default that is never changed
         """Copy."""
 
     here = place.cwd
@@ -242,7 +243,7 @@ def test_paths_are_those_of_the_arguments_seen_from_the_working_directory(place)
     assert effects_of(place, copy, source="a", target="/b", more=[]) == Effects(reads=(f"{here}/a",), writes=("/b",))
 
 
-def test_a_promise_or_a_function_says_the_rest(place):
+def test_effects_may_be_read_only_or_computed_by_a_function(place):
     @tool(read_only=True)
     def add(one: int, two: int) -> int:
         """Add."""
@@ -275,7 +276,7 @@ def test_links_in_declared_paths_are_followed(place):
     assert effects_of(place, put, path=f"{link}/a") == Effects(reads=(f"{target}/a",), writes=(f"{target}/a",))
 
 
-# ------------------------------------------------------------------ what comes back
+# ------------------------------------------------------------------ results and errors
 
 
 @pytest.mark.parametrize(
@@ -292,25 +293,25 @@ def test_links_in_declared_paths_are_followed(place):
         (ToolOutput((Text("whole"),)), "whole"),
     ],
 )
-def test_what_a_function_gives_back_becomes_text(place, value, expected):
+async def test_a_returned_value_becomes_text(place, value, expected):
     @tool
     def give() -> Any:
         """Give."""
         return value
 
-    assert place.text(give) == expected
+    assert await place.text(give) == expected
 
 
-def test_an_image_stays_one(place):
+async def test_a_returned_image_stays_an_image(place):
     @tool
     async def draw() -> Image:
         """Draw."""
         return Image("image/png", b"x")
 
-    assert place.call(draw).parts == (Image("image/png", b"x"),)
+    assert (await place.call(draw)).parts == (Image("image/png", b"x"),)
 
 
-def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(place):
+async def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(place):
     def where(*, context: CallContext) -> str:
         """Where."""
         context.progress("on the way")
@@ -320,9 +321,9 @@ def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop(place):
         """Here."""
         return f"{threading.current_thread().name} {context.cwd}"
 
-    assert place.text(tool(where)) == "tool"
+    assert await place.text(tool(where)) == "tool"
     assert place.progress == ["on the way"]
-    assert place.text(tool(here)) == f"MainThread {place.cwd}"
+    assert await place.text(tool(here)) == f"MainThread {place.cwd}"
 
 
 async def test_cancelling_does_not_wait_for_a_thread(place):
@@ -335,17 +336,14 @@ async def test_cancelling_does_not_wait_for_a_thread(place):
         release.wait(20)
         return "late"
 
-    async def main() -> float:
-        call = asyncio.ensure_future(place.acall(hang))
+    call = asyncio.ensure_future(place.call(hang))
+    try:
         await asyncio.to_thread(begun.wait, 20)
         started = time.monotonic()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        return time.monotonic() - started
-
-    try:
-        assert (await main()) < 0.2
+        assert time.monotonic() - started < 0.2
     finally:
         release.set()
     for thread in threading.enumerate():
@@ -372,36 +370,38 @@ def raising(error: BaseException, *, is_async: bool):
 @pytest.mark.parametrize(
     "error", [ValueError("odd"), StopIteration("odd"), SystemExit("odd"), KeyError("odd"), ToolError("odd")], ids=repr
 )
-def test_a_broken_tool_is_told_to_the_model_and_the_turn_goes_on(tmp_path, capsys, error, is_async):
-    said = answers(tmp_path, raising(error, is_async=is_async), "fail", {})
+def test_an_exception_of_a_tool_is_reported_to_the_model_and_the_turn_goes_on(tmp_path, capsys, error, is_async):
+    said = result_text(tmp_path, raising(error, is_async=is_async), "fail", {})
     assert "odd" in said or "StopIteration" in said
     assert ("broke" in said) is not isinstance(error, ToolError)
     assert "Traceback" not in said + capsys.readouterr().err
 
 
-def test_broken_effects_are_told_to_the_model_and_the_turn_goes_on(tmp_path):
+def test_effects_of_a_wrong_type_are_reported_to_the_model_and_the_turn_goes_on(tmp_path):
     def no_effects(value: str) -> Effects:
-        return f"reads {value}"  # type: ignore[return-value]  # that is the point
+        return f"reads {value}"  # type: ignore[return-value]  # wrong on purpose
 
     @tool(effects=no_effects)
     def act(value: str) -> str:
         """Act."""
         return value
 
-    assert "act broke: TypeError: effects gave back str, not Effects" in answers(tmp_path, act, "act", {"value": "x"})
+    assert "act broke: TypeError: effects gave back str, not Effects" in result_text(
+        tmp_path, act, "act", {"value": "x"}
+    )
 
 
-def test_what_can_not_be_sent_is_a_fault_of_the_tool(tmp_path):
+def test_a_result_that_cannot_be_encoded_is_an_error_of_the_tool(tmp_path):
     @tool(read_only=True)
     def give() -> object:
         """Give."""
         return object()
 
-    assert "give broke: TypeError" in answers(tmp_path, give, "give", {})
+    assert "give broke: TypeError" in result_text(tmp_path, give, "give", {})
 
 
-def answers(tmp_path: Path, made, name: str, arguments: dict[str, object], **settings) -> str:
-    """What the model is answered when it calls the tool once, in a whole agent."""
+def result_text(tmp_path: Path, made, name: str, arguments: dict[str, object], **settings) -> str:
+    """Text of the result when a whole agent calls the tool once."""
     script = tmp_path / "script.json"
     calls = [{"id": "c1", "name": name, "arguments": arguments}]
     script.write_text(json.dumps([{"tool_calls": calls}, {"text": "done"}]))
@@ -410,14 +410,13 @@ def answers(tmp_path: Path, made, name: str, arguments: dict[str, object], **set
     agent = build_agent(chosen, tools=[*build_tools(), made])
     result = agent.run_sync("go")
     assert result.reason == "completed", result
-    (message,) = (each for each in agent.model.requests[1] if isinstance(each, ToolResults))  # type: ignore[attr-defined]  # the scripted one
-    return text_of(message.results[0].parts)
+    return first_result(agent)
 
 
-# ------------------------------------------------------------------ several, and the page about them
+# ------------------------------------------------------------------ several tools, and docs/custom-tools.md
 
 
-def test_two_tools_of_one_name_are_refused_by_both_their_origins():
+def test_two_tools_with_one_name_are_refused_with_both_their_origins():
     @tool
     def bash(command: str) -> str:
         """Mine."""
@@ -435,10 +434,10 @@ def test_the_example_of_the_page_runs_in_an_agent(tmp_path, monkeypatch):
     exec(compile(source[1], "custom-tools.md", "exec", dont_inherit=True), namespace)  # noqa: S102 - our own page
     (tmp_path / "notes.txt").write_text("one two\nthree\n")
     count = namespace["count"]
-    assert answers(tmp_path, count, "count", {"path": "notes.txt"}) == "2 lines in notes.txt"
-    assert answers(tmp_path, count, "count", {"path": "notes.txt", "what": "words"}) == "3 words in notes.txt"
-    assert "is not a file" in answers(tmp_path, count, "count", {"path": "none.txt"})
-    assert "count was not run" in answers(tmp_path, count, "count", {"path": "notes.txt", "what": "letters"})
+    assert result_text(tmp_path, count, "count", {"path": "notes.txt"}) == "2 lines in notes.txt"
+    assert result_text(tmp_path, count, "count", {"path": "notes.txt", "what": "words"}) == "3 words in notes.txt"
+    assert "is not a file" in result_text(tmp_path, count, "count", {"path": "none.txt"})
+    assert "count was not run" in result_text(tmp_path, count, "count", {"path": "notes.txt", "what": "letters"})
 
 
 def test_the_json_tool_of_the_page_runs_in_an_agent(tmp_path):
@@ -447,11 +446,13 @@ def test_the_json_tool_of_the_page_runs_in_an_agent(tmp_path):
     namespace: dict[str, Any] = {"__name__": "example"}
     exec(compile(source[1], "custom-tools.md", "exec", dont_inherit=True), namespace)  # noqa: S102 - our own page
     made = namespace["tool"]
-    assert answers(tmp_path, made, "close_issue", {"issue": 7}, permission_mode="bypass") == "Closed issue 7."
-    assert "close_issue was not run" in answers(tmp_path, made, "close_issue", {"issue": "x"}, permission_mode="bypass")
+    assert result_text(tmp_path, made, "close_issue", {"issue": 7}, permission_mode="bypass") == "Closed issue 7."
+    assert "close_issue was not run" in result_text(
+        tmp_path, made, "close_issue", {"issue": "x"}, permission_mode="bypass"
+    )
 
 
-def test_what_the_page_imports_is_public():
+def test_the_names_that_the_page_imports_are_public():
     assert {"tool", "CallContext", "Effects", "Image", "Text", "ToolError", "ToolOutput", "ToolSpec"} <= set(
         bradawl.__all__
     )

@@ -1,4 +1,4 @@
-"""`bradawl doctor`, the watch over the window, and what is suggested to somebody who has set up nothing."""
+"""`bradawl doctor`, warnings about a small context window, and suggestions for a user without settings."""
 
 import asyncio
 import io
@@ -26,16 +26,10 @@ SECRET = "sk-" + "doctor-0123456789abcdef"
 
 
 @pytest.fixture
-def home(tmp_path):
-    (tmp_path / ".config" / "bradawl").mkdir(parents=True)
-    return tmp_path
+def examine(user_home):
+    """Runs the checks for a user with these settings, on scripted servers."""
 
-
-@pytest.fixture
-def examine(home):
-    """What is found for a user with these settings when servers answer so, by check."""
-
-    def examine(options=None, answer=lambda _: Cut(), window=None, **environ):
+    async def examine(options=None, answer=lambda _: Cut(), window=None, **environ):
         made = []
 
         def connect(proxy, ca_file):
@@ -53,8 +47,8 @@ def examine(home):
                 policy=agent.policy,
             )
 
-        environ = {"HOME": str(home), "PATH": "/usr/bin:/bin", **environ}
-        found = asyncio.run(diagnose(options or {}, environ, str(home), connect, build))
+        environ = {"HOME": str(user_home), "PATH": "/usr/bin:/bin", **environ}
+        found = await diagnose(options or {}, environ, str(user_home), connect, build)
         assert all(http.is_closed and not http.open for http in made)
         return found
 
@@ -74,7 +68,7 @@ def texts(diagnosis):
 
 
 def serving(*models, owner="library", port=11434):
-    """One server on this machine and nothing else."""
+    """Answers of one server on this machine; every other address refuses the connection."""
     entries = [{"id": model, "owned_by": owner} for model in models]
 
     def answer(request):
@@ -87,64 +81,66 @@ def serving(*models, owner="library", port=11434):
     return answer
 
 
-def test_with_nothing_set_up_it_says_what_runs_here_and_what_to_type(examine):
-    found = examine(answer=serving("qwen3:8b"))
+async def test_without_settings_doctor_names_a_local_server_and_the_command_that_uses_it(examine):
+    found = await examine(answer=serving("qwen3:8b"))
     assert not found.healthy
     assert states(found)["settings"] == "problem"
     assert "bradawl -m ollama/qwen3:8b" in texts(found)
     assert [server.kind for server in found.local_servers] == ["ollama"]
 
 
-def test_that_no_server_runs_here_is_said_too(examine):
-    found = examine()
+async def test_doctor_says_that_no_local_server_runs(examine):
+    found = await examine()
     assert found.local_servers == ()
     assert "local server: none of Ollama" in texts(found)
 
 
-def test_a_model_that_answers_and_has_room_is_healthy(examine):
-    found = examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(32_768, "server"))
+async def test_a_model_that_answers_and_has_a_large_context_is_healthy(examine):
+    found = await examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(32_768, "server"))
     assert found.healthy, texts(found)
     assert {name: states(found)[name] for name in ("model", "key", "endpoint", "context")} == dict.fromkeys(
         ("model", "key", "endpoint", "context"), "ok"
     )
 
 
-def test_one_model_is_one_model(examine):
-    found = examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(32_768, "server"))
+async def test_a_single_model_is_counted_in_the_singular(examine):
+    found = await examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(32_768, "server"))
     assert "with 1 model |" in texts(found)
 
 
-def test_a_context_too_short_for_prompt_and_tools_is_a_problem_with_its_remedy(examine):
-    found = examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(2_048, "server"))
+async def test_a_context_too_short_for_prompt_and_tools_is_a_problem_with_its_remedy(examine):
+    found = await examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(2_048, "server"))
     assert (found.healthy, states(found)["context"]) == (False, "problem")
     assert "OLLAMA_CONTEXT_LENGTH=16384 ollama serve" in texts(found)
 
 
-def test_a_context_nobody_tells_is_worth_a_note_on_this_machine_only(examine):
-    local = examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(32_000, "assumed"))
+async def test_an_assumed_context_length_is_a_warning_for_a_local_server_only(examine):
+    local = await examine({"model": "ollama/qwen3:8b"}, serving("qwen3:8b"), Window(32_000, "assumed"))
     assert (local.healthy, states(local)["context"]) == (True, "warning")
     assert "--context-window" in texts(local)
+    remote = await examine({"model": "groq/x"}, lambda _: Reply(404), Window(32_000, "assumed"), GROQ_API_KEY=SECRET)
+    assert states(remote)["context"] == "ok"
 
 
-def test_an_endpoint_that_refuses_is_a_problem(examine):
-    found = examine({"model": "ollama/qwen3:8b"}, window=Window(32_768, "settings"))
+async def test_an_endpoint_that_refuses_is_a_problem(examine):
+    found = await examine({"model": "ollama/qwen3:8b"}, window=Window(32_768, "settings"))
     assert (found.healthy, states(found)["endpoint"]) == (False, "problem")
 
 
-def test_a_server_that_lists_no_models_is_noted_and_no_problem(examine):
-    found = examine({"model": "groq/x"}, lambda _: Reply(404, (b"nothing here",)), GROQ_API_KEY=SECRET)
+async def test_a_server_that_lists_no_models_is_a_warning_and_no_problem(examine):
+    found = await examine({"model": "groq/x"}, lambda _: Reply(404, (b"nothing here",)), GROQ_API_KEY=SECRET)
     assert (found.healthy, states(found)["endpoint"]) == (True, "warning")
     assert "''" not in texts(found)
 
 
-def test_a_model_the_server_does_not_list_is_noted(examine):
-    found = examine({"model": "ollama/other"}, serving("qwen3:8b"), Window(32_768, "server"))
+async def test_a_model_that_the_server_does_not_list_is_a_warning(examine):
+    found = await examine({"model": "ollama/other"}, serving("qwen3:8b"), Window(32_768, "server"))
     assert states(found)["endpoint"] == "warning"
     assert "qwen3:8b" in texts(found)
 
 
-def test_keys_are_named_by_where_they_are_and_never_shown(examine):
-    found = examine(
+async def test_keys_are_named_by_their_variable_and_never_shown(examine):
+    found = await examine(
         {"model": "deepseek/deepseek-chat"},
         lambda _: Reply(401, (json.dumps({"error": {"message": f"bad key {SECRET}"}}).encode(),)),
         Window(128_000, "assumed"),
@@ -156,32 +152,32 @@ def test_keys_are_named_by_where_they_are_and_never_shown(examine):
     assert states(found)["endpoint"] == "problem"
 
 
-def test_a_settings_file_that_can_not_be_read_is_a_problem(examine, home):
-    (home / ".config" / "bradawl" / "config.toml").write_text("model = ")
-    found = examine()
+async def test_a_settings_file_that_cannot_be_read_is_a_problem(examine, user_home):
+    (user_home / ".config" / "bradawl" / "config.toml").write_text("model = ")
+    found = await examine()
     assert states(found)["settings"] == "problem"
     assert "config.toml" in texts(found)
 
 
-def test_a_folder_that_can_not_be_written_is_a_problem(examine, home):
-    blocked = home / "file"
+async def test_a_folder_that_cannot_be_written_is_a_problem(examine, user_home):
+    blocked = user_home / "file"
     blocked.write_text("")
-    found = examine(BRADAWL_HOME=str(blocked / "below"))
+    found = await examine(BRADAWL_HOME=str(blocked / "below"))
     assert states(found)["sessions"] == "problem"
 
 
-def test_a_program_that_is_missing_is_told_with_what_to_do(examine, home):
-    found = examine(PATH=str(home))
+async def test_a_missing_program_is_reported_with_a_remedy(examine, user_home):
+    found = await examine(PATH=str(user_home))
     assert states(found)["bash"] == "problem"
     assert "Install git" in texts(found)
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_it_prints_a_page_or_one_object_and_its_exit_code_follows(home, as_json):
+def test_doctor_prints_text_or_one_json_object_that_agrees_with_the_exit_code(user_home, as_json):
     out = io.StringIO()
-    environ = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    environ = {"HOME": str(user_home), "PATH": "/usr/bin:/bin"}
     console = Console(io.StringIO(), out, io.StringIO(), environ)
-    code = run_doctor({"json": as_json, "model": f"scripted/{home}/none.json"}, environ, console, str(home))
+    code = run_doctor({"json": as_json, "model": f"scripted/{user_home}/none.json"}, environ, console, str(user_home))
     if as_json:
         assert json.loads(out.getvalue())["healthy"] is (code == 0)
     else:
@@ -192,7 +188,7 @@ def test_it_prints_a_page_or_one_object_and_its_exit_code_follows(home, as_json)
 # ------------------------------------------------------------------ suggestions
 
 
-def test_suggestions_are_commands_to_type_best_models_first():
+def test_suggestions_are_commands_with_the_best_models_first():
     server = LocalServer(
         "ollama",
         "http://127.0.0.1:11434/v1",
@@ -207,24 +203,24 @@ def test_suggestions_are_commands_to_type_best_models_first():
     assert "not made for tools" in lines[-1]
 
 
-def test_a_server_elsewhere_on_the_machine_is_named_by_its_url():
+def test_a_server_on_another_port_is_named_by_its_url():
     lines = suggestions([LocalServer("vllm", "http://127.0.0.1:9999/v1", (LocalModel("Qwen/Q"),))])
     assert lines[1].strip() == "bradawl -m vllm/Qwen/Q --base-url http://127.0.0.1:9999/v1"
     other = suggestions([LocalServer("other", "http://127.0.0.1:7777/v1", (LocalModel("m"),))])
     assert other[1].strip() == "bradawl -m openai/m --base-url http://127.0.0.1:7777/v1"
 
 
-def test_servers_without_models_are_told_and_nothing_found_says_nothing():
+def test_a_server_without_models_is_mentioned_and_no_server_gives_no_suggestion():
     assert suggestions([]) == ()
     (line,) = suggestions([LocalServer("ollama", "http://127.0.0.1:11434/v1")])
     assert "no models" in line
 
 
-# ------------------------------------------------------------------ the watch
+# ------------------------------------------------------------------ warnings about the context window
 
 
-class AskedModel:
-    """A model whose window is known to its server."""
+class CountingModel:
+    """A model whose server reports its window; counts how often it is asked."""
 
     def __init__(self, tokens, source="server", provider="ollama"):
         self.info = ModelInfo(Origin("openai_chat", provider, "qwen3:8b"))
@@ -240,8 +236,8 @@ def envelope(event):
     return Envelope(1, 0, 0, "main", event)
 
 
-def watched(model, *, estimated, is_local=True, fails=False):
-    told, seen = [], []
+async def watched(model, *, estimated, is_local=True, fails=False):
+    warnings, seen = [], []
 
     async def turn(emit):
         emit(envelope(RequestSent(1, "hash", RequestParams(), estimated_tokens=estimated)))
@@ -253,32 +249,33 @@ def watched(model, *, estimated, is_local=True, fails=False):
         return "done"
 
     watch = WindowWatch(model, is_local=is_local, from_tokens=16_000)
-    result = asyncio.run(watch.during(turn, seen.append, told.append))
+    result = await watch.during(turn, seen.append, warnings.append)
     assert len(seen) == 2
-    return result, told
+    return result, warnings
 
 
-def test_a_window_smaller_than_the_first_request_is_told_while_the_turn_runs():
-    result, told = watched(AskedModel(4_096), estimated=5_500)
+async def test_a_window_smaller_than_the_first_request_is_a_warning_while_the_turn_runs():
+    result, warnings = await watched(CountingModel(4_096), estimated=5_500)
     assert result == "done"
-    assert len(told) == 1
-    assert "4,096" in told[0] and "OLLAMA_CONTEXT_LENGTH=16384" in told[0]
+    assert len(warnings) == 1
+    assert "4,096" in warnings[0] and "OLLAMA_CONTEXT_LENGTH=16384" in warnings[0]
 
 
-def test_a_window_that_is_large_enough_or_only_assumed_is_not_told():
-    assert watched(AskedModel(32_768), estimated=5_500)[1] == []
-    assert watched(AskedModel(4_096, "assumed"), estimated=5_500)[1] == []
+async def test_a_window_that_is_large_enough_or_only_assumed_is_no_warning():
+    for model in (CountingModel(32_768), CountingModel(4_096, "assumed")):
+        _, warnings = await watched(model, estimated=5_500)
+        assert warnings == []
 
 
-def test_a_model_elsewhere_is_not_asked():
-    model = AskedModel(4_096)
-    assert watched(model, estimated=5_500, is_local=False) == ("done", [])
+async def test_a_remote_model_is_not_asked_for_its_window():
+    model = CountingModel(4_096)
+    assert await watched(model, estimated=5_500, is_local=False) == ("done", [])
     assert model.asked == 0
 
 
-def test_errors_of_a_turn_come_through_as_they_are():
+async def test_errors_of_a_turn_are_raised_unchanged():
     with pytest.raises(SessionError, match="gone"):
-        watched(AskedModel(32_768), estimated=10, fails=True)
+        await watched(CountingModel(32_768), estimated=10, fails=True)
 
 
 def state_of(counted, estimated):
@@ -288,7 +285,7 @@ def state_of(counted, estimated):
 
 
 @pytest.mark.parametrize(
-    ("counted", "estimated", "is_local", "is_told"),
+    ("counted", "estimated", "is_local", "is_warned"),
     [
         (4_096, 12_000, True, True),
         (9_000, 12_000, True, False),
@@ -297,13 +294,13 @@ def state_of(counted, estimated):
         (0, 12_000, True, False),
     ],
 )
-async def test_a_prompt_that_was_cut_without_a_word_is_noticed(counted, estimated, is_local, is_told):
-    watch = WindowWatch(AskedModel(32_768), is_local=is_local, from_tokens=16_000)
+async def test_a_prompt_that_the_server_cut_silently_is_one_warning(counted, estimated, is_local, is_warned):
+    watch = WindowWatch(CountingModel(32_768), is_local=is_local, from_tokens=16_000)
     warning = await watch.after_turn(state_of(counted, estimated))
-    assert (warning is not None) is is_told
+    assert (warning is not None) is is_warned
     assert (await watch.after_turn(state_of(counted, estimated))) is None
 
 
 @pytest.mark.parametrize("provider", ["ollama", "lmstudio", "llamacpp", "vllm", "sglang", "mine"])
-def test_the_remedy_names_a_length_that_leaves_room(provider):
+def test_the_remedy_names_a_context_length_that_is_large_enough(provider):
     assert "32768" in longer_context(provider, "m", 12_000)

@@ -1,4 +1,4 @@
-"""Edits as models get them wrong: made where they were meant, or not at all."""
+"""The edit benchmark: inexact edits of models are made in the right place or refused."""
 
 import random
 import subprocess
@@ -27,7 +27,7 @@ def test_no_edit_is_made_in_a_wrong_place_and_nearly_all_in_the_right_one(edits,
     assert counts["rightly refused"] > 0
 
 
-def test_the_same_seed_gives_the_same_edits_and_each_is_one_that_must_change_the_file(edits) -> None:
+def test_the_same_seed_gives_the_same_edits_and_each_must_change_its_file(edits) -> None:
     from edit_cases import KINDS, cases
 
     one, other = list(cases(7, 100)), list(cases(7, 100))
@@ -36,7 +36,7 @@ def test_the_same_seed_gives_the_same_edits_and_each_is_one_that_must_change_the
     assert all(case.right != case.data and case.old != case.new for case in one)
 
 
-def test_the_other_rules_are_those_that_were_published(edits) -> None:
+def test_the_rules_of_other_agents_give_their_published_results(edits) -> None:
     from edit_cases import Case
     from edit_rules import corecoder, pi
 

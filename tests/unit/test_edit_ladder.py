@@ -1,4 +1,4 @@
-"""What an edit means whose text is not in the file as it stands."""
+"""Edits whose old text is not in the file verbatim: which are made, and which are refused."""
 
 import re
 
@@ -8,15 +8,15 @@ from bradawl.core.errors import ToolError
 from bradawl.tools.editing.inexact_place import NO_FINAL_BREAK
 from bradawl.tools.editing.plan import Change, plan
 
-MOVED = "new_string indented like the line it replaces"
+SHIFTED = "new_string indented like the line it replaces"
 
 
-def made(data: str, old: str, new: str) -> tuple[str, str]:
+def edited(data: str, old: str, new: str) -> tuple[str, str]:
     planned = plan(data.encode(), Change(old, new), "f")
     return planned.data.decode(), planned.note.removeprefix("matched after ignoring ")
 
 
-def refused(data: str | bytes, old: str, new: str, **options) -> str:
+def refusal(data: str | bytes, old: str, new: str, **options) -> str:
     with pytest.raises(ToolError) as caught:
         plan(data if isinstance(data, bytes) else data.encode(), Change(old, new, **options), "f")
     return str(caught.value)
@@ -25,7 +25,7 @@ def refused(data: str | bytes, old: str, new: str, **options) -> str:
 @pytest.mark.parametrize(
     ("data", "old", "new", "right", "note"),
     [
-        # Line ends: what stays keeps its own.
+        # Line endings: kept lines keep theirs.
         ("a1\r\nb1\nc1\r\nd1\n", "a1\nb1\nc1", "a1\nb2\nc1", "a1\r\nb2\nc1\r\nd1\n", "line endings"),
         ("a1\nb1\nc1\n", "a1\r\nb1\r\n", "a1\r\nb2\r\n", "a1\nb2\nc1\n", "line endings"),
         ("a1\r\nb1\r\n", "\nb1", "\nb2\nb3", "a1\r\nb2\r\nb3\r\n", ""),
@@ -46,7 +46,7 @@ def refused(data: str | bytes, old: str, new: str, **options) -> str:
             "trailing blanks",
         ),
         ("one()\n   \ntwo()\n", "one()\n\ntwo()\n", "one()\n\nsix()\n", "one()\n   \nsix()\n", "trailing blanks"),
-        # Indentation, moved as a whole.
+        # Indentation, shifted as a whole.
         ("  one()\n    two()\n", "one()\n  two()\n", "one()\n  six()\n", "  one()\n    six()\n", "indentation"),
         ("one()\n  two()\n", "    one()\n      two()\n", "    one()\n      six()\n", "one()\n  six()\n", "indentation"),
         (
@@ -70,7 +70,7 @@ def refused(data: str | bytes, old: str, new: str, **options) -> str:
             "target:\n\tother\n",
             "indentation",
         ),
-        # Characters of print.
+        # Typographic characters.
         ("say(\u201cone\u201d)\n", 'say("one")', 'say("two")', "say(\u201ctwo\u201d)\n", "typographic characters"),
         (
             "it\u2019s one \u2013 two\n",
@@ -96,7 +96,7 @@ def refused(data: str | bytes, old: str, new: str, **options) -> str:
             "  if a:  \r\n    say(\u2018it\u2019)\r\n    go()\r\n",
             "trailing blanks and indentation and typographic characters",
         ),
-        # Blank lines, where they are not what changes.
+        # Blank lines that the edit does not change.
         (
             "one()\n\n\ntwo()\nsix()\n",
             "one()\n\ntwo()\nsix()\n",
@@ -109,7 +109,7 @@ def refused(data: str | bytes, old: str, new: str, **options) -> str:
         # The last line break.
         ("one()\ntwo()", "two()\n", "six()\n", "one()\nsix()", NO_FINAL_BREAK),
         ("one()\r\ntwo()", "two()\n", "six()\nten()\n", "one()\r\nsix()\r\nten()", NO_FINAL_BREAK),
-        # What was added on the way.
+        # Text that models add: line numbers, backslashes, a byte order mark.
         ("one\ntwo\nsix\n", "2\ttwo\n3\tsix", "2\ttwo\n3\tten", "one\ntwo\nten\n", "the line numbers of read_file"),
         ("one\ntwo\nsix\n", "     2\ttwo\n", "ten\n", "one\nten\nsix\n", "the line numbers of read_file"),
         ('say("one")\n', 'say(\\"one\\")', 'say(\\"two\\")', 'say("two")\n', "a layer of backslashes"),
@@ -121,34 +121,40 @@ def refused(data: str | bytes, old: str, new: str, **options) -> str:
             "    work()",
             "    if y:\n        work()",
             "if x:\n        if y:\n            work()\n",
-            MOVED,
+            SHIFTED,
         ),
-        ("if x:\n        work()\n", "work()", "if y:\n    work()", "if x:\n        if y:\n            work()\n", MOVED),
-        ("if x:\n    work()\n", "work()", "rest()\nwork()", "if x:\n    rest()\n    work()\n", MOVED),
+        (
+            "if x:\n        work()\n",
+            "work()",
+            "if y:\n    work()",
+            "if x:\n        if y:\n            work()\n",
+            SHIFTED,
+        ),
+        ("if x:\n    work()\n", "work()", "rest()\nwork()", "if x:\n    rest()\n    work()\n", SHIFTED),
         ("if x:\n    work()\n", "work()", "work()\n    rest()", "if x:\n    work()\n    rest()\n", ""),
     ],
 )
-def test_what_was_surely_meant_happens_and_is_said(data, old, new, right, note):
-    assert made(data, old, new) == (right, note)
+def test_an_edit_with_one_certain_meaning_is_made_and_its_note_says_what_was_ignored(data, old, new, right, note):
+    assert edited(data, old, new) == (right, note)
 
 
 @pytest.mark.parametrize(
     ("data", "old", "new", "said"),
     [
-        # More than one place, at any step.
+        # More than one place.
         ("  work()\n\twork()\n", "work() ", "x", "2 places are like it"),
         ("a1\r\nb1\r\na1\r\nb1\r\n", "a1\nb1", "x", "matches 2 times"),
         ("  one()\n  two()\n    one()\n    two()\n", "one()\ntwo()", "x", "2 places are like it"),
         ("say(\u201cone\u201d)\nsay(\u201done\u201c)\n", 'say("one")', "x", "2 places are like it"),
-        # No rule that holds for all lines.
+        # No single shift of the indentation fits all lines.
         ("if a:\n    one()\ntwo()\n", "if a:\n  one()\n  two()", "x", "not found"),
         ("if a:\n    one()\n    two()\n", "if a:\n  one()\n    two()", "x", "not found"),
-        # A rule that does not say where the new line goes.
-        ("    one()\n      two()\n", "  one()\n    two()\n", "  one()\nsix()\n", "can't be told"),
-        ("\t\tone()\n\t\ttwo()\n", "    one()\n    two()\n", "    one()\n      two()\n", "can't be told"),
-        ("\tone()\n\ttwo()\n", "one()\ntwo()\n", "one()\n  two()\n", "can't be told"),
+        # The shift does not determine the indentation of the new line.
+        ("    one()\n      two()\n", "  one()\n    two()\n", "  one()\nsix()\n", "can't be determined"),
+        ("\t\tone()\n\t\ttwo()\n", "    one()\n    two()\n", "    one()\n      two()\n", "can't be determined"),
+        ("\tone()\n\ttwo()\n", "one()\ntwo()\n", "one()\n  two()\n", "can't be determined"),
         ("  one()  \n", "one() \n", "if a:\n  one()\n", "leaves out the indentation"),
-        # Characters that could be either.
+        # Characters with two possible spellings.
         (
             "say \u201cone\u201d now\n",
             'say "one" now',
@@ -156,54 +162,54 @@ def test_what_was_surely_meant_happens_and_is_said(data, old, new, right, note):
             "repeat the edit with the file's own characters",
         ),
         ("pages 3\u20135\n", "pages 3-5", "pages 3-5 - all", "repeat the edit with the file's own characters"),
-        # Blank lines that change with the lines around them.
+        # Blank lines beside changed lines.
         ("one()\n\n\ntwo()\nsix()\n", "one()\n\ntwo()\nsix()\n", "one()\n\nten()\nsix()\n", "other blank lines"),
-        # Two lines that would become one.
+        # Two lines would become one.
         ("first()\nsecond()\n", "first()\n", "third()", r"would run into the next one of f \('second\(\)'\)"),
         ("  first()\n  second()\n", "first() \n", "third()", "end both alike"),
         ("  first()\n  second()\n", "first() ", "third()\n", "end both alike"),
         ("first()\r\nsecond()\r\n", "first()\n", "third()", r"would run into the next one of f \('second\(\)'\)"),
-        # Too little to go by.
+        # Too little text to identify the place.
         ("  })\n", "}) \n", "x\n", "not found"),
-        # Line numbers, not those of the place.
+        # Wrong line numbers.
         ("one\ntwo\nsix\n", "7\ttwo\n8\tsix", "x", "without the line numbers"),
         ("one\ntwo\nsix\n", "2\ttwo\n2\tsix", "x", "without the line numbers"),
         ("one\ntwo\nsix\n", "2\ttwo\n3\tsix", "2\ttwo\nsix", "without the line numbers"),
-        # Backslashes that may be meant.
+        # Backslashes that may be intended.
         ('say("one")\n', 'say(\\"one\\")', 'say(\\"a\\n\\")', "one layer of backslashes less"),
         ("one()\ntwo()\n", "one()\\ntwo()", "one('\\n')\\ntwo()", "real line breaks"),
-        # Words that would be split.
+        # A match inside a word.
         ("a=\u2019onet\u2019\n", "a='one", "x", "not found"),
     ],
 )
-def test_what_is_not_certain_is_not_done(data, old, new, said):
-    assert re.search(said, refused(data, old, new))
+def test_an_ambiguous_edit_is_refused(data, old, new, said):
+    assert re.search(said, refusal(data, old, new))
 
 
-def test_an_older_state_of_a_place_is_not_taken_for_its_double():
-    """The block has changed; its old text stands elsewhere, indented otherwise."""
+def test_an_edit_of_an_outdated_block_does_not_change_a_copy_of_it_elsewhere():
+    """The block has changed; its old text occurs elsewhere, with another indentation."""
     block = "def run(self):\n    total = load(self.path)\n    check(total)\n    return total\n"
     double = "".join(f"    {line}\n" for line in block.splitlines())
     changed = block.replace("check(total)", "check(total, strict=True)")
-    assert "not found" in refused(changed + "\nclass Other:\n" + double, block, "x\n")
-    assert made("class Other:\n" + double, block, block.replace("total", "all"))[1] == "indentation"
+    assert "not found" in refusal(changed + "\nclass Other:\n" + double, block, "x\n")
+    assert edited("class Other:\n" + double, block, block.replace("total", "all"))[1] == "indentation"
 
 
-def test_every_place_that_reads_the_same_is_replaced_whatever_its_line_ends():
+def test_replace_all_ignores_differences_in_line_endings_and_no_others():
     planned = plan(b"a1\nb1 a1\r\nb1\r\n", Change("a1\nb1", "x\ny", replace_all=True), "f")
     assert (planned.data, planned.count) == (b"x\ny x\r\ny\r\n", 2)
-    assert refused("  work()\n\twork()\n", "work() ", "x", replace_all=True)
+    assert refusal("  work()\n\twork()\n", "work() ", "x", replace_all=True)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-def test_every_step_leaves_the_other_bytes_of_any_encoding(encoding):
+def test_an_inexact_edit_keeps_all_other_bytes_in_any_encoding(encoding):
     text = "é\r\n  one(é)  \r\n    two()\r\né"
     right = "é\r\n  one(é)  \r\n    six(é)\r\né"
     planned = plan(text.encode(encoding), Change("one(é)\n  two()", "one(é)\n  six(é)"), "f")
     assert planned.data == right.encode(encoding)
 
 
-def test_bytes_that_are_no_text_stay_beside_and_inside_a_loose_match():
+def test_invalid_bytes_are_kept_beside_and_inside_an_inexact_match():
     data = b"\xff\xc3\xa9\xc3\xa9\xc3\xa9\n  one() # \xfe\n  two()  \n\xfd"
     planned = plan(data, Change("  two()\n", "  six('\u00e9')\n"), "f")
     assert planned.data == b"\xff\xc3\xa9\xc3\xa9\xc3\xa9\n  one() # \xfe\n  six('\xc3\xa9')  \n\xfd"

@@ -1,4 +1,4 @@
-"""What holds for every edit of every file."""
+"""Properties of every edit of every file."""
 
 import re
 from unicodedata import normalize
@@ -57,9 +57,7 @@ def test_marked_encodings_are_written_as_they_were_read(head: bytes, tail: bytes
 
 @given(PIECES, WORDS, WORDS)
 @example(b"", "1\t", "1\t1\t")
-def test_read_without_what_can_be_overlooked_one_place_that_says_the_one_says_the_other(
-    data: bytes, old: str, new: str
-) -> None:
+def test_up_to_ignored_differences_exactly_one_place_changes_from_old_to_new(data: bytes, old: str, new: str) -> None:
     assume(old and b"\0" not in data)
     try:
         planned = plan(data, Change(old, new), "f")
@@ -73,7 +71,7 @@ def test_read_without_what_can_be_overlooked_one_place_that_says_the_one_says_th
 
 @given(PIECES, PIECES, st.integers(0, 40), st.integers(1, 12), WORDS)
 @example(b"a\r\nb1\r\n", b"", 0, 5, "one")
-def test_what_stands_in_the_file_twice_is_never_replaced(
+def test_text_that_occurs_twice_is_never_replaced(
     piece: bytes, between: bytes, start: int, length: int, new: str
 ) -> None:
     text, middle = (part.decode("utf-8", "ignore").replace("\r", "") for part in (piece, between))
@@ -90,7 +88,7 @@ def test_what_stands_in_the_file_twice_is_never_replaced(
 
 @given(st.lists(st.sampled_from(["one", "  two", "    six", "", "\tten"]), min_size=1, max_size=6), PIECES, WORDS)
 def test_lines_that_both_strings_share_stay_byte_for_byte(lines: list[str], blanks: bytes, new: str) -> None:
-    """The file has other line ends and other blanks behind them; only the line that changes may change."""
+    """The file has other line endings and trailing blanks; only the edited line changes."""
     noise = re.sub(rb"[^ \t]", b"", blanks)
     file = [line.encode() + noise + b"\r\n" for line in lines]
     data = b"start\n" + b"".join(file) + b"middle()" + noise + b"\r\nend"
@@ -105,7 +103,7 @@ def test_lines_that_both_strings_share_stay_byte_for_byte(lines: list[str], blan
 
 
 def _plain(text: str, note: str) -> str:
-    """As it was compared: an exact match but for line ends, any other by its letters and digits."""
+    """The text as it is compared: without a note up to line endings, otherwise by its letters and digits."""
     if not note:
         return text.replace("\r\n", "\n")
     if "line numbers" in note:

@@ -1,4 +1,4 @@
-"""However an agent is put together, it deletes no home folder and writes nothing that runs at the next login."""
+"""An embedded agent, however it is built, deletes no home folder and writes no file that runs at the next login."""
 
 import json
 import os
@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from first_result import first_result
 
 from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, load_settings, tool
 from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
-from bradawl.core.messages import ToolResults, text_of
 from bradawl.core.permissions import Answer, Policy
 from bradawl.core.rules import Rule
 from bradawl.session.store import LocalStore
@@ -28,15 +28,15 @@ from bradawl.workspace.processes import LocalProcesses
 
 @tool(writes="path")
 def put(path: str, text: str) -> str:
-    """Write a file, as a tool of an embedder's does."""
+    """Write a file, as a tool of an embedding program does."""
     file = Path(path).expanduser()
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     return "written"
 
 
-class OtherBash:
-    """A tool that leaves the work to bradawl's."""
+class WrappedBash:
+    """A tool that delegates to the built-in `Bash`."""
 
     spec = Bash().spec
     params = Bash().params
@@ -48,8 +48,8 @@ class OtherBash:
         return await Bash().run(params, context)
 
 
-class Place:
-    """A throw-away home folder with things to lose, and a workspace beside it."""
+class Machine:
+    """A temporary home folder with files to protect, and a workspace beside it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -80,71 +80,73 @@ class Place:
         return {str(p.relative_to(self.home)): p.read_text() for p in self.home.rglob("*") if p.is_file()}
 
     def answer(self, make: "Make", name: str, arguments: dict[str, Any]) -> str:
-        """What the model is answered when it makes this call."""
+        """Text of the result of one call in a whole agent."""
         steps = [{"tool_calls": [{"id": "c", "name": name, "arguments": arguments}]}, {"text": "done"}]
         (self.root / "script.json").write_text(json.dumps(steps))
         agent = make(self)
         agent.run_sync("go")
-        messages: Any = agent.model.requests[1]  # type: ignore[attr-defined]  # it is the scripted model
-        (found,) = (one for one in messages if isinstance(one, ToolResults))
-        return text_of(found.results[0].parts)
+        return first_result(agent)
 
 
-Make = Callable[[Place], Agent]
+Make = Callable[[Machine], Agent]
 
 
-def yes() -> ScriptedApprover:
+def allowing() -> ScriptedApprover:
     return ScriptedApprover([Answer(True, "user", "session")] * 9)
 
 
-async def say() -> str:
+async def system_prompt_text() -> str:
     return "You are a test."
 
 
-def by_hand(place: Place, policy: Policy, files: LocalFiles, **changes: Any) -> Agent:
-    processes = LocalProcesses(place.environment)
+def built_by_hand(machine: Machine, policy: Policy, files: LocalFiles, **changes: Any) -> Agent:
+    processes = LocalProcesses(machine.environment)
     return Agent(
         **{
-            "model": ScriptedModel(str(place.root / "script.json")),
+            "model": ScriptedModel(str(machine.root / "script.json")),
             "tools": (Bash(), ReadFile(), WriteFile(), EditFile(), put),
-            "store": LocalStore(str(place.root / "data"), str(place.work), SystemClock(), SystemIds()),
+            "store": LocalStore(str(machine.root / "data"), str(machine.work), SystemClock(), SystemIds()),
             "files": files,
             "processes": processes,
-            "approver": yes(),
+            "approver": allowing(),
             "clock": SystemClock(),
             "ids": SystemIds(),
             "policy": lambda: policy,
-            "system_prompt": say,
-            "project": str(place.work),
+            "system_prompt": system_prompt_text,
+            "project": str(machine.work),
             "on_close": processes.close,
             **changes,
         }
     )
 
 
-MADE: dict[str, Make] = {
+AGENTS: dict[str, Make] = {
     "settings": lambda p: build_agent(p.settings(), extra_tools=[put]),
     "settings without a home": lambda p: build_agent(p.settings(user_home=""), extra_tools=[put]),
-    "approver": lambda p: build_agent(p.settings(permission_mode="default", headless=False), yes(), extra_tools=[put]),
-    "accept-edits": lambda p: build_agent(p.settings(permission_mode="accept-edits"), yes(), extra_tools=[put]),
-    "the list and one more": lambda p: build_agent(p.settings(), tools=[*build_tools(), put]),
+    "approver": lambda p: build_agent(
+        p.settings(permission_mode="default", headless=False), allowing(), extra_tools=[put]
+    ),
+    "accept-edits": lambda p: build_agent(p.settings(permission_mode="accept-edits"), allowing(), extra_tools=[put]),
+    "the list and one tool": lambda p: build_agent(p.settings(), tools=[*build_tools(), put]),
     "tools of settings": lambda p: build_agent(p.settings(), tools=[*build_tools(p.settings()), put]),
     "an exact list": lambda p: build_agent(p.settings(), tools=[Bash(), WriteFile(), EditFile(), ReadFile(), put]),
-    "a list with a tool more": lambda p: build_agent(
+    "a list and an extra tool": lambda p: build_agent(
         p.settings(), tools=[Bash(), WriteFile(), EditFile(), ReadFile()], extra_tools=[put]
     ),
-    "a tool around ours": lambda p: build_agent(
-        p.settings(), tools=[OtherBash(), WriteFile(), EditFile(), ReadFile(), put]
+    "a wrapped tool": lambda p: build_agent(
+        p.settings(), tools=[WrappedBash(), WriteFile(), EditFile(), ReadFile(), put]
     ),
-    "by hand, bypass": lambda p: by_hand(p, Policy("bypass"), LocalFiles(str(p.home))),
-    "by hand, default": lambda p: by_hand(p, Policy(), LocalFiles(str(p.home))),
-    "by hand, with a rule": lambda p: by_hand(
+    "by hand, bypass": lambda p: built_by_hand(p, Policy("bypass"), LocalFiles(str(p.home))),
+    "by hand, default": lambda p: built_by_hand(p, Policy(), LocalFiles(str(p.home))),
+    "by hand, with a rule": lambda p: built_by_hand(
         p, Policy("bypass", rules=(Rule("deny", "run", words=("x",)),)), LocalFiles(str(p.home))
     ),
-    "by hand, all is a root": lambda p: by_hand(p, Policy("accept-edits", roots=("/",)), LocalFiles(str(p.home))),
-    "by hand, home is a root": lambda p: by_hand(p, Policy("bypass", roots=(str(p.home),)), LocalFiles(str(p.home))),
-    "by hand, around": lambda p: by_hand(
-        p, Policy("bypass"), LocalFiles(str(p.home)), tools=(OtherBash(), WriteFile(), EditFile(), ReadFile(), put)
+    "by hand, all is a root": lambda p: built_by_hand(p, Policy("accept-edits", roots=("/",)), LocalFiles(str(p.home))),
+    "by hand, home is a root": lambda p: built_by_hand(
+        p, Policy("bypass", roots=(str(p.home),)), LocalFiles(str(p.home))
+    ),
+    "by hand, a wrapped tool": lambda p: built_by_hand(
+        p, Policy("bypass"), LocalFiles(str(p.home)), tools=(WrappedBash(), WriteFile(), EditFile(), ReadFile(), put)
     ),
 }
 
@@ -161,7 +163,7 @@ DELETING = [
     "rm -rf ~/.ssh",
     "mv ~ /nowhere",
 ]
-LASTING = [
+PERSISTING = [
     "echo new >> ~/.ssh/authorized_keys",
     "cp a.txt ~/.bashrc",
     "tee -a $HOME/.bashrc < a.txt",
@@ -170,63 +172,63 @@ LASTING = [
 ]
 
 
-@pytest.mark.parametrize("made", MADE)
-def test_no_line_of_bash_takes_the_home_folder_away(tmp_path: Path, made: str) -> None:
-    place = Place(tmp_path)
-    before = place.state()
-    for line in (*DELETING[:6], *LASTING[:2]):
-        answer = place.answer(MADE[made], "bash", {"command": line})
-        assert place.state() == before, (line, answer)
+@pytest.mark.parametrize("made", AGENTS)
+def test_no_bash_command_deletes_the_home_folder_or_changes_login_files(tmp_path: Path, made: str) -> None:
+    machine = Machine(tmp_path)
+    before = machine.state()
+    for line in (*DELETING[:6], *PERSISTING[:2]):
+        answer = machine.answer(AGENTS[made], "bash", {"command": line})
+        assert machine.state() == before, (line, answer)
         assert "was not run" in answer, (line, answer)
 
 
 @pytest.mark.parametrize("line", DELETING[:4])
-def test_files_without_a_home_folder_leave_the_one_of_the_user_database(tmp_path: Path, line: str) -> None:
-    place = Place(tmp_path)
-    before = place.state()
-    answer = place.answer(lambda p: by_hand(p, Policy("bypass"), LocalFiles()), "bash", {"command": line})
-    assert place.state() == before, answer
+def test_without_a_configured_home_folder_that_of_the_user_database_is_protected(tmp_path: Path, line: str) -> None:
+    machine = Machine(tmp_path)
+    before = machine.state()
+    answer = machine.answer(lambda p: built_by_hand(p, Policy("bypass"), LocalFiles()), "bash", {"command": line})
+    assert machine.state() == before, answer
 
 
-@pytest.mark.parametrize("made", ["the list and one more", "by hand, bypass"])
-@pytest.mark.parametrize("line", [*DELETING, *LASTING])
-def test_no_way_to_write_it_gets_around_that(tmp_path: Path, made: str, line: str) -> None:
-    place = Place(tmp_path)
-    before = place.state()
-    answer = place.answer(MADE[made], "bash", {"command": line})
-    assert place.state() == before, answer
+@pytest.mark.parametrize("made", ["the list and one tool", "by hand, bypass"])
+@pytest.mark.parametrize("line", [*DELETING, *PERSISTING])
+def test_no_spelling_of_the_command_gets_around_the_refusal(tmp_path: Path, made: str, line: str) -> None:
+    machine = Machine(tmp_path)
+    before = machine.state()
+    answer = machine.answer(AGENTS[made], "bash", {"command": line})
+    assert machine.state() == before, answer
 
 
-def by_a_link(place: Place) -> str:
-    (place.root / "link").symlink_to(place.home)
-    return str(place.root / "link")
+def by_a_link(machine: Machine) -> str:
+    (machine.root / "link").symlink_to(machine.home)
+    return str(machine.root / "link")
 
 
-OTHER_NAMES: dict[str, Callable[[Place], str]] = {
+OTHER_NAMES: dict[str, Callable[[Machine], str]] = {
     "a link": by_a_link,
-    "two slashes": lambda place: str(place.home).replace("/house", "//house"),
-    "dots": lambda place: f"{place.work}/../house/.",
-    "a slash behind": lambda place: f"{place.home}/",
+    "two slashes": lambda machine: str(machine.home).replace("/house", "//house"),
+    "dots": lambda machine: f"{machine.work}/../house/.",
+    "a slash behind": lambda machine: f"{machine.home}/",
 }
 
 
-@pytest.mark.parametrize("named", OTHER_NAMES)
-def test_a_home_folder_is_known_by_every_name(tmp_path: Path, named: str) -> None:
-    place = Place(tmp_path)
-    before, real = place.state(), str(place.home)
-    place.environment["HOME"] = name = OTHER_NAMES[named](place)
+@pytest.mark.parametrize("other_name", OTHER_NAMES)
+def test_a_home_folder_is_protected_under_every_name(tmp_path: Path, other_name: str) -> None:
+    machine = Machine(tmp_path)
+    before, real = machine.state(), str(machine.home)
+    machine.environment["HOME"] = name = OTHER_NAMES[other_name](machine)
     lines = [*DELETING[:4], f"rm -rf {real}", f"find {real} -delete", f"echo new >> {real}/.ssh/authorized_keys"]
     for line in lines:
         for make in (
             lambda p: build_agent(p.settings(user_home=name)),
             lambda p: build_agent(p.settings(user_home="")),
         ):
-            answer = place.answer(make, "bash", {"command": line})
-            assert place.state() == before, (line, answer)
+            answer = machine.answer(make, "bash", {"command": line})
+            assert machine.state() == before, (line, answer)
     for path in (f"{real}/.profile", f"{name.rstrip('/')}/.bashrc"):
         written = {"file_path": path, "content": "new\n"}
-        answer = place.answer(lambda p: build_agent(p.settings(user_home=name)), "write_file", written)
-        assert place.state() == before, (path, answer)
+        answer = machine.answer(lambda p: build_agent(p.settings(user_home=name)), "write_file", written)
+        assert machine.state() == before, (path, answer)
 
 
 @pytest.mark.parametrize(
@@ -246,74 +248,76 @@ def test_a_home_folder_is_known_by_every_name(tmp_path: Path, named: str) -> Non
         "cp work/a.txt house/.bashrc",
     ],
 )
-def test_a_workspace_above_the_home_folder_does_not_give_it_away(tmp_path: Path, line: str) -> None:
-    place = Place(tmp_path / "top")
-    place.work = place.root
-    (place.root / "work" / "a.txt").write_text("a\n")
-    before = place.state()
-    answer = place.answer(lambda p: build_agent(p.settings()), "bash", {"command": line})
-    assert place.state() == before, answer
+def test_a_workspace_above_the_home_folder_does_not_expose_it(tmp_path: Path, line: str) -> None:
+    machine = Machine(tmp_path / "top")
+    machine.work = machine.root
+    (machine.root / "work" / "a.txt").write_text("a\n")
+    before = machine.state()
+    answer = machine.answer(lambda p: build_agent(p.settings()), "bash", {"command": line})
+    assert machine.state() == before, answer
 
 
-@pytest.mark.parametrize("made", MADE)
-def test_no_tool_writes_what_runs_at_the_next_login(tmp_path: Path, made: str) -> None:
-    place = Place(tmp_path)
-    before = place.state()
+@pytest.mark.parametrize("made", AGENTS)
+def test_no_tool_writes_a_file_that_runs_at_the_next_login(tmp_path: Path, made: str) -> None:
+    machine = Machine(tmp_path)
+    before = machine.state()
     for name in (
         "~/.ssh/authorized_keys",
-        f"{place.home}/.bashrc",
+        f"{machine.home}/.bashrc",
         "../house/.profile",
         "~/.config/autostart/x.desktop",
     ):
         written = {"file_path": name, "content": "new\n"}
-        answers = [place.answer(MADE[made], "write_file", written)]
-        answers.append(place.answer(MADE[made], "put", {"path": name.replace("..", str(tmp_path)), "text": "new\n"}))
-        assert place.state() == before, (name, answers)
+        answers = [machine.answer(AGENTS[made], "write_file", written)]
+        answers.append(
+            machine.answer(AGENTS[made], "put", {"path": name.replace("..", str(tmp_path)), "text": "new\n"})
+        )
+        assert machine.state() == before, (name, answers)
         assert all("was not run" in answer for answer in answers), (name, answers)
 
 
 @tool(effects=lambda path: Effects(writes=(path,)))
 def put_as_named(path: str, text: str) -> str:
-    """Write a file, as a tool whose author forgot that names are relative."""
+    """Write a file; the declared path may be relative, which is the author's mistake."""
     Path(path).expanduser().write_text(text)
     return "written"
 
 
 @pytest.mark.parametrize("made", ["settings", "approver"])
 @pytest.mark.parametrize("path", ["~/.ssh/authorized_keys", "../house/.profile", "{work}/../house/.bashrc", "{link}/x"])
-def test_a_tool_that_declares_what_no_rule_can_be_compared_with_is_not_run(
+def test_a_tool_that_declares_a_path_no_rule_can_match_is_not_run(
     tmp_path: Path, made: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place(tmp_path)
-    monkeypatch.setenv("HOME", str(place.home))
-    monkeypatch.chdir(place.work)
-    (place.work / "link").symlink_to(place.home / ".ssh")
-    before = place.state()
+    machine = Machine(tmp_path)
+    monkeypatch.setenv("HOME", str(machine.home))
+    monkeypatch.chdir(machine.work)
+    (machine.work / "link").symlink_to(machine.home / ".ssh")
+    before = machine.state()
     changes = {} if made == "settings" else {"permission_mode": "default", "headless": False}
-    name = path.format(work=place.work, link=place.work / "link")
-    answer = place.answer(
-        lambda p: build_agent(p.settings(**changes), yes(), extra_tools=[put_as_named]),
+    name = path.format(work=machine.work, link=machine.work / "link")
+    answer = machine.answer(
+        lambda p: build_agent(p.settings(**changes), allowing(), extra_tools=[put_as_named]),
         "put_as_named",
         {"path": name, "text": "new\n"},
     )
-    assert place.state() == before, answer
+    assert machine.state() == before, answer
     assert "not run" in answer or "Expected paths that are absolute" in answer
 
 
-def test_a_home_folder_without_an_absolute_path_starts_nothing(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.environment["HOME"] = "../house"
-    with pytest.raises(SettingsError, match="no absolute path"):
-        build_agent(place.settings())
+def test_an_agent_is_not_built_with_a_relative_home_folder(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.environment["HOME"] = "../house"
+    with pytest.raises(SettingsError, match="not an absolute path"):
+        build_agent(machine.settings())
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [({"permission_mode": "bogus"}, "one of default"), ({"may_bypass": False}, "may_bypass=False forbids")],
 )
-def test_settings_that_contradict_each_other_are_none(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
-        Place(tmp_path).settings(**changes)
+def test_invalid_or_contradictory_settings_are_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        Machine(tmp_path).settings(**changes)
 
 
 def test_a_setting_that_does_not_exist_is_named(tmp_path: Path) -> None:
@@ -322,16 +326,18 @@ def test_a_setting_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "made", ["settings", "the list and one more", "an exact list", "by hand", "by hand, all is a root"]
+    "made", ["settings", "the list and one tool", "an exact list", "by hand", "by hand, all is a root"]
 )
-def test_a_key_is_read_only_if_the_user_says_so(tmp_path: Path, made: str) -> None:
-    place = Place(tmp_path)
+def test_a_key_is_not_read_without_the_users_approval(tmp_path: Path, made: str) -> None:
+    machine = Machine(tmp_path)
     make: dict[str, Make] = {
         "settings": lambda p: build_agent(p.settings(permission_mode="default")),
-        "the list and one more": lambda p: build_agent(p.settings(permission_mode="auto"), tools=[*build_tools(), put]),
+        "the list and one tool": lambda p: build_agent(p.settings(permission_mode="auto"), tools=[*build_tools(), put]),
         "an exact list": lambda p: build_agent(p.settings(permission_mode="accept-edits"), tools=[Bash(), ReadFile()]),
-        "by hand": lambda p: by_hand(p, Policy("auto"), LocalFiles(str(p.home)), approver=ScriptedApprover([False])),
-        "by hand, all is a root": lambda p: by_hand(
+        "by hand": lambda p: built_by_hand(
+            p, Policy("auto"), LocalFiles(str(p.home)), approver=ScriptedApprover([False])
+        ),
+        "by hand, all is a root": lambda p: built_by_hand(
             p, Policy("auto", roots=("/",)), LocalFiles(str(p.home)), approver=ScriptedApprover([False])
         ),
     }
@@ -339,26 +345,26 @@ def test_a_key_is_read_only_if_the_user_says_so(tmp_path: Path, made: str) -> No
         ("read_file", {"file_path": "~/.ssh/id_ed25519"}),
         ("bash", {"command": "cat ~/.ssh/id_ed25519"}),
     ):
-        answer = place.answer(make[made], name, arguments)
+        answer = machine.answer(make[made], name, arguments)
         assert "KEY" not in answer
         assert "was not run" in answer
 
 
-@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("made", AGENTS)
 def test_no_mode_shows_a_key_of_another_user(tmp_path: Path, made: str) -> None:
-    place = Place(tmp_path)
+    machine = Machine(tmp_path)
     for name in ("/home/no-such-user/.ssh/id_rsa", "/home/no-such-user/.aws/credentials", "/home/x/.bash_history"):
         for answer in (
-            place.answer(MADE[made], "read_file", {"file_path": name}),
-            place.answer(MADE[made], "bash", {"command": f"cat {name}"}),
+            machine.answer(AGENTS[made], "read_file", {"file_path": name}),
+            machine.answer(AGENTS[made], "bash", {"command": f"cat {name}"}),
         ):
             assert "was not run" in answer, (name, answer)
 
 
 def test_a_list_of_tools_is_exact_and_extra_tools_are_added(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    (place.root / "script.json").write_text('[{"text": "x"}]')
-    names = [one.spec.name for one in build_agent(place.settings(), tools=[Bash(), put]).tools]
+    machine = Machine(tmp_path)
+    (machine.root / "script.json").write_text('[{"text": "x"}]')
+    names = [one.spec.name for one in build_agent(machine.settings(), tools=[Bash(), put]).tools]
     assert names == ["bash", "put"]
-    usual = [one.spec.name for one in build_agent(place.settings()).tools]
-    assert [one.spec.name for one in build_agent(place.settings(), extra_tools=[put]).tools] == [*usual, "put"]
+    usual = [one.spec.name for one in build_agent(machine.settings()).tools]
+    assert [one.spec.name for one in build_agent(machine.settings(), extra_tools=[put]).tools] == [*usual, "put"]

@@ -1,4 +1,4 @@
-"""What a user is told to do about a failure: to whom it happened, and what helps."""
+"""Hints of failures: which provider failed, and what the user can do."""
 
 import asyncio
 import ssl
@@ -14,11 +14,11 @@ from bradawl.providers.http_h11 import DirectHttp
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.testing.raw_server import RawServer
 
-FAR = Endpoint("acme", "https://api.acme.example/v1", "m1", "sk-acme-0123456789abcdef", key_name="ACME_API_KEY")
-NEAR = Endpoint("acme", "http://127.0.0.1:8000/v1", "m1")
+REMOTE = Endpoint("acme", "https://api.acme.example/v1", "m1", "sk-acme-0123456789abcdef", key_name="ACME_API_KEY")
+LOCAL = Endpoint("acme", "http://127.0.0.1:8000/v1", "m1")
 
 
-def told(kind, endpoint=FAR, **fields):
+def hint_of(kind, endpoint=REMOTE, **fields):
     return advise(Failure(kind, "Oops", **fields), endpoint).hint
 
 
@@ -32,31 +32,31 @@ def told(kind, endpoint=FAR, **fields):
         ("rate_limit", {"status": 429, "retry_after_s": 7.0}, ("wait 7 s",)),
         ("timeout", {"retryable": True}, ("first_byte_s", "[providers.acme.compat]")),
         ("timeout", {"status": 504, "retryable": True}, ("HTTP 504", "--fallback-model")),
-        ("invalid_request", {"status": 400}, ("acme", "HTTP 400", FAR.base_url, "--debug")),
-        ("invalid_request", {"status": 404}, ("'m1'", FAR.base_url)),
-        ("invalid_request", {"status": 405}, (FAR.base_url,)),
+        ("invalid_request", {"status": 400}, ("acme", "HTTP 400", REMOTE.base_url, "--debug")),
+        ("invalid_request", {"status": 404}, ("'m1'", REMOTE.base_url)),
+        ("invalid_request", {"status": 405}, (REMOTE.base_url,)),
         ("content_filter", {"status": 400}, ("acme", "-m")),
         ("quota", {"status": 402}, ("acme", "-m")),
         ("context_overflow", {"status": 400}, ("new session",)),
         ("connection", {"retryable": True}, ("network", "proxy", "base URL")),
     ],
 )
-def test_every_failure_says_who_failed_and_what_helps(kind, fields, words):
-    hint = told(kind, **fields)
+def test_every_hint_names_the_provider_and_a_remedy(kind, fields, words):
+    hint = hint_of(kind, **fields)
     assert all(word in hint for word in words), hint
     assert hint.endswith(".")
 
 
-def test_a_hint_that_is_there_already_stays():
-    assert told("server", hint="Do this.") == "Do this."
+def test_an_existing_hint_is_kept():
+    assert hint_of("server", hint="Do this.") == "Do this."
 
 
-def test_a_key_is_looked_for_where_it_came_from():
-    command = Endpoint("acme", FAR.base_url, "m1", "k", key_name=KEY_COMMAND)
-    assert told("auth", status=401) == "Check the key in ACME_API_KEY."
-    assert told("auth", NEAR, status=401) == "Set ACME_API_KEY to your key."
-    assert told("auth", command, status=401) == "Check what the api_key_command of acme prints."
-    assert told("auth", command) == ""
+def test_the_hint_names_the_source_of_the_key():
+    command = Endpoint("acme", REMOTE.base_url, "m1", "k", key_name=KEY_COMMAND)
+    assert hint_of("auth", status=401) == "Check the key in ACME_API_KEY."
+    assert hint_of("auth", LOCAL, status=401) == "Set ACME_API_KEY to your key."
+    assert hint_of("auth", command, status=401) == "Check what the api_key_command of acme prints."
+    assert hint_of("auth", command) == ""
 
 
 # ------------------------------------------------------------------ TLS, against real servers
@@ -67,35 +67,31 @@ async def failure_at(port, make):
     http, url = make(), f"https://127.0.0.1:{port}/v1"
     try:
         async with http.stream(HttpRequest("POST", url, (), (b"{}",), 5.0, 5.0)):
-            raise AssertionError("nothing is asked before the two ends agree on TLS")
+            raise AssertionError("the request was sent before the TLS handshake")
     except HttpError as error:
         return failure_of_exchange(error, url)
     finally:
         await http.aclose()
 
 
-def failed(make, tls=None):
+async def failure_of(make, tls=None):
     """The failure of a request to a server with this TLS."""
-
-    async def go():
-        async with RawServer(lambda exchange: exchange.answer(), tls) as server:
-            return await failure_at(server.port, make)
-
-    return asyncio.run(go())
+    async with RawServer(lambda exchange: exchange.answer(), tls) as server:
+        return await failure_at(server.port, make)
 
 
 @pytest.mark.parametrize("make", [DirectHttp, Httpx2Http])
-def test_a_certificate_nobody_vouches_for_is_not_asked_again_and_names_the_settings(make):
+async def test_an_untrusted_certificate_is_not_retried_and_the_hint_names_the_settings(make):
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
-    failure = failed(make, tls)
+    failure = await failure_of(make, tls)
     assert (failure.kind, failure.retryable) == ("connection", False)
     assert "SSL_CERT_FILE" in failure.hint and "`ca_file`" in failure.hint
 
 
-def test_a_file_without_certificates_is_not_tried_again(tmp_path):
+async def test_a_ca_file_without_certificates_is_not_retried(tmp_path):
     (tmp_path / "ca.pem").write_text("no certificate")
-    failure = failed(lambda: Httpx2Http(ca_file=str(tmp_path / "ca.pem")))
+    failure = await failure_of(lambda: Httpx2Http(ca_file=str(tmp_path / "ca.pem")))
     assert (failure.kind, failure.retryable) == ("connection", False)
     assert "ca.pem" in failure.message and "PEM" in failure.hint
 
@@ -107,14 +103,11 @@ async def test_https_to_a_plain_server_says_so(make):
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
 
-    async def go():
-        async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
-            return await failure_at(server.sockets[0].getsockname()[1], make)
-
-    failure = await go()
+    async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
+        failure = await failure_at(server.sockets[0].getsockname()[1], make)
     assert (failure.retryable, "http://" in failure.hint) == (False, True)
 
 
-def test_a_connection_that_breaks_is_worth_another_try():
-    failure = failure_of_exchange(HttpError("connection", "The connection broke."), FAR.base_url)
+def test_a_broken_connection_can_be_retried():
+    failure = failure_of_exchange(HttpError("connection", "The connection broke."), REMOTE.base_url)
     assert (failure.retryable, failure.hint) == (True, "")

@@ -1,19 +1,20 @@
-"""What is left of a file when writing it goes wrong: killed at any call, no room, things that are no files."""
+"""Content of a file after a failed or concurrent write: killed at any call, full disk, special files, other writers."""
 
 import asyncio
 import contextlib
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from digests import sha
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule
@@ -26,19 +27,19 @@ IS_ROOT = os.geteuid() == 0
 OLD, NEW = b"old\n" * 3_000, b"new content\n" * 5_000
 
 
-def sha(data: bytes) -> str:
-    return sha256(data).hexdigest()
+async def replace(path: Path, data: bytes, expected: str | None) -> None:
+    await LocalFiles().replace(str(path), data, expected)
 
 
-def replace(path: Path, data: bytes, expected: str | None) -> None:
-    asyncio.run(LocalFiles().replace(str(path), data, expected))
+async def read(path: Path) -> bytes:
+    return (await LocalFiles().read(str(path), 10_000_000)).data
 
 
-def read(path: Path) -> bytes:
-    return asyncio.run(LocalFiles().read(str(path), 10_000_000)).data
+def exit_code(*command: str) -> int:
+    return subprocess.run(command, capture_output=True, check=False).returncode
 
 
-# Runs the real code in a child for each call it makes to the system, and kills it there, halfway through a write.
+# Runs the real code in a child and kills it at each of its system calls; a killed write has written half of its data.
 KILLER = """
 import asyncio, os, signal, sys
 from pathlib import Path
@@ -104,7 +105,7 @@ def test_killed_at_any_call_a_file_has_the_old_or_the_new_content(tmp_path: Path
     done = subprocess.run(command, capture_output=True, text=True, timeout=55, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
     last, names = done.stdout.split(" ", 1)
-    assert int(last) > 10, "there were calls to be killed at"
+    assert int(last) > 10, "too few calls were interrupted"
     assert eval(names) in (["f"], ["f", "other"], ["other", "f"])  # noqa: S307 - printed by the lines above
 
 
@@ -121,13 +122,13 @@ def largest_file(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("room", range(0, 60_000, 7_000))
-def test_without_room_the_old_content_stays_through_every_link(tmp_path: Path, room: int) -> None:
+async def test_at_the_limit_of_a_files_size_the_old_content_stays_under_every_name(tmp_path: Path, room: int) -> None:
     path, other = tmp_path / "f", tmp_path / "other"
     path.write_bytes(OLD)
     for _ in ("alone", "linked"):
         with largest_file(room), pytest.raises(ToolError, match=r"f: can't write it: "):
-            replace(path, NEW, sha(OLD))
-        assert read(path) == OLD
+            await replace(path, NEW, sha(OLD))
+        assert await read(path) == OLD
         if not other.exists():
             other.hardlink_to(path)
     assert other.read_bytes() == OLD
@@ -136,11 +137,8 @@ def test_without_room_the_old_content_stays_through_every_link(tmp_path: Path, r
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """64 KB."""
-    mounted = subprocess.run(
-        ("mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)), capture_output=True, check=False
-    )
-    if mounted.returncode:
+    """A file system of 64 KB."""
+    if exit_code("mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)):
         pytest.skip("mounting a small disk needs root, and the right to mount")
     try:
         yield tmp_path
@@ -149,77 +147,76 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="mounting a small disk needs root")
-def test_on_a_full_disk_the_old_content_stays(small_disk: Path) -> None:
+async def test_on_a_full_disk_the_old_content_stays(small_disk: Path) -> None:
     path, other = small_disk / "f", small_disk / "other"
     path.write_bytes(OLD)
     for _ in ("alone", "linked"):
         with pytest.raises(ToolError, match="No space left"):
-            replace(path, b"x" * 100_000, sha(OLD))
+            await replace(path, b"x" * 100_000, sha(OLD))
         assert path.read_bytes() == OLD
         if not other.exists():
             other.hardlink_to(path)
     with pytest.raises(ToolError, match="No space left"):
-        replace(small_disk / "g", b"x" * 100_000, None)
+        await replace(small_disk / "g", b"x" * 100_000, None)
     assert sorted(entry.name for entry in small_disk.iterdir()) == ["f", "other"]
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="mounting a small disk needs root")
-def test_on_a_read_only_disk_that_is_said(small_disk: Path) -> None:
+async def test_on_a_read_only_disk_the_error_says_so(small_disk: Path) -> None:
     (small_disk / "f").write_bytes(OLD)
-    subprocess.run(("mount", "-o", "remount,ro", str(small_disk)), check=True)
+    assert exit_code("mount", "-o", "remount,ro", str(small_disk)) == 0
     with pytest.raises(ToolError, match="f is read-only; use another file or ask the user"):
-        replace(small_disk / "f", NEW, sha(OLD))
+        await replace(small_disk / "f", NEW, sha(OLD))
     with pytest.raises(ToolError, match="g can't be created: Read-only file system"):
-        replace(small_disk / "g", NEW, None)
+        await replace(small_disk / "g", NEW, None)
 
 
-def test_a_file_that_can_not_be_changed_is_told(tmp_path: Path) -> None:
+async def test_an_immutable_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(OLD)
-    try:
-        done = subprocess.run(("chattr", "+i", str(path)), capture_output=True, check=False)
-    except FileNotFoundError:
+    if not shutil.which("chattr"):
         pytest.skip("no chattr here")
-    if done.returncode:
+    if exit_code("chattr", "+i", str(path)):
         pytest.skip("making a file immutable needs root and a file system that knows it")
     try:
         with pytest.raises(ToolError, match="f is read-only"):
-            replace(path, NEW, sha(OLD))
+            await replace(path, NEW, sha(OLD))
         assert path.read_bytes() == OLD
     finally:
-        subprocess.run(("chattr", "-i", str(path)), check=True)
+        assert exit_code("chattr", "-i", str(path)) == 0
 
 
-def test_a_file_that_nobody_may_read_is_told_except_to_root(tmp_path: Path) -> None:
+async def test_a_file_without_read_permission_is_an_error_except_for_root(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(OLD)
     path.chmod(0)
-    if IS_ROOT:  # to whom modes say nothing
-        assert read(path) == OLD
-        replace(path, NEW, sha(OLD))
+    if IS_ROOT:  # root ignores permission bits
+        assert await read(path) == OLD
+        await replace(path, NEW, sha(OLD))
         assert path.stat().st_mode & 0o777 == 0
         return
     with pytest.raises(ToolError, match="no permission to read it"):
-        read(path)
+        await read(path)
 
 
-def test_what_is_no_file_is_told_quickly(tmp_path: Path) -> None:
+async def test_a_path_that_is_no_file_is_an_error_without_delay(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "file").write_bytes(b"")
     started = time.monotonic()
     for name in ("pipe", "folder", "loop", "file/below", "folder/.", "/dev/null", "/dev/tty", "/", "/proc/self/mem"):
-        for action in (read, lambda path: replace(path, b"x", sha(b"")), lambda path: replace(path, b"x", None)):
-            if name == "/proc/self/mem" and action is not read:
-                continue
+        path = tmp_path / name
+        with pytest.raises(ToolError):
+            await read(path)
+        for expected in (sha(b""), None) if name != "/proc/self/mem" else ():
             with pytest.raises(ToolError):
-                action(tmp_path / name)
+                await replace(path, b"x", expected)
     assert is_within(time.monotonic() - started, 2)
 
 
 def test_a_folder_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
-    """Between looking and writing the path is walked again, and no link on it is taken."""
+    """A write resolves the path again after the check, and follows no link."""
     from bradawl.workspace.atomic_write import create_file
     from bradawl.workspace.safe_open import folder_of
 
@@ -246,7 +243,7 @@ def test_a_name_that_becomes_a_link_is_not_followed(tmp_path: Path) -> None:
         pass
 
 
-def test_what_another_program_writes_while_the_new_content_is_written_is_not_lost(tmp_path: Path) -> None:
+async def test_a_change_by_another_program_during_a_write_is_not_lost(tmp_path: Path) -> None:
     from bradawl.workspace.atomic_write import replace_content
     from bradawl.workspace.safe_open import folder_of, locked
 
@@ -262,35 +259,35 @@ def test_what_another_program_writes_while_the_new_content_is_written_is_not_los
         path.write_bytes(OLD)
         with pytest.raises(ToolError, match="has changed at this very moment"):
             replace_content(folder, name, descriptor, NEW, os.fstat(descriptor))
-    assert read(path) == OLD
+    assert await read(path) == OLD
     assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
 
 
-def test_owner_is_kept(tmp_path: Path) -> None:
+async def test_owner_is_kept(tmp_path: Path) -> None:
     if not IS_ROOT:
         pytest.skip("giving files away needs root")
     path = tmp_path / "f"
     path.write_bytes(OLD)
     os.chown(path, 1234, 4321)
-    replace(path, NEW, sha(OLD))
+    await replace(path, NEW, sha(OLD))
     assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
 
 
-def test_what_was_written_in_place_and_then_by_others_is_not_undone(tmp_path: Path) -> None:
-    """A copy that a crash has left behind never wins over what somebody wrote since."""
+async def test_the_undo_copy_of_a_crash_does_not_replace_a_later_write(tmp_path: Path) -> None:
+    """A copy that a crash left behind never replaces a later write of another program."""
     path, other = tmp_path / "f", tmp_path / "other"
-    path.write_bytes(b"somebody else's")
+    path.write_bytes(b"a later write")
     other.hardlink_to(path)
     status = path.stat()
     saved = tmp_path / f".bradawl-undo-{status.st_dev:x}-{status.st_ino:x}.tmp"
     saved.write_bytes(b"%d\n" % len(OLD) + OLD + NEW)
-    assert read(path) == b"somebody else's"
+    assert await read(path) == b"a later write"
     assert not saved.exists()
     saved.write_bytes(b"7 torn")
-    assert read(other) == b"somebody else's"
+    assert await read(other) == b"a later write"
 
 
-# ------------------------------------------------------------------ several at once
+# ------------------------------------------------------------------ concurrent readers and writers
 
 WRITER = """
 import asyncio, sys
@@ -335,7 +332,7 @@ def test_processes_that_write_one_file_lose_no_update(tmp_path: Path, is_linked:
 
 
 class Writers(RuleBasedStateMachine):
-    """Sessions that read and replace one file through its names, each knowing only what it has read."""
+    """Sessions that read and replace one file under several names; each knows only what it has read."""
 
     known = Bundle("known")
 
@@ -349,13 +346,13 @@ class Writers(RuleBasedStateMachine):
         self.names[0].write_bytes(b"")
         self.names[1].hardlink_to(self.names[0])
         self.names[2].symlink_to("f")
-        self.truth = b""
+        self.content = b""
 
     @rule(target=known, name=st.integers(0, 3))
     def reads(self, name: int) -> tuple[bytes, str]:
-        content = asyncio.run(LocalFiles().read(self._resolved(name), 1 << 20))
-        assert content.data == self.truth
-        return content.data, content.sha256
+        found = asyncio.run(LocalFiles().read(self._resolved(name), 1 << 20))
+        assert found.data == self.content
+        return found.data, found.sha256
 
     @rule(target=known, known=known, name=st.integers(0, 3), mark=st.binary(min_size=1, max_size=3))
     def replaces(self, known: tuple[bytes, str], name: int, mark: bytes) -> tuple[bytes, str]:
@@ -363,16 +360,16 @@ class Writers(RuleBasedStateMachine):
         try:
             digest = asyncio.run(LocalFiles().replace(self._resolved(name), data, known[1]))
         except ToolError:
-            assert known[0] != self.truth
+            assert known[0] != self.content
             return known
-        assert known[0] == self.truth
-        self.truth = data
+        assert known[0] == self.content
+        self.content = data
         return data, digest
 
     @rule(data=st.binary(max_size=3))
-    def somebody_writes(self, data: bytes) -> None:
+    def another_program_writes(self, data: bytes) -> None:
         self.names[0].write_bytes(data)
-        self.truth = data
+        self.content = data
 
     def _resolved(self, name: int) -> str:
         return LocalFiles().resolve(str(self.names[name]), "/")
@@ -385,44 +382,44 @@ TestWriters = Writers.TestCase
 TestWriters.settings = settings(stateful_step_count=12)
 
 
-def test_a_reader_never_meets_a_half_written_file(tmp_path: Path) -> None:
-    """While one thread replaces it again and again, also in place, others see one content or the other."""
+async def test_a_reader_never_sees_a_half_written_file(tmp_path: Path) -> None:
+    """While a file is replaced again and again, a reader sees either the old or the new content."""
     path = tmp_path / "f"
     path.write_bytes(OLD)
     stopped = threading.Event()
-    met: list[bytes] = []
+    torn: list[bytes] = []
 
-    def look() -> None:
+    def read_repeatedly() -> None:
         while not stopped.is_set():
             data = path.read_bytes()
             if data not in (OLD, NEW):
-                met.append(data)
+                torn.append(data)
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=read_repeatedly)
     thread.start()
     try:
         for number in range(40):
             before, after = (OLD, NEW) if number % 2 == 0 else (NEW, OLD)
-            replace(path, after, sha(before))
+            await replace(path, after, sha(before))
     finally:
         stopped.set()
         thread.join()
-    assert not met
+    assert not torn
 
 
-def test_another_programs_lock_does_not_hold_an_edit_up_for_ever(tmp_path: Path) -> None:
+async def test_a_lock_of_another_program_delays_an_edit_for_seconds_only(tmp_path: Path) -> None:
     fcntl = pytest.importorskip("fcntl")
     path = tmp_path / "f"
     path.write_bytes(OLD)
     with path.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         started = time.monotonic()
-        replace(path, NEW, sha(OLD))
+        await replace(path, NEW, sha(OLD))
     assert is_within(time.monotonic() - started, 10)
     assert path.read_bytes() == NEW
 
 
-def test_a_file_that_is_just_being_written_in_place_is_not_taken_for_one_that_was_left_half_written(
+async def test_a_file_that_its_writer_has_locked_is_not_restored_from_the_undo_copy(
     tmp_path: Path,
 ) -> None:
     fcntl = pytest.importorskip("fcntl")
@@ -434,6 +431,6 @@ def test_a_file_that_is_just_being_written_in_place_is_not_taken_for_one_that_wa
     saved.write_bytes(b"%d\n" % len(OLD) + OLD + NEW)
     with path.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert read(path) == NEW[:10] + OLD[10:]
-    assert read(other) == OLD
+        assert await read(path) == NEW[:10] + OLD[10:]
+    assert await read(other) == OLD
     assert not saved.exists()

@@ -1,16 +1,15 @@
-"""Paths are held from check to use: what was resolved and judged is what is opened, whatever is swapped meanwhile."""
+"""`LocalFiles` opens only the path that was checked, although folders are swapped for links after the check."""
 
-import asyncio
 import contextlib
 import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
-from hashlib import sha256
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from digests import sha
 from tool_calls import RG, Workspace
 
 from bradawl.agent.calls.context import JudgedFiles
@@ -27,17 +26,13 @@ from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.folder_walk import Walk
 from patience import is_within
 
-INSIDE, SECRET = b"inside\n", b"secret of somebody else\n"
+INSIDE, SECRET = b"inside\n", b"secret of another user\n"
 CHANGED = "changed since it was checked"
-
-
-def sha(data: bytes) -> str:
-    return sha256(data).hexdigest()
 
 
 @pytest.fixture
 def ws(tmp_path: Path) -> Path:
-    """A workspace with `a/b/f`, and beside it a folder that looks the same and is nobody's business."""
+    """A workspace with `a/b/f`, and beside it a folder `outside` with the same layout."""
     root = Path(os.path.realpath(tmp_path))
     for place, data in (("ws", INSIDE), ("outside", SECRET)):
         (root / place / "a" / "b").mkdir(parents=True)
@@ -46,42 +41,42 @@ def ws(tmp_path: Path) -> Path:
 
 
 def swap(ws: Path, part: str) -> None:
-    """Put a link to outside where `part` of the workspace was."""
+    """Replace `part` of the workspace by a link to the same part of `outside`."""
     target = ws.parent / "outside" / part
     place = ws / part
     place.rename(ws.parent / "moved")
     place.symlink_to(target)
 
 
-ACTIONS: dict[str, Callable[[LocalFiles, str], object]] = {
-    "read": lambda files, path: asyncio.run(files.read(path, 1_000)),
-    "replace": lambda files, path: asyncio.run(files.replace(path, b"new", sha(INSIDE))),
-    "replace it blindly": lambda files, path: asyncio.run(files.replace(path, b"new", sha(SECRET))),
-    "create": lambda files, path: asyncio.run(files.replace(path, b"new", None)),
-    "create below": lambda files, path: asyncio.run(files.replace(f"{path}.d/x/y", b"new", None)),
-    "list": lambda files, path: asyncio.run(files.list(str(Path(path).parent), 10)),
+ACTIONS: dict[str, Callable[[LocalFiles, str], Awaitable[object]]] = {
+    "read": lambda files, path: files.read(path, 1_000),
+    "replace": lambda files, path: files.replace(path, b"new", sha(INSIDE)),
+    "replace it blindly": lambda files, path: files.replace(path, b"new", sha(SECRET)),
+    "create": lambda files, path: files.replace(path, b"new", None),
+    "create below": lambda files, path: files.replace(f"{path}.d/x/y", b"new", None),
+    "list": lambda files, path: files.list(str(Path(path).parent), 10),
 }
 
 
 @pytest.mark.parametrize("part", ["a", "a/b"])
 @pytest.mark.parametrize("action", ACTIONS)
-def test_a_folder_that_is_swapped_for_a_link_is_not_followed(ws: Path, part: str, action: str) -> None:
+async def test_a_folder_that_is_swapped_for_a_link_is_not_followed(ws: Path, part: str, action: str) -> None:
     files = LocalFiles()
     path = files.resolve("a/b/f", str(ws))
     swap(ws, part)
     with pytest.raises(ToolError, match=CHANGED):
-        ACTIONS[action](files, path)
+        await ACTIONS[action](files, path)
     assert sorted(entry.name for entry in (ws.parent / "outside" / "a" / "b").iterdir()) == ["f"]
     assert (ws.parent / "outside/a/b/f").read_bytes() == SECRET
 
 
 @pytest.mark.parametrize("action", ["read", "replace", "replace it blindly", "create"])
-def test_a_file_that_is_swapped_for_a_link_is_not_followed(ws: Path, action: str) -> None:
+async def test_a_file_that_is_swapped_for_a_link_is_not_followed(ws: Path, action: str) -> None:
     files = LocalFiles()
     path = files.resolve("a/b/f", str(ws))
     swap(ws, "a/b/f")
     with pytest.raises(ToolError, match=CHANGED):
-        ACTIONS[action](files, path)
+        await ACTIONS[action](files, path)
     assert (ws.parent / "outside/a/b/f").read_bytes() == SECRET
     assert (ws / "a/b/f").is_symlink()
 
@@ -93,7 +88,7 @@ async def test_a_folder_to_list_that_is_swapped_for_a_link_is_not_followed(ws: P
         await LocalFiles().list(path, 10)
 
 
-async def test_names_of_a_folder_behind_a_link_are_not_told(ws: Path) -> None:
+async def test_names_in_a_folder_behind_a_link_are_not_in_the_error(ws: Path) -> None:
     swap(ws, "a")
     with pytest.raises(ToolError) as error:
         await LocalFiles().read(f"{ws}/a/b/none", 10)
@@ -125,14 +120,14 @@ async def test_a_path_that_is_not_resolved_is_refused(ws: Path, path: str) -> No
             await action
 
 
-async def test_the_root_folder_is_a_folder() -> None:
+async def test_the_root_folder_is_listed_as_a_folder() -> None:
     with pytest.raises(ToolError, match="/ is a folder"):
         await LocalFiles().read("/", 10)
     assert (await LocalFiles().list("/", 0)) == ((), True)
 
 
-class Storm(threading.Thread):
-    """Swaps a folder for a link and back, as fast as it can, until it is told to stop."""
+class Swapper(threading.Thread):
+    """Swaps a folder for a link and back, without pause, until `is_over` is set."""
 
     def __init__(self, folder: Path, target: Path) -> None:
         super().__init__()
@@ -144,7 +139,7 @@ class Storm(threading.Thread):
     def run(self) -> None:
         while not self.is_over.is_set():
             self.folder.rename(self.other)
-            with contextlib.suppress(OSError):  # somebody made a folder of that name, because there was none
+            with contextlib.suppress(OSError):  # the test has created a folder of that name meanwhile
                 self.link.rename(self.folder)
                 self.folder.rename(self.link)
             self.put_back()
@@ -159,7 +154,7 @@ class Storm(threading.Thread):
 
 
 async def work_below(ws: Path) -> tuple[int, int]:
-    """Read, replace, list and create below `a`; gives back how often that went well, and how often not."""
+    """Read, replace, list and create below `a`; return how often all succeeded, and how often one was refused."""
     files, done, refused = LocalFiles(), 0, 0
     end = time.monotonic() + 1.0
     while time.monotonic() < end or (not (done and refused) and time.monotonic() < end + 20):
@@ -177,30 +172,30 @@ async def work_below(ws: Path) -> tuple[int, int]:
     return done, refused
 
 
-async def test_in_a_storm_of_swaps_nothing_outside_is_ever_read_or_written(ws: Path) -> None:
+async def test_during_constant_swaps_nothing_outside_is_read_or_written(ws: Path) -> None:
     outside = ws.parent / "outside"
-    storm = Storm(ws / "a", outside / "a")
-    storm.start()
+    swapper = Swapper(ws / "a", outside / "a")
+    swapper.start()
     try:
         done, refused = await work_below(ws)
     finally:
-        storm.is_over.set()
-        storm.join()
-    assert done and refused and storm.swaps
+        swapper.is_over.set()
+        swapper.join()
+    assert done and refused and swapper.swaps
     assert sorted(str(place.relative_to(outside)) for place in outside.rglob("*")) == ["a", "a/b", "a/b/f"]
     assert (outside / "a/b/f").read_bytes() == SECRET
 
 
-# ------------------------------------------------------------------ calls that were judged
+# ------------------------------------------------------------------ calls of tools after their permission check
 
 
-class Judged(Workspace):
-    """Judges a call, lets something happen, and then runs it as it was judged."""
+class CheckedCalls(Workspace):
+    """Determines the effects of a call, runs an action, and then runs the call with these effects."""
 
-    def after(self, happens: Callable[[], None], tool, /, **arguments):
+    async def run_after(self, action: Callable[[], None], tool, /, **arguments):
         params = tool.params(**arguments)
         effects = tool.effects(params, self.context())
-        happens()
+        action()
         shared = self.context()
         files = JudgedFiles(self.files, effects)
         context = CallContext(
@@ -208,7 +203,7 @@ class Judged(Workspace):
             files=files,
             grant=Grant(writable=(self.cwd,)),
         )
-        return asyncio.run(tool.run(params, context))
+        return await tool.run(params, context)
 
 
 CALLS = {
@@ -228,48 +223,48 @@ CALLS = {
 
 @pytest.mark.parametrize("part", ["a", "a/b"])
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_was_allowed_does_not_follow_a_link_that_came_since(ws: Path, name: str, part: str) -> None:
+async def test_an_allowed_call_does_not_follow_a_link_created_after_the_check(ws: Path, name: str, part: str) -> None:
     tool, arguments = CALLS[name]
-    house = Judged(ws)
+    calls = CheckedCalls(ws)
     try:
-        output = house.after(lambda: swap(ws, part), tool, **arguments)
+        output = await calls.run_after(lambda: swap(ws, part), tool, **arguments)
         assert output.is_error
         said = str(output.parts)
     except ToolError as error:
         said = str(error)
     finally:
-        house.processes.close()
+        calls.processes.close()
     assert CHANGED in said
     assert "secret of" not in said
     assert (ws.parent / "outside/a/b/f").read_bytes() == SECRET
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_runs_as_usual_where_nothing_was_swapped(ws: Path, name: str) -> None:
+async def test_a_call_runs_as_usual_where_nothing_was_swapped(ws: Path, name: str) -> None:
     tool, arguments = CALLS[name]
-    house = Judged(ws)
+    calls = CheckedCalls(ws)
     (ws / "a/b/f").write_bytes(b"a secret\n")
-    house.text(ReadFile(), file_path="a/b/f")
+    await calls.text(ReadFile(), file_path="a/b/f")
     try:
-        assert not house.after(lambda: None, tool, **arguments).is_error
+        assert not (await calls.run_after(lambda: None, tool, **arguments)).is_error
     finally:
-        house.processes.close()
+        calls.processes.close()
 
 
-# ------------------------------------------------------------------ what is no file of the workspace
+# ------------------------------------------------------------------ devices, pipes and cycles of links
 
 
 @pytest.mark.parametrize("path", ["/dev/stdin", "/dev/fd/0", "/dev/zero", "/dev/tty", "/proc/self/fd/0", "/dev/null"])
-def test_devices_and_descriptors_are_refused_quickly(path: str) -> None:
+async def test_devices_and_descriptors_are_refused_quickly(path: str) -> None:
     files = LocalFiles()
     began = time.monotonic()
     read_end, write_end = os.pipe()
     saved = os.dup(0)
     try:
-        os.dup2(read_end, 0)  # a read of it would wait for ever
+        os.dup2(read_end, 0)  # a read of it would block
         for action in ("read", "replace", "create"):
             with pytest.raises(ToolError):
-                ACTIONS[action](files, files.resolve(path, "/"))
+                await ACTIONS[action](files, files.resolve(path, "/"))
     finally:
         os.dup2(saved, 0)
         for descriptor in (read_end, write_end, saved):
@@ -277,13 +272,13 @@ def test_devices_and_descriptors_are_refused_quickly(path: str) -> None:
     assert is_within(time.monotonic() - began, 2)
 
 
-async def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
+async def test_a_pipe_is_refused_without_being_opened(tmp_path: Path) -> None:
     path = os.path.realpath(tmp_path) + "/pipe"
     os.mkfifo(path)
     opened = threading.Event()
 
     def write() -> None:
-        with Path(path).open("wb"):  # waits until somebody opens the other end
+        with Path(path).open("wb"):  # blocks until the other end is opened
             opened.set()
 
     writer = threading.Thread(target=write)
@@ -307,25 +302,23 @@ def looped(ws: Path) -> Path:
 
 
 @pytest.mark.parametrize("rg", [RG, None])
-def test_a_search_neither_leaves_the_workspace_through_a_link_nor_goes_round_in_it(
-    looped: Path, rg: str | None
-) -> None:
-    house = Workspace(looped)
+async def test_a_search_follows_no_link_out_of_the_workspace_and_no_cycle(looped: Path, rg: str | None) -> None:
+    calls = Workspace(looped)
     try:
-        assert house.text(Glob(rg), pattern="**/*").splitlines() == ["a/b/f"]
-        assert "secret" not in house.text(Grep(RG), pattern="secret|inside")
-        assert "a/b/f" in house.text(Grep(RG), pattern="inside")
+        assert (await calls.text(Glob(rg), pattern="**/*")).splitlines() == ["a/b/f"]
+        assert "secret" not in await calls.text(Grep(RG), pattern="secret|inside")
+        assert "a/b/f" in await calls.text(Grep(RG), pattern="inside")
     finally:
-        house.processes.close()
+        calls.processes.close()
 
 
-def reads_of(house: Workspace, tool, /, **arguments):
-    return tool.effects(tool.params(**arguments), house.context()).reads
+def reads_of(calls: Workspace, tool, /, **arguments):
+    return tool.effects(tool.params(**arguments), calls.context()).reads
 
 
 @pytest.mark.parametrize(("path", "where"), [("everything", "/"), ("everything/etc", "/etc"), ("up", "..")])
-def test_a_search_below_a_link_is_judged_by_where_it_leads(looped: Path, path: str, where: str) -> None:
-    house = Workspace(looped)
+def test_the_effects_of_a_search_below_a_link_name_its_target(looped: Path, path: str, where: str) -> None:
+    calls = Workspace(looped)
     real = os.path.realpath(looped / where)
     for tool, arguments in (
         (Grep(RG), {"pattern": "x", "path": path}),
@@ -333,17 +326,17 @@ def test_a_search_below_a_link_is_judged_by_where_it_leads(looped: Path, path: s
         (Glob(RG), {"pattern": f"{path}/*"}),
         (ReadFile(), {"file_path": path}),
     ):
-        assert real in reads_of(house, tool, **arguments)
-    house.processes.close()
+        assert real in reads_of(calls, tool, **arguments)
+    calls.processes.close()
 
 
-def test_links_in_a_circle_end_in_an_error(ws: Path) -> None:
+async def test_a_cycle_of_links_is_an_error(ws: Path) -> None:
     (ws / "x").symlink_to("y")
     (ws / "y").symlink_to("x")
     files = LocalFiles()
     for path in ("x", "x/below", "x/../x"):
         with pytest.raises(ToolError):
-            ACTIONS["read"](files, files.resolve(path, str(ws)))
+            await ACTIONS["read"](files, files.resolve(path, str(ws)))
         with pytest.raises(ToolError):
-            ACTIONS["create"](files, files.resolve(path, str(ws)))
+            await ACTIONS["create"](files, files.resolve(path, str(ws)))
     shutil.rmtree(ws)

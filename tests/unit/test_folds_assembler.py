@@ -1,4 +1,4 @@
-"""A reply put together from its fragments is the same however it was cut into them."""
+"""`Assembler`: a reply is the same however its fragments were cut and interleaved."""
 
 from collections import Counter
 from itertools import pairwise
@@ -52,7 +52,7 @@ def fragments_of(part: Part, index: int, cuts: list[int]) -> list[Delta]:
 
 @st.composite
 def streams(draw: st.DrawFn, *, may_lack_closes: bool = False) -> tuple[list[Part], list[Delta], set[int]]:
-    """A reply, its deltas in an order a server may send, and the places that were closed."""
+    """Parts of a reply, its deltas in an order a server may send, and the indices of the closed parts."""
     parts = draw(REPLIES)
     lanes = [
         fragments_of(part, index, draw(st.lists(st.integers(0, 12), max_size=4))) for index, part in enumerate(parts)
@@ -100,7 +100,7 @@ def test_a_cut_reply_keeps_the_text_so_far_and_only_closed_calls(stream):
 
 
 @given(streams(may_lack_closes=True), st.data())
-def test_the_reply_so_far_never_takes_back_what_it_said(stream, data: st.DataObject):
+def test_the_reply_so_far_never_loses_text_or_calls(stream, data: st.DataObject):
     _, deltas, _ = stream
     end = data.draw(st.integers(0, len(deltas)))
     before, after = feed(deltas[:end]), feed(deltas)
@@ -111,7 +111,7 @@ def test_the_reply_so_far_never_takes_back_what_it_said(stream, data: st.DataObj
 
 
 @given(streams(may_lack_closes=True))
-def test_nothing_could_be_kept_exactly_as_long_as_the_reply_is_empty(stream):
+def test_is_empty_holds_exactly_while_the_reply_has_no_parts(stream):
     _, deltas, _ = stream
     assembler = Assembler(ORIGIN)
     assert assembler.is_empty
@@ -120,7 +120,7 @@ def test_nothing_could_be_kept_exactly_as_long_as_the_reply_is_empty(stream):
         assert assembler.is_empty == (assembler.reply().parts == ())
 
 
-def test_a_fragment_without_text_is_nothing_that_could_be_kept():
+def test_a_fragment_without_text_leaves_the_reply_empty():
     assert feed([TextDelta(0, "")]).is_empty
 
 
@@ -149,7 +149,7 @@ def test_a_call_comes_with_the_closed_text_before_it():
     assert assembler.take_calls() == [(call, (first,)), (other, (second,))]
 
 
-def test_a_call_behind_one_that_is_still_open_waits_for_it():
+def test_a_closed_call_after_an_open_one_waits_for_it():
     late, early = ToolCall("1", "bash", "{}"), ToolCall("2", "read_file", "{}")
     assembler = feed([CallDelta(0, "1", "bash", "{"), CallDelta(1, "2", "read_file", "{}"), PartClosed(1, early)])
     assert assembler.take_calls() == []
@@ -157,7 +157,7 @@ def test_a_call_behind_one_that_is_still_open_waits_for_it():
     assert [call for call, _ in assembler.take_calls()] == [late, early]
 
 
-def test_the_closed_part_counts_and_not_its_fragments():
+def test_a_closed_part_replaces_its_fragments():
     signed = Thinking("as it counts", signature="s")
     assembler = feed([ThinkingDelta(0, "as it "), PartClosed(0, signed), ReplyEnded("end_turn")])
     assert assembler.reply().parts == (signed,)

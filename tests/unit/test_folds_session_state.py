@@ -1,4 +1,4 @@
-"""What a session remembers besides its messages."""
+"""`SessionState`: cwd, todos, seen files, usage and cost as a fold over the log."""
 
 import pytest
 from session_histories import ORIGIN, envelopes
@@ -44,7 +44,7 @@ def test_a_session_begins_in_the_folder_it_was_opened_in(opened: Event):
     assert (state.project, state.cwd) == ("/p", "/p/sub")
 
 
-def test_the_last_word_on_the_working_directory_the_plan_and_each_file_stands():
+def test_the_last_event_about_the_cwd_the_todos_and_each_file_wins():
     todos = (Todo("a", "completed"), Todo("b"))
     changes = [Cwd("/p/x"), Cwd("/q"), TodosSet((Todo("a"),)), TodosSet(todos)]
     changes += [FileSeen("/a", "1"), FileSeen("/b", "2"), FileSeen("/a", "3")]
@@ -59,11 +59,11 @@ def test_usage_and_cost_add_up():
 
 
 @pytest.mark.parametrize("unpriced", [replied(Usage(input=1), None), replied(None, None)])
-def test_one_reply_nobody_could_price_makes_the_total_unknown_for_good(unpriced: AssistantReplied):
+def test_one_reply_of_unknown_cost_makes_the_total_unknown(unpriced: AssistantReplied):
     assert remembered(replied(Usage(input=1), 0.25), unpriced, replied(Usage(input=1), 0.25)).cost is None
 
 
-def test_a_reply_nobody_counted_makes_the_tokens_an_estimate():
+def test_a_reply_without_usage_makes_the_tokens_an_estimate():
     assert remembered(replied(Usage(input=1), 0.25), replied(None, None)).usage.source == "estimated"
 
 
@@ -73,7 +73,7 @@ def test_the_last_prefix_and_the_last_step_are_remembered():
     assert (state.prefix, state.steps) == (second, 2)
 
 
-def test_events_that_are_no_state_change_nothing():
+def test_events_without_state_change_nothing():
     before, after = remembered(), remembered(TurnFinished("completed"))
     assert vars(before) == vars(after)
 
@@ -82,31 +82,31 @@ def test_events_that_are_no_state_change_nothing():
 
 
 FAILED = Failure("connection", "It broke.")
-SPARE = PrefixOpened("s", "t", "p", "spare", "model")
+OTHER_PREFIX = PrefixOpened("s", "t", "p", "spare", "model")
 
 
-def test_what_a_withdrawn_reply_cost_counts_and_one_that_never_came_does_not():
+def test_the_usage_of_a_withdrawn_reply_counts_and_one_without_usage_changes_nothing():
     state = remembered(ReplyWithdrawn(1, FAILED), ReplyWithdrawn(1, FAILED, Usage(5, 2, source="estimated"), 0.5))
     assert (state.usage, state.cost, state.replies) == (Usage(5, 2, source="estimated"), 0.5, 0)
     assert remembered(ReplyWithdrawn(1, FAILED)).usage.source == "reported"
     assert remembered(ReplyWithdrawn(1, FAILED, Usage(5), None)).cost is None
 
 
-def test_each_models_own_reports_calibrate_its_estimates_and_a_resume_keeps_them():
+def test_the_reports_of_each_model_calibrate_its_own_estimates():
     first = PrefixOpened("s", "t", "p", "m")
     counted = [RequestSent(1, "h", estimated_tokens=1_000), replied(Usage(1_000, 5, cache_read=500), 0.1)]
-    other = [SPARE, RequestSent(2, "h", estimated_tokens=1_000), replied(Usage(700, 5), 0.1)]
+    other = [OTHER_PREFIX, RequestSent(2, "h", estimated_tokens=1_000), replied(Usage(700, 5), 0.1)]
     assert remembered(first, *counted).factors == {"p/m": 1.5}
     assert remembered(first, *counted, *other).factors == {"p/m": 1.5, "p/spare": 0.7}
-    unsaid = [RequestSent(3, "h", estimated_tokens=1_000), replied(None, None)]
-    guessed = replied(Usage(900, 1, source="estimated"), None)
-    assert remembered(first, *counted, *unsaid, guessed).factors == {"p/m": 1.5}
+    without_usage = [RequestSent(3, "h", estimated_tokens=1_000), replied(None, None)]
+    estimated = replied(Usage(900, 1, source="estimated"), None)
+    assert remembered(first, *counted, *without_usage, estimated).factors == {"p/m": 1.5}
 
 
-def test_a_report_is_an_anchor_until_another_prefix_opens_or_something_is_only_estimated():
+def test_reported_usage_is_an_anchor_until_a_prefix_opens_or_usage_is_estimated():
     counted = [PrefixOpened("s", "t", "p", "m"), RequestSent(1, "h"), replied(Usage(100, 5), 0.1)]
     assert remembered(*counted).is_anchored and remembered(*counted).context_tokens == 105
-    assert not remembered(*counted, SPARE).is_anchored
+    assert not remembered(*counted, OTHER_PREFIX).is_anchored
     assert not remembered(*counted, replied(Usage(100, 5, source="estimated"), 0.1)).is_anchored
     assert not remembered(*counted, replied(None, None)).is_anchored
 

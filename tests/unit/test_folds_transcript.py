@@ -1,4 +1,4 @@
-"""The transcript is a fold over the log: whatever the order of events, the model sees well-formed messages."""
+"""`Transcript`: a fold over the log gives well-formed messages for any order of events, also after a crash."""
 
 import pytest
 from hypothesis import given
@@ -42,7 +42,7 @@ from bradawl.folds.transcript import Transcript, apply, branch, fold
 
 
 def is_answerable(transcript):
-    """True when the next request would be well-formed."""
+    """True if the next request would be well-formed."""
     return (
         bool(transcript.messages) and not transcript.open_calls and not isinstance(transcript.messages[-1], Assistant)
     )
@@ -56,7 +56,7 @@ def applied(events: list[Event], transcript: Transcript | None = None) -> Transc
 
 
 def seen(transcript: Transcript) -> tuple[object, ...]:
-    """Everything in a transcript that counts, to compare by value."""
+    """The state of a transcript, to compare by value."""
     held = (
         transcript.open_calls,
         transcript.prepared,
@@ -101,7 +101,7 @@ PROMPT = PromptSubmitted((Text("do it"),))
 
 @pytest.mark.parametrize("reused_ids", [False, True])
 @given(data=st.data())
-def test_a_session_comes_to_the_messages_the_model_was_to_see(data: st.DataObject, reused_ids: bool):
+def test_the_fold_of_a_session_gives_the_messages_of_its_history(data: st.DataObject, reused_ids: bool):
     history = data.draw(histories(reused_ids=reused_ids))
     transcript = applied(history.events)
     assert transcript.messages == history.messages
@@ -112,7 +112,7 @@ def test_a_session_comes_to_the_messages_the_model_was_to_see(data: st.DataObjec
 
 
 @given(histories())
-def test_every_request_leaves_from_an_answerable_transcript(history: History):
+def test_the_transcript_is_answerable_before_each_request(history: History):
     for place in history.requests:
         assert is_answerable(applied(history.events[:place]))
 
@@ -124,7 +124,7 @@ def test_the_fold_of_a_log_is_each_event_applied_in_turn(history: History, data:
 
 
 @given(histories(), histories(), st.lists(st.sampled_from(["main", "explore-1"]), max_size=80))
-def test_agents_in_one_file_do_not_see_each_other(main: History, sub: History, turns: list[str]):
+def test_agents_in_one_log_do_not_see_each_others_events(main: History, sub: History, turns: list[str]):
     lanes = {"main": list(main.events), "explore-1": list(sub.events)}
     mixed: list[Envelope] = []
     last: dict[str, int | None] = {"main": None, "explore-1": 0}
@@ -141,21 +141,21 @@ def test_agents_in_one_file_do_not_see_each_other(main: History, sub: History, t
 
 @pytest.mark.parametrize("reused_ids", [False, True])
 @given(data=st.data())
-def test_a_session_that_ends_anywhere_is_repaired_to_one_that_can_go_on(data: st.DataObject, reused_ids: bool):
+def test_a_log_cut_after_any_event_is_repaired_to_one_that_can_continue(data: st.DataObject, reused_ids: bool):
     history = data.draw(histories(reused_ids=reused_ids))
     events = history.events[: data.draw(st.integers(1, len(history.events)))]
     transcript = applied(events)
     before = list(transcript.messages)
-    mended = applied([*events, *repair(transcript, ORIGIN, 99)])
-    assert mended.messages[: len(before)] == before
-    assert_every_call_is_answered_once_in_order(mended.messages)
-    assert not mended.turn_is_open
-    assert repair(mended, ORIGIN, 99) == ()
-    assert is_answerable(applied([PROMPT], mended))
+    repaired = applied([*events, *repair(transcript, ORIGIN, 99)])
+    assert repaired.messages[: len(before)] == before
+    assert_every_call_is_answered_once_in_order(repaired.messages)
+    assert not repaired.turn_is_open
+    assert repair(repaired, ORIGIN, 99) == ()
+    assert is_answerable(applied([PROMPT], repaired))
 
 
 @given(histories(), st.data())
-def test_a_repair_forgets_no_call_that_had_started(history: History, data: st.DataObject):
+def test_a_repair_marks_exactly_the_started_calls_as_interrupted(history: History, data: st.DataObject):
     events = history.events[: data.draw(st.integers(1, len(history.events)))]
     transcript = applied(events)
     begun = set(transcript.started)
@@ -166,7 +166,9 @@ def test_a_repair_forgets_no_call_that_had_started(history: History, data: st.Da
 
 
 @given(histories(), histories(fresh=1000), st.data())
-def test_a_session_goes_on_after_a_repair_as_if_nothing_were_left_over(old: History, new: History, data: st.DataObject):
+def test_a_repaired_session_continues_like_a_new_one_and_keeps_waiting_notes(
+    old: History, new: History, data: st.DataObject
+):
     events = old.events[: data.draw(st.integers(1, len(old.events)))]
     transcript = applied(events)
     applied(list(repair(transcript, ORIGIN, 99)), transcript)
@@ -182,7 +184,7 @@ def test_a_session_that_ended_well_needs_no_repair():
     assert repair(Transcript(), ORIGIN, 1) == ()
 
 
-def test_a_started_call_may_have_happened_and_one_that_was_not_started_has_not():
+def test_a_started_call_is_interrupted_and_one_that_was_not_started_is_cancelled():
     events = repair(applied([PROMPT, reply(call("a"), call("b")), ToolStarted("b")]), ORIGIN, 1)
     assert [(event.call_id, event.outcome) for event in events[:-1]] == [("a", "cancelled"), ("b", "interrupted")]
     assert "may or may not have happened" in text_of(events[1].shown)
@@ -201,7 +203,7 @@ def test_a_reply_that_was_never_logged_is_rebuilt_from_the_calls_that_had_starte
     assert [(result.call_id, result.is_error) for result in results.results] == [("a", False), ("b", True)]
 
 
-def test_a_reply_of_which_nothing_had_started_is_forgotten():
+def test_a_reply_that_was_never_logged_and_started_no_call_is_dropped():
     assert repair(applied([PROMPT, prepared("a", Text("I will"))]), ORIGIN, 1) == (TurnFinished("interrupted"),)
 
 
@@ -216,7 +218,7 @@ def test_results_that_come_before_their_reply_wait_for_it():
     assert transcript.messages[-1] == ToolResults(results)
 
 
-def test_a_withdrawn_reply_leaves_nothing_to_a_later_one_with_the_same_ids():
+def test_a_withdrawn_reply_leaves_no_result_for_a_later_one_with_the_same_ids():
     events = [PROMPT, prepared("call_0"), ToolStarted("call_0"), finished("call_0", "old"), ReplyWithdrawn(1, BROKEN)]
     transcript = applied([*events, reply(call("call_0", "grep"))])
     assert list(transcript.open_calls) == ["call_0"]
@@ -224,7 +226,7 @@ def test_a_withdrawn_reply_leaves_nothing_to_a_later_one_with_the_same_ids():
     assert transcript.messages[-1] == ToolResults((ToolResult("call_0", "grep", (Text("new"),)),))
 
 
-def test_an_amended_result_is_what_the_model_sees_before_and_after_the_batch_is_whole():
+def test_an_amendment_replaces_a_result_before_and_after_the_batch_is_complete():
     start = [PROMPT, reply(call("a"), call("b")), finished("a", "secret")]
     waiting = applied([*start, ResultAmended("a", (Text("-"),), "hook"), finished("b")])
     whole = applied([*start, finished("b"), ResultAmended("a", (Text("-"),), "hook")])
@@ -259,7 +261,7 @@ def test_notes_arrive_inside_the_prompt_or_the_results_that_came_last():
     assert (type(results), results.notes) == (ToolResults, (NOTE, OTHER))
 
 
-def test_notes_behind_an_answer_stand_in_a_message_of_their_own():
+def test_notes_after_an_answer_form_a_message_of_their_own():
     transcript = with_notes(PROMPT, reply(Text("hi")))
     assert transcript.messages[-1] == User((), (NOTE, OTHER))
     assert is_answerable(transcript)
@@ -283,17 +285,17 @@ def prompts(entries: list[Envelope]) -> list[str]:
     return [text_of(message.parts) for message in fold(entries).messages if isinstance(message, User)]
 
 
-LINE = [row(0, None, OPENED), row(1, 0, prompt("one")), row(2, 1, prompt("two")), row(3, 2, prompt("three"))]
+THREE_PROMPTS = [row(0, None, OPENED), row(1, 0, prompt("one")), row(2, 1, prompt("two")), row(3, 2, prompt("three"))]
 
 
-def test_undo_goes_back_and_undo_of_undo_comes_forward():
-    undone = [*LINE, row(4, 3, HeadMoved(1, "talk"))]
+def test_an_undo_can_be_undone():
+    undone = [*THREE_PROMPTS, row(4, 3, HeadMoved(1, "talk"))]
     assert prompts(undone) == ["one"]
     assert prompts([*undone, row(5, 4, HeadMoved(3, "talk"))]) == ["one", "two", "three"]
 
 
-def test_what_is_said_after_an_undo_grows_from_there_and_the_old_branch_can_come_back():
-    forked = [*LINE, row(4, 3, HeadMoved(1, "both")), row(5, 4, prompt("other"))]
+def test_a_prompt_after_an_undo_starts_a_branch_and_the_old_branch_can_be_restored():
+    forked = [*THREE_PROMPTS, row(4, 3, HeadMoved(1, "both")), row(5, 4, prompt("other"))]
     assert prompts(forked) == ["one", "other"]
     back = [*forked, row(6, 5, HeadMoved(3, "both"))]
     assert prompts(back) == ["one", "two", "three"]
@@ -302,11 +304,11 @@ def test_what_is_said_after_an_undo_grows_from_there_and_the_old_branch_can_come
 
 
 def test_an_undo_of_everything_leaves_an_empty_conversation():
-    assert prompts([*LINE, row(4, 3, HeadMoved(0, "talk"))]) == []
+    assert prompts([*THREE_PROMPTS, row(4, 3, HeadMoved(0, "talk"))]) == []
 
 
 @given(st.lists(st.integers(0, 60), max_size=30))
-def test_the_branch_after_any_moves_is_what_was_said_on_the_way_to_the_head(choices: list[int]):
+def test_after_any_moves_the_branch_holds_the_prompts_on_the_path_to_the_head(choices: list[int]):
     entries, heads = [row(0, None, OPENED)], {0: ()}
     for seq, choice in enumerate(choices, start=1):
         if choice % 3 == 0:
@@ -320,7 +322,7 @@ def test_the_branch_after_any_moves_is_what_was_said_on_the_way_to_the_head(choi
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(-5, 40), st.none() | st.integers(-5, 40)), max_size=30))
-def test_a_branch_ends_even_in_a_log_whose_links_make_no_sense(links: list[tuple[int | None, int | None]]):
+def test_a_branch_is_finite_even_in_a_log_with_invalid_links(links: list[tuple[int | None, int | None]]):
     entries = [
         row(seq, parent, prompt("x") if to is None else HeadMoved(to, "talk")) for seq, (parent, to) in enumerate(links)
     ]
@@ -332,13 +334,13 @@ COMPACTED = [PROMPT, RequestSent(1, "h1"), reply(Text("hi")), Compacted("summary
 REPLACEMENTS = {"ref": (User((Text("What was said so far: hi."),)), Assistant((Text("I know."),), ORIGIN))}
 
 
-def test_a_compaction_forgets_what_was_above_it_and_starts_from_its_replacement():
+def test_after_a_compaction_the_messages_are_its_replacement_and_what_follows():
     transcript = applied(COMPACTED, Transcript(REPLACEMENTS.__getitem__))
     assert (transcript.base_ref, transcript.messages) == ("ref", [*REPLACEMENTS["ref"], User((Text("next"),))])
     assert fold(envelopes(COMPACTED), read_replacement=REPLACEMENTS.__getitem__).messages == transcript.messages
 
 
-def test_a_second_compaction_starts_from_its_own_replacement():
+def test_after_a_second_compaction_the_messages_are_those_of_its_own_replacement():
     own = {**REPLACEMENTS, "later": (User((Text("All of it."),)),)}
     transcript = applied([*COMPACTED, Compacted("summary", 4, "later")], Transcript(own.__getitem__))
     assert (transcript.base_ref, transcript.messages) == ("later", list(own["later"]))
@@ -350,11 +352,11 @@ def test_a_note_after_a_compaction_leaves_the_replacement_as_it_is():
     assert transcript.messages == [*REPLACEMENTS["ref"], User((), (Note("n1", "Go on."),))]
 
 
-def test_without_a_reader_a_compaction_leaves_no_message():
+def test_without_a_reader_of_replacements_a_compaction_drops_all_earlier_messages():
     assert applied(COMPACTED).messages == [User((Text("next"),))]
 
 
-def test_a_note_delivered_while_calls_are_open_goes_with_their_answers() -> None:
+def test_a_note_delivered_while_calls_are_open_arrives_with_their_results() -> None:
     note = Note("n", "use tabs", "user")
     reply = Assistant((ToolCall("a", "t", "{}"), ToolCall("b", "t", "{}")), ORIGIN)
     events = [
@@ -369,7 +371,7 @@ def test_a_note_delivered_while_calls_are_open_goes_with_their_answers() -> None
     assert isinstance(last, ToolResults) and last.notes == (note,) and len(last.results) == 2
 
 
-# ------------------------------------------------------------------ what was sent
+# ------------------------------------------------------------------ messages that were sent
 
 
 def noted(text: str) -> list[Event]:
@@ -385,7 +387,7 @@ def test_a_note_never_changes_a_message_that_was_sent():
     assert applied([PROMPT, *noted("Go on.")]).messages == [User(PROMPT.parts, (Note("n1", "Go on."),))]
 
 
-def test_the_hashes_of_what_was_sent_are_kept_by_place_until_a_prefix_opens():
+def test_the_hashes_of_sent_messages_are_kept_by_position_until_a_prefix_opens():
     first = [PROMPT, RequestSent(1, "hash1", marks=("h0", "hash"))]
     second = [reply(Text("a")), PROMPT, RequestSent(2, "hash3", marks=("h2", "h3")), RequestSent(2, "hash3")]
     assert applied(first).sent == {0: "h0", 1: "hash1"}
@@ -395,6 +397,6 @@ def test_the_hashes_of_what_was_sent_are_kept_by_place_until_a_prefix_opens():
     assert applied([*first, opened, *second]).sent == {2: "h2", 3: "hash3"}
 
 
-def test_where_the_last_reply_stands_is_known_also_of_an_empty_one():
+def test_the_position_of_the_last_reply_is_known_also_if_it_was_empty():
     assert applied([PROMPT, reply(Text("a")), PROMPT]).replied_at == 2
     assert applied([PROMPT, reply(), PROMPT]).replied_at == 1

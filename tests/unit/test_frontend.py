@@ -1,4 +1,4 @@
-"""What all front ends share: one stream of warnings, the mode, and the words in which a turn's end is told."""
+"""What all front ends share: one stream of warnings, the mode, and the texts about the end of a turn."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ SETTINGS = Settings(model=ModelSettings("scripted", "x"), cwd="/project", home="
 
 
 class Recorder:
-    """A front end that renders nothing: what it is shown, warnings as their texts."""
+    """Records the items a front end is given; warnings are recorded as their texts."""
 
     def __init__(self) -> None:
         self.shown: list[Any] = []
@@ -39,7 +39,7 @@ class Recorder:
 
 
 def start(world: World, recorder: Recorder, settings: Settings = SETTINGS, **changes: Any) -> Any:
-    """A front end over a scripted agent; its stream of warnings began before it."""
+    """A front end over a scripted agent; one warning was emitted before it started."""
     early = Recorder()
     notices = NoticeStream(early.emit)
     notices("from the settings")
@@ -67,10 +67,10 @@ async def test_all_warnings_reach_a_front_end_in_the_stream_of_its_events(world)
 
 
 class StoreWithNotice(MemoryStore):
-    """A store that warns with each session it opens."""
+    """A store that gives a warning with each session it opens."""
 
     def open(self, session_id: str) -> OpenSession:
-        """The session, without its stored texts."""
+        """The session with an empty blob store and a warning."""
         opened = super().open(session_id)
         return OpenSession(opened.log, MemoryStore().blobs, opened.entries, ("from the store",))
 
@@ -90,7 +90,7 @@ async def test_a_warning_of_the_session_is_passed_on_when_it_opens_or_with_the_t
     assert len(recorder.warnings) == 3
 
 
-async def test_warnings_for_the_start_are_given_once_and_before_a_turn_where_that_is_wanted(world):
+async def test_announce_gives_the_warnings_of_the_start_once_and_before_a_turn(world):
     recorder = Recorder()
     frontend = start(world, recorder)
     frontend.announce()
@@ -101,7 +101,7 @@ async def test_warnings_for_the_start_are_given_once_and_before_a_turn_where_tha
     assert isinstance(recorder.shown[1], str)
 
 
-async def test_plan_mode_is_left_for_the_mode_before_it_and_a_fixed_mode_is_kept(world):
+async def test_leaving_plan_mode_restores_the_mode_before_it_and_a_fixed_mode_is_kept(world):
     frontend = start(world, Recorder())
     fixed = start(world, Recorder(), msgspec.structs.replace(SETTINGS, permission_mode="default", is_mode_fixed=True))
 
@@ -133,7 +133,7 @@ CALLS = (ToolCall("a", "bash", "{}"),)
         (turn("steps"), "stopped", "The limit of steps is reached; say `go on`", "--max-steps sets another."),
         (turn("budget"), "stopped", "The limit of budget is reached; say `go on`", "The limit of budget is reached."),
         (turn("refused"), "stopped", "The model refused.", "The model refused: I can't."),
-        (turn("refused", denials=CALLS), "stopped", "nobody answered a question", "DENIED"),
+        (turn("refused", denials=CALLS), "stopped", "a question was not answered", "DENIED"),
         (turn("refused", DOWN), "failed", "The server is down.", "The model refused: I can't."),
         (turn("cancelled"), "cancelled", "What was done so far is kept.", "The run was interrupted."),
         (turn("error", DOWN), "failed", "The server is down.", "The server is down."),
@@ -146,5 +146,5 @@ def test_the_end_of_a_turn_has_one_wording_with_a_user_and_one_without(ended, ki
     assert without_user in outcome_of(ended, user_is_there=False, refusal="I can't.", denials="DENIED").text
 
 
-def test_an_answer_that_is_not_saved_is_told_where_nobody_saw_it(world):
+def test_without_a_user_the_outcome_says_that_the_answer_could_not_be_saved():
     assert "could not be saved" in outcome_of(turn("completed", saved=False), user_is_there=False).text

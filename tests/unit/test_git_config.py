@@ -1,4 +1,4 @@
-"""Whether git may run without a question: no setting starts a program, and unreadable files count as unsafe."""
+"""`GitConfig.is_safe`: false if a setting may start a program, or if a file can't be read with certainty."""
 
 import os
 import subprocess
@@ -13,8 +13,8 @@ from bradawl.safety.git.config import GitConfig
 from bradawl.safety.git.config_file import parse
 
 
-class Place:
-    """A repository and a home folder, and the answers about them."""
+class Repository:
+    """A repository and a home folder, and what `GitConfig` says of them."""
 
     def __init__(self, top: Path) -> None:
         self.home = top / "home"
@@ -22,7 +22,7 @@ class Place:
         self.home.mkdir()
         self.ws.mkdir()
         self.environment = {"GIT_CONFIG_NOSYSTEM": "1", "HOME": str(self.home), "PATH": os.environ["PATH"]}
-        self.config = self.believed()
+        self.config = self.git_config()
         self.git("init", "-q", "-b", "main")
         self.git("config", "user.email", "a@example.org")
         self.git("config", "user.name", "a")
@@ -40,7 +40,7 @@ class Place:
             text=True,
         )
 
-    def believed(self, **environment: str) -> GitConfig:
+    def git_config(self, **environment: str) -> GitConfig:
         return GitConfig(read_whole, {**self.environment, **environment}, str(self.home))
 
     def is_safe(self, folder: Path | None = None) -> bool:
@@ -48,21 +48,21 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def repo(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
 
 
-def test_an_ordinary_repository_is_safe_also_below_its_top(place: Place):
-    place.git("remote", "add", "origin", "https://example.org/x.git")
-    place.git("config", "branch.main.remote", "origin")
-    place.git("config", "core.fsmonitor", "false")
-    (place.ws / "deep" / "er").mkdir(parents=True)
-    assert place.is_safe()
-    assert place.is_safe(place.ws / "deep" / "er")
+def test_an_ordinary_repository_is_safe_also_in_its_subfolders(repo: Repository):
+    repo.git("remote", "add", "origin", "https://example.org/x.git")
+    repo.git("config", "branch.main.remote", "origin")
+    repo.git("config", "core.fsmonitor", "false")
+    (repo.ws / "deep" / "er").mkdir(parents=True)
+    assert repo.is_safe()
+    assert repo.is_safe(repo.ws / "deep" / "er")
 
 
-def test_where_no_repository_is_nothing_is_configured(place: Place):
-    assert place.is_safe(place.home)
+def test_a_folder_outside_a_repository_is_safe(repo: Repository):
+    assert repo.is_safe(repo.home)
 
 
 RISKY = (
@@ -87,102 +87,110 @@ RISKY = (
 
 
 @pytest.mark.parametrize("setting", RISKY)
-def test_a_repository_that_names_a_program_is_not_safe(place: Place, setting: str):
+def test_a_repository_with_a_risky_setting_is_not_safe(repo: Repository, setting: str):
     name, _, value = setting.partition("=")
-    assert place.is_safe()
-    place.git("config", name, value)
-    assert not place.is_safe()
+    assert repo.is_safe()
+    repo.git("config", name, value)
+    assert not repo.is_safe()
 
 
-OF_THE_USER = ("core.pager=delta", "alias.st=status", "core.editor=vim", "credential.helper=store", "safe.directory=*")
+HARMLESS_USER_SETTINGS = (
+    "core.pager=delta",
+    "alias.st=status",
+    "core.editor=vim",
+    "credential.helper=store",
+    "safe.directory=*",
+)
 
 
-@pytest.mark.parametrize("setting", [*OF_THE_USER, "url.git@x:.insteadOf=https://x/", "core.excludesFile=~/.ignore"])
-def test_what_a_user_has_for_other_occasions_is_no_risk(place: Place, setting: str):
+@pytest.mark.parametrize(
+    "setting", [*HARMLESS_USER_SETTINGS, "url.git@x:.insteadOf=https://x/", "core.excludesFile=~/.ignore"]
+)
+def test_settings_of_the_user_that_these_commands_do_not_use_are_safe(repo: Repository, setting: str):
     name, _, value = setting.partition("=")
-    place.git("config", "--global", name, value)
-    assert place.is_safe()
+    repo.git("config", "--global", name, value)
+    assert repo.is_safe()
 
 
 @pytest.mark.parametrize("setting", ["filter.lfs.process=git-lfs", "diff.external=difft", "core.fsmonitor=true"])
-def test_what_a_user_has_that_starts_programs_is_seen_also_through_an_include(place: Place, setting: str):
+def test_a_setting_of_the_user_that_starts_a_program_is_found_in_an_included_file(repo: Repository, setting: str):
     name, _, value = setting.partition("=")
-    (place.home / "more").write_text("")
-    place.git("config", "--global", "include.path", "more")
-    assert place.is_safe()
-    place.git("config", "-f", str(place.home / "more"), name, value)
-    assert not place.is_safe()
+    (repo.home / "more").write_text("")
+    repo.git("config", "--global", "include.path", "more")
+    assert repo.is_safe()
+    repo.git("config", "-f", str(repo.home / "more"), name, value)
+    assert not repo.is_safe()
 
 
-def test_a_file_that_includes_itself_ends_the_search(place: Place):
-    place.git("config", "--global", "include.path", "~/.gitconfig")
-    assert not place.is_safe()
+def test_a_file_that_includes_itself_is_not_safe(repo: Repository):
+    repo.git("config", "--global", "include.path", "~/.gitconfig")
+    assert not repo.is_safe()
 
 
 @pytest.mark.parametrize("name", ["post-index-change", "fsmonitor-watchman"])
-def test_a_hook_that_runs_while_git_looks_is_seen(place: Place, name: str):
-    hook = place.ws / ".git" / "hooks" / name
+def test_a_hook_that_runs_with_reading_commands_is_found(repo: Repository, name: str):
+    hook = repo.ws / ".git" / "hooks" / name
     hook.write_text("#!/bin/sh\ntouch ran\n")
     hook.chmod(0o755)
-    assert not place.is_safe()
+    assert not repo.is_safe()
 
 
 @pytest.mark.parametrize("name", ["GIT_DIR", "GIT_EXTERNAL_DIFF", "GIT_CONFIG_COUNT", "GIT_SSH_COMMAND", "GIT_TRACE"])
-def test_variables_that_lead_git_elsewhere_are_seen(place: Place, name: str):
-    assert not place.believed(**{name: "1"}).is_safe(str(place.ws))
-    assert place.believed(GIT_AUTHOR_NAME="a", GIT_PAGER="cat").is_safe(str(place.ws))
+def test_an_environment_variable_that_redirects_git_is_not_safe(repo: Repository, name: str):
+    assert not repo.git_config(**{name: "1"}).is_safe(str(repo.ws))
+    assert repo.git_config(GIT_AUTHOR_NAME="a", GIT_PAGER="cat").is_safe(str(repo.ws))
 
 
-def test_a_repository_without_a_folder_of_its_own_is_not_safe(place: Place):
-    bare = place.home / "sub"
-    place.git("init", "-q", "--bare", str(bare))
-    assert not place.is_safe(bare)
-    assert not place.is_safe(bare / "refs")
+def test_a_bare_repository_is_not_safe(repo: Repository):
+    bare = repo.home / "sub"
+    repo.git("init", "-q", "--bare", str(bare))
+    assert not repo.is_safe(bare)
+    assert not repo.is_safe(bare / "refs")
 
 
-def test_a_repository_within_the_index_is_not_safe(place: Place):
-    inner = place.ws / "inner"
-    place.git("init", "-q", str(inner))
-    place.git("-c", "user.name=a", "-c", "user.email=b", "commit", "-q", "--allow-empty", "-m", "x", cwd=inner)
-    assert place.is_safe()
-    place.git("-c", "advice.addEmbeddedRepo=false", "add", "inner")
-    assert not place.is_safe()
+def test_a_repository_with_another_one_in_its_index_is_not_safe(repo: Repository):
+    inner = repo.ws / "inner"
+    repo.git("init", "-q", str(inner))
+    repo.git("-c", "user.name=a", "-c", "user.email=b", "commit", "-q", "--allow-empty", "-m", "x", cwd=inner)
+    assert repo.is_safe()
+    repo.git("-c", "advice.addEmbeddedRepo=false", "add", "inner")
+    assert not repo.is_safe()
 
 
-def test_a_worktree_is_judged_by_the_repository_it_belongs_to(place: Place):
-    side = place.home / "side"
-    place.git("worktree", "add", "-q", str(side))
-    assert place.is_safe(side)
-    place.git("config", "core.fsmonitor", "touch ran")
-    assert not place.is_safe(side)
+def test_a_worktree_is_checked_with_the_settings_of_its_repository(repo: Repository):
+    side = repo.home / "side"
+    repo.git("worktree", "add", "-q", str(side))
+    assert repo.is_safe(side)
+    repo.git("config", "core.fsmonitor", "touch ran")
+    assert not repo.is_safe(side)
 
 
-def test_a_worktree_with_settings_of_its_own_is_judged_by_them(place: Place):
-    side = place.home / "side"
-    place.git("worktree", "add", "-q", str(side))
-    place.git("config", "extensions.worktreeConfig", "true")
-    assert place.is_safe(side)
-    place.git("config", "--worktree", "core.fsmonitor", "touch ran", cwd=side)
-    assert not place.is_safe(side)
-    assert place.is_safe()
+def test_a_worktree_with_its_own_settings_is_checked_with_them(repo: Repository):
+    side = repo.home / "side"
+    repo.git("worktree", "add", "-q", str(side))
+    repo.git("config", "extensions.worktreeConfig", "true")
+    assert repo.is_safe(side)
+    repo.git("config", "--worktree", "core.fsmonitor", "touch ran", cwd=side)
+    assert not repo.is_safe(side)
+    assert repo.is_safe()
 
 
-def test_a_folder_that_says_its_settings_are_elsewhere_is_not_safe(place: Place):
-    (place.ws / ".git" / "commondir").write_text("../../home/evil\n")
-    assert not place.is_safe()
+def test_a_repository_with_a_foreign_commondir_is_not_safe(repo: Repository):
+    (repo.ws / ".git" / "commondir").write_text("../../home/evil\n")
+    assert not repo.is_safe()
 
 
-@pytest.mark.parametrize("said", ["gitdir: ../home/evil\n", "gitdir: /nowhere\n", "nonsense", "", "gitdir: a\nb"])
-def test_a_file_in_place_of_the_folder_is_followed_or_not_believed(place: Place, said: str):
-    sub = place.ws / "sub"
+@pytest.mark.parametrize("content", ["gitdir: ../home/evil\n", "gitdir: /nowhere\n", "nonsense", "", "gitdir: a\nb"])
+def test_a_git_file_that_is_invalid_or_leads_to_an_unsafe_repository_is_not_safe(repo: Repository, content: str):
+    sub = repo.ws / "sub"
     sub.mkdir()
-    evil = place.home / "evil"
-    place.git("init", "-q", "--bare", str(evil))
+    evil = repo.home / "evil"
+    repo.git("init", "-q", "--bare", str(evil))
     (evil / "config").write_text("[core]\n\tfsmonitor = touch ran\n")
-    (sub / ".git").write_text(said)
-    (place.ws / "home").symlink_to(place.home)
-    (place.ws.parent / "home2").mkdir()
-    assert not place.is_safe(sub) or said.startswith("gitdir: /nowhere")
+    (sub / ".git").write_text(content)
+    (repo.ws / "home").symlink_to(repo.home)
+    (repo.ws.parent / "home2").mkdir()
+    assert not repo.is_safe(sub) or content.startswith("gitdir: /nowhere")
 
 
 @pytest.mark.parametrize(
@@ -194,14 +202,14 @@ def test_a_file_in_place_of_the_folder_is_followed_or_not_believed(place: Place,
         "[core]\n\tfs monitor = x\n",
     ],
 )
-def test_what_is_not_plainly_written_counts_as_configured(place: Place, text: str):
-    (place.ws / ".git" / "config").write_text(text, encoding="latin-1")
-    assert not place.is_safe()
+def test_a_config_file_with_unusual_syntax_is_not_safe(repo: Repository, text: str):
+    (repo.ws / ".git" / "config").write_text(text, encoding="latin-1")
+    assert not repo.is_safe()
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "huge", "broken link", "unreadable"])
-def test_what_can_not_be_read_counts_as_configured(place: Place, kind: str):
-    config = place.ws / ".git" / "config"
+def test_a_config_file_that_cannot_be_read_is_not_safe(repo: Repository, kind: str):
+    config = repo.ws / ".git" / "config"
     config.unlink()
     match kind:
         case "pipe":
@@ -214,25 +222,25 @@ def test_what_can_not_be_read_counts_as_configured(place: Place, kind: str):
             config.symlink_to("nowhere")
         case _:
             config.symlink_to("config")
-    assert not place.is_safe()
+    assert not repo.is_safe()
 
 
-def test_what_was_seen_holds_until_a_file_changes(place: Place):
+def test_the_result_is_cached_until_a_file_changes(repo: Repository):
     asked: list[str] = []
 
     def read(path: str, limit: int) -> bytes | None:
         asked.append(path)
         return read_whole(path, limit)
 
-    config = GitConfig(read, place.environment, str(place.home))
-    assert config.is_safe(str(place.ws))
+    config = GitConfig(read, repo.environment, str(repo.home))
+    assert config.is_safe(str(repo.ws))
     count = len(asked)
-    assert config.is_safe(str(place.ws))
+    assert config.is_safe(str(repo.ws))
     assert len(asked) == count
-    (place.home / ".gitconfig").write_text("[diff]\n\texternal = x\n")
-    assert not config.is_safe(str(place.ws))
-    (place.home / ".gitconfig").unlink()
-    assert config.is_safe(str(place.ws))
+    (repo.home / ".gitconfig").write_text("[diff]\n\texternal = x\n")
+    assert not config.is_safe(str(repo.ws))
+    (repo.home / ".gitconfig").unlink()
+    assert config.is_safe(str(repo.ws))
 
 
 # ------------------------------------------------------------------ against git itself
@@ -251,7 +259,7 @@ _LINES = st.lists(
 
 
 @given(_LINES)
-def test_names_are_those_git_sees(tmp_path_factory, lines: list[str]):
+def test_the_names_of_settings_agree_with_git(tmp_path_factory, lines: list[str]):
     agrees_with_git(tmp_path_factory.mktemp("git") / "config", "\n".join(lines) + "\n")
 
 
@@ -323,7 +331,7 @@ _PIECES = st.lists(
 
 
 @given(_PIECES, st.booleans())
-def test_values_are_those_git_sees(tmp_path_factory, pieces: list[str], has_section: bool):
+def test_the_values_of_settings_agree_with_git(tmp_path_factory, pieces: list[str], has_section: bool):
     text = ("[s]\n" if has_section else "") + "".join(pieces)
     agrees_with_git(tmp_path_factory.mktemp("git") / "config", text)
 
@@ -334,9 +342,9 @@ def agrees_with_git(file: Path, text: str) -> None:
     found = parse(text)
     if found is None:
         return
-    told = subprocess.run(["git", "config", "-f", str(file), "--list", "-z"], capture_output=True, check=False)
-    assert told.returncode == 0, told.stderr
-    records = [record.partition("\n") for record in told.stdout.decode().split("\0")[:-1]]
+    listed = subprocess.run(["git", "config", "-f", str(file), "--list", "-z"], capture_output=True, check=False)
+    assert listed.returncode == 0, listed.stderr
+    records = [record.partition("\n") for record in listed.stdout.decode().split("\0")[:-1]]
     seen = [(name, value.replace("\t", " ") if is_given else None) for name, is_given, value in records]
     assert [(name, None if value is None else value.replace("\t", " ")) for name, value in found] == seen
 
@@ -348,56 +356,56 @@ def agrees_with_git(file: Path, text: str) -> None:
         *(("k", None), ("k = a\\\n  b", "a  b"), ('k = \\t\\\\\\"', '\t\\"'), ("k = a\r", "a"), ("K = V", "V")),
     ],
 )
-def test_a_value_is_what_git_makes_of_it(text: str, value: str | None):
+def test_a_value_is_unquoted_and_trimmed_as_git_does_it(text: str, value: str | None):
     assert parse(f"[s]\r\n{text}\n") == [("s.k", value)]
 
 
-# ------------------------------------------------------------------ what a user has said
+# ------------------------------------------------------------------ settings of the user
 
 
 @pytest.mark.parametrize("setting", ["diff.external=difft", "diff.submodule=diff", "format.pretty=%h %G?"])
-def test_what_the_user_has_counts_outside_a_repository_too(place: Place, setting: str):
+def test_a_setting_of_the_user_counts_outside_a_repository_too(repo: Repository, setting: str):
     name, _, value = setting.partition("=")
-    assert place.is_safe(place.home)
-    place.git("config", "--global", name, value)
-    assert not place.is_safe(place.home)
+    assert repo.is_safe(repo.home)
+    repo.git("config", "--global", name, value)
+    assert not repo.is_safe(repo.home)
 
 
-def test_an_include_is_followed_as_the_kernel_follows_it(place: Place):
-    (place.home.parent / "x" / "deep").mkdir(parents=True)
-    (place.home / "link").symlink_to(place.home.parent / "x" / "deep")
-    place.git("config", "--global", "include.path", "link/../more")
-    (place.home / "more").write_text("")
-    (place.home.parent / "x" / "more").write_text("[diff]\n\texternal = x\n")
-    assert not place.is_safe()
+def test_the_path_of_an_include_is_resolved_as_the_kernel_resolves_it(repo: Repository):
+    (repo.home.parent / "x" / "deep").mkdir(parents=True)
+    (repo.home / "link").symlink_to(repo.home.parent / "x" / "deep")
+    repo.git("config", "--global", "include.path", "link/../more")
+    (repo.home / "more").write_text("")
+    (repo.home.parent / "x" / "more").write_text("[diff]\n\texternal = x\n")
+    assert not repo.is_safe()
 
 
-# ------------------------------------------------------------------ what appears later
+# ------------------------------------------------------------------ changes after the first check
 
 
 @pytest.mark.parametrize("planted", [".git", "HEAD", "deep/.git"])
-def test_a_repository_planted_on_the_way_up_is_seen(place: Place, planted: str):
-    folder = place.ws / "deep" / "er"
+def test_a_repository_created_later_in_a_parent_folder_is_found(repo: Repository, planted: str):
+    folder = repo.ws / "deep" / "er"
     folder.mkdir(parents=True)
-    assert place.is_safe(folder)
+    assert repo.is_safe(folder)
     if planted == "HEAD":
         for name in ("objects", "refs"):
             (folder / name).mkdir()
         (folder / "HEAD").write_text("ref: refs/heads/x\n")
     else:
-        place.git("init", "-q", str((folder / planted).parent if planted == ".git" else folder.parent))
+        repo.git("init", "-q", str((folder / planted).parent if planted == ".git" else folder.parent))
         where = folder if planted == ".git" else folder.parent
-        place.git("config", "core.fsmonitor", "touch ran", cwd=where)
-    assert not place.is_safe(folder)
+        repo.git("config", "core.fsmonitor", "touch ran", cwd=where)
+    assert not repo.is_safe(folder)
 
 
-def test_a_link_to_the_folder_that_leads_elsewhere_later_is_seen(place: Place):
-    other = place.home / "other"
-    place.git("init", "-q", str(other))
-    place.git("config", "core.fsmonitor", "touch ran", cwd=other)
-    link = place.home / "link"
-    link.symlink_to(place.ws)
-    assert place.is_safe(link)
+def test_a_link_to_the_repository_that_changes_its_target_is_checked_again(repo: Repository):
+    other = repo.home / "other"
+    repo.git("init", "-q", str(other))
+    repo.git("config", "core.fsmonitor", "touch ran", cwd=other)
+    link = repo.home / "link"
+    link.symlink_to(repo.ws)
+    assert repo.is_safe(link)
     link.unlink()
     link.symlink_to(other)
-    assert not place.is_safe(link)
+    assert not repo.is_safe(link)

@@ -22,49 +22,55 @@ from bradawl.safety.permissions.rule_syntax import parse_rule
 
 
 @pytest.mark.parametrize("name", LINKED_FILES)
-def test_no_file_of_git_may_be_a_link_to_a_secret(trap: Trap, name: str):
+async def test_a_file_of_git_that_is_a_link_to_a_secret_is_asked_about(trap: Trap, name: str):
     judge = Judge(trap)
     assert len(judge.unasked()) > 15
     trap.link(name, trap.secret)
     assert judge.unasked() == []
-    is_object = name.startswith("objects/ab/")  # which is checked only if objects would be shown by name
-    assert status(trap) in (None, "git: on branch trunk", *(("git: on branch trunk, nothing changed",) * is_object))
+    is_object = name.startswith("objects/ab/")  # objects are checked only for commands that show them by name
+    assert await status(trap) in (
+        None,
+        "git: on branch trunk",
+        *(("git: on branch trunk, nothing changed",) * is_object),
+    )
 
 
 @pytest.mark.parametrize("name", LINKED_FILES[::4])
 @pytest.mark.parametrize("sandbox", [LANDLOCK, BUBBLEWRAP], ids=["landlock", "bubblewrap"])
-def test_nor_a_link_to_a_file_of_the_workspace_in_any_sandbox(trap: Trap, name: str, sandbox: Sandbox):
+def test_a_file_of_git_that_is_a_link_into_the_workspace_is_asked_about_in_any_sandbox(
+    trap: Trap, name: str, sandbox: Sandbox
+):
     trap.link(name, trap.ws / ".env")
     assert Judge(trap, sandbox).unasked() == []
 
 
 @pytest.mark.parametrize("name", LINKED_FOLDERS)
-def test_no_folder_of_git_may_be_a_link(trap: Trap, name: str):
+async def test_a_folder_of_git_that_is_a_link_is_asked_about(trap: Trap, name: str):
     trap.link(name, trap.private / ".git" / name, is_folder=True)
     assert Judge(trap).unasked() == []
-    assert "merger" not in (status(trap) or "")
+    assert "merger" not in (await status(trap) or "")
 
 
 @pytest.mark.parametrize(
     "name", ["packed-refs", "shallow", "info/grafts", "MERGE_HEAD", "refs/heads/other", "BISECT_START"]
 )
-def test_a_hard_link_is_a_link(trap: Trap, name: str):
+async def test_a_file_of_git_that_is_a_hard_link_is_asked_about(trap: Trap, name: str):
     judge = Judge(trap)
     assert judge.unasked()
     trap.place(name).hardlink_to(trap.secret)
     assert judge.unasked() == []
-    assert status(trap) in (None, "git: on branch trunk")
+    assert await status(trap) in (None, "git: on branch trunk")
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", ["packed-refs", "shallow", "refs/heads/other", "logs/HEAD", "MERGE_HEAD", "deep/er"])
-def test_a_pipe_at_which_git_would_wait_is_asked_about(trap: Trap, name: str):
+def test_a_pipe_that_would_block_git_is_asked_about(trap: Trap, name: str):
     os.mkfifo(trap.place(name))
     assert Judge(trap).unasked() == []
 
 
-def test_the_links_are_attacks_that_work(trap: Trap):
-    """Git 2.39 shows the targets of these links."""
+def test_git_itself_shows_the_targets_of_these_links(trap: Trap):
+    """Git 2.39 shows the targets of these links when it is run directly."""
     trap.secret.write_text(f"{SECRET}\n")
     for name in ("packed-refs", "shallow", "info/grafts", "objects/info/alternates", "MERGE_HEAD", "branches/other"):
         trap.link(name, trap.secret)
@@ -72,7 +78,7 @@ def test_the_links_are_attacks_that_work(trap: Trap):
         trap.place(name)
 
 
-def test_links_that_git_and_editors_make_are_none(trap: Trap):
+def test_links_that_git_and_editors_create_are_allowed(trap: Trap):
     """Hooks, an editor's lock file, and the socket of git's file system monitor."""
     (trap.ws / "scripts").mkdir()
     (trap.ws / "scripts" / "check").write_text("#!/bin/sh\n")
@@ -82,7 +88,7 @@ def test_links_that_git_and_editors_make_are_none(trap: Trap):
     assert len(Judge(trap).unasked()) > 15
 
 
-def test_a_hook_that_is_missing_at_the_moment_is_none(trap: Trap):
+def test_a_dangling_link_to_a_hook_is_allowed_until_its_target_exists(trap: Trap):
     trap.place("hooks/pre-commit").symlink_to("../../scripts/check")
     judge = Judge(trap)
     assert len(judge.unasked()) > 15
@@ -92,17 +98,17 @@ def test_a_hook_that_is_missing_at_the_moment_is_none(trap: Trap):
 
 
 @pytest.mark.parametrize("target", ["/proc/self/fd/3", "/proc/self/environ", "/dev/fd/0"])
-def test_a_link_to_what_another_process_finds_elsewhere_is_no_missing_one(trap: Trap, target: str):
+def test_a_link_whose_target_depends_on_the_process_is_asked_about(trap: Trap, target: str):
     trap.place("hooks/pre-commit").symlink_to(target)
     assert Judge(trap).unasked() == []
 
 
-def test_a_hook_that_is_no_program_is_a_link_like_others(trap: Trap):
+def test_a_hook_that_links_to_no_program_is_asked_about(trap: Trap):
     trap.place("hooks/pre-commit").symlink_to(trap.secret)
     assert Judge(trap).unasked() == []
 
 
-def test_a_folder_of_hooks_in_the_working_tree_may_be_a_link(trap: Trap):
+def test_the_folder_of_hooks_may_be_a_link_into_the_working_tree(trap: Trap):
     (trap.ws / "githooks").mkdir()
     shutil.rmtree(trap.ws / ".git" / "hooks")
     (trap.ws / ".git" / "hooks").symlink_to("../githooks")
@@ -112,7 +118,7 @@ def test_a_folder_of_hooks_in_the_working_tree_may_be_a_link(trap: Trap):
     assert Judge(trap).unasked() == []
 
 
-def test_a_link_that_appears_later_is_seen_and_one_that_goes_is_forgotten(trap: Trap):
+def test_a_link_that_is_created_later_is_found_and_a_removed_one_no_longer_counts(trap: Trap):
     judge = Judge(trap)
     for name in ("packed-refs", "refs/heads/x", "deep/er/x", "objects/ab/" + "c" * 38):
         place = trap.place(name)
@@ -122,11 +128,11 @@ def test_a_link_that_appears_later_is_seen_and_one_that_goes_is_forgotten(trap: 
         place.unlink()
 
 
-# ------------------------------------------------------------------ settings and repositories elsewhere
+# ------------------------------------------------------------------ settings and repositories that lead outside
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_no_setting_of_a_repository_names_a_file_elsewhere_unasked(trap: Trap, setting: str):
+def test_a_setting_of_a_repository_that_names_a_file_outside_is_asked_about(trap: Trap, setting: str):
     name, _, value = setting.partition("=")
     judge = Judge(trap)
     assert judge.unasked()
@@ -136,7 +142,9 @@ def test_no_setting_of_a_repository_names_a_file_elsewhere_unasked(trap: Trap, s
 
 @pytest.mark.parametrize("sandbox", [LANDLOCK, BUBBLEWRAP], ids=["landlock", "bubblewrap"])
 @pytest.mark.parametrize("setting", ["blame.ignoreRevsFile=.env", "mailmap.file={secret}", "include.path={secret}"])
-def test_nor_a_file_with_keys_in_any_sandbox(trap: Trap, setting: str, sandbox: Sandbox):
+def test_a_setting_that_names_a_file_with_keys_is_asked_about_in_any_sandbox(
+    trap: Trap, setting: str, sandbox: Sandbox
+):
     name, _, value = setting.partition("=")
     trap.git("config", name, value.format(secret=trap.secret))
     assert Judge(trap, sandbox).unasked() == []
@@ -168,7 +176,7 @@ def test_a_setting_of_the_user_may_name_a_file_in_each_working_tree(trap: Trap):
     assert judge.unasked() == []
 
 
-def test_what_a_rule_refuses_is_refused_to_git_too(trap: Trap):
+def test_a_file_that_a_rule_refuses_is_refused_to_git_too(trap: Trap):
     (trap.ws / "revs").write_text(f"{SECRET}\n")
     trap.git("config", "blame.ignoreRevsFile", "revs")
     assert isinstance(Judge(trap).decided("git blame a.txt"), Allow)
@@ -179,20 +187,22 @@ def test_what_a_rule_refuses_is_refused_to_git_too(trap: Trap):
 
 @pytest.mark.parametrize("plant", FOREIGN, ids=names)
 @pytest.mark.parametrize("sandbox", [NONE, BUBBLEWRAP], ids=["none", "bubblewrap"])
-def test_no_other_repository_is_read_unasked(trap: Trap, plant: Callable[[Trap], object], sandbox: Sandbox):
+async def test_a_repository_that_leads_to_another_one_is_asked_about(
+    trap: Trap, plant: Callable[[Trap], object], sandbox: Sandbox
+):
     plant(trap)
     assert Judge(trap, sandbox).unasked() == []
-    assert "merger" not in (status(trap) or "")
+    assert "merger" not in (await status(trap) or "")
 
 
 @pytest.mark.parametrize("plant", FOREIGN, ids=names)
-def test_the_other_repositories_are_shown_by_git(trap: Trap, plant: Callable[[Trap], object]):
+def test_git_itself_shows_the_other_repositories(trap: Trap, plant: Callable[[Trap], object]):
     if plant(trap) is not False:
         assert SECRET in shown_by_hand(trap) or "hush" in shown_by_hand(trap)
 
 
-def test_two_files_outside_of_a_repository_are_compared_as_they_are(trap: Trap):
-    """There `git diff a b` is `diff -r a b`."""
+def test_a_diff_outside_of_a_repository_that_would_show_keys_is_asked_about(trap: Trap):
+    """Outside of a repository `git diff a b` works as `diff -r a b`."""
     place = trap.ws / "plain"
     shutil.rmtree(trap.ws / ".git")
     (place / "empty").mkdir(parents=True)
@@ -203,7 +213,7 @@ def test_two_files_outside_of_a_repository_are_compared_as_they_are(trap: Trap):
         assert not isinstance(judge.decided(line, place), Allow)
 
 
-# ------------------------------------------------------------------ what is ordinary
+# ------------------------------------------------------------------ ordinary repositories
 
 
 def worktree(trap: Trap) -> Path:
@@ -286,7 +296,7 @@ ORDINARY = (
 
 
 @pytest.mark.parametrize("layout", ORDINARY, ids=names)
-def test_layouts_that_git_makes_are_read_unasked(trap: Trap, layout: Callable[[Trap], Path]):
+def test_ordinary_layouts_of_repositories_are_read_without_a_question(trap: Trap, layout: Callable[[Trap], Path]):
     folder = layout(trap)
     allowed = Judge(trap).unasked(folder) if folder.is_relative_to(trap.ws) else []
     config = GitConfig(read_whole, trap.environment, str(trap.home))
@@ -295,7 +305,7 @@ def test_layouts_that_git_makes_are_read_unasked(trap: Trap, layout: Callable[[T
 
 
 @pytest.mark.parametrize("name", [".gitattributes", ".gitignore", ".mailmap"])
-def test_files_of_the_working_tree_that_old_versions_follow_are_read_as_far_as_they_lead(trap: Trap, name: str):
+def test_a_link_in_place_of_a_gitattributes_gitignore_or_mailmap_file_is_checked_by_its_target(trap: Trap, name: str):
     (trap.ws / name).unlink(missing_ok=True)
     (trap.ws / name).symlink_to("a.txt")
     judge = Judge(trap)
@@ -308,7 +318,7 @@ def test_files_of_the_working_tree_that_old_versions_follow_are_read_as_far_as_t
     assert judge.unasked() == []
 
 
-def test_so_are_those_of_folders_below(trap: Trap):
+def test_a_link_in_place_of_a_gitattributes_file_is_checked_in_subfolders_too(trap: Trap):
     (trap.ws / "d").mkdir()
     (trap.ws / "d" / ".gitattributes").write_text("")
     trap.git("add", "-A")
@@ -319,15 +329,15 @@ def test_so_are_those_of_folders_below(trap: Trap):
     assert judge.unasked() == []
 
 
-def test_the_prompt_tells_of_changes_where_nothing_is_borrowed(trap: Trap):
-    assert status(trap, local_clone(trap)) == "git: on branch trunk, nothing changed"
+async def test_the_status_lists_changes_unless_objects_are_borrowed_from_another_repository(trap: Trap):
+    assert await status(trap, local_clone(trap)) == "git: on branch trunk, nothing changed"
     shutil.rmtree(trap.ws / "copy")
-    assert status(trap, shared_clone(trap)) == "git: on branch trunk"
+    assert await status(trap, shared_clone(trap)) == "git: on branch trunk"
     trap.git("mv", "a.txt", "b.txt")
-    assert status(trap) == "git: on branch trunk, changed: R  a.txt -> b.txt, ?? copy/"
+    assert await status(trap) == "git: on branch trunk, changed: R  a.txt -> b.txt, ?? copy/"
 
 
-def test_a_repository_with_a_submodule_is_read_unasked_where_a_sandbox_holds_it(trap: Trap):
+def test_in_a_sandbox_a_repository_with_a_submodule_is_read_without_a_question(trap: Trap):
     sub = submodule(trap)
     judge = Judge(trap, BUBBLEWRAP)
     assert len(judge.unasked()) > 15
@@ -337,14 +347,14 @@ def test_a_repository_with_a_submodule_is_read_unasked_where_a_sandbox_holds_it(
     assert judge.unasked(sub) == []
 
 
-def test_a_submodule_that_lies_elsewhere_is_asked_about(trap: Trap):
+def test_a_submodule_whose_repository_is_outside_is_asked_about(trap: Trap):
     sub = submodule(trap)
     (sub / ".git").write_text(f"gitdir: {trap.private}/.git\n")
     assert Judge(trap, BUBBLEWRAP).unasked() == []
 
 
 @pytest.mark.parametrize("setting", ["filter.lfs.clean=git-lfs", "core.hooksPath=.husky", "diff.external=difft"])
-def test_what_starts_programs_is_left_to_the_sandbox(trap: Trap, setting: str):
+def test_settings_that_start_programs_are_allowed_only_in_a_sandbox(trap: Trap, setting: str):
     name, _, value = setting.partition("=")
     trap.git("config", name, value)
     assert Judge(trap).unasked() == []

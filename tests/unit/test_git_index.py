@@ -1,4 +1,4 @@
-"""An index with names outside the working tree is not read without a question."""
+"""git commands are asked about if the index names files outside the working tree or can't be read with certainty."""
 
 import pytest
 from git_judge import BUBBLEWRAP, Judge, shown_by_hand, status
@@ -9,15 +9,15 @@ from bradawl.core.permissions import Allow
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize("name", INDEXES)
-def test_no_index_lists_a_file_elsewhere(trap: Trap, name: str, version: int):
+async def test_an_index_that_names_a_file_outside_is_asked_about(trap: Trap, name: str, version: int):
     judge = Judge(trap)
     assert judge.unasked()
     trap.index(name.format(secret=trap.secret).encode(), version=version)
     assert judge.unasked() == []
-    assert "secret" not in (status(trap) or "")
+    assert "secret" not in (await status(trap) or "")
 
 
-def test_the_indexes_are_attacks_that_work(trap: Trap):
+def test_git_itself_shows_the_files_that_these_indexes_name(trap: Trap):
     trap.index(b"../../secret")
     assert SECRET in shown_by_hand(trap, ("git diff",))
     trap.index(str(trap.secret).encode(), version=4)
@@ -25,7 +25,7 @@ def test_the_indexes_are_attacks_that_work(trap: Trap):
 
 
 @pytest.mark.parametrize("version", [2, 4])
-def test_a_search_does_not_follow_a_link_in_place_of_a_folder(trap: Trap, version: int):
+def test_a_search_through_a_link_in_place_of_a_folder_is_asked_about(trap: Trap, version: int):
     trap.index(b"link/secret", version=version)
     judge = Judge(trap)
     assert isinstance(judge.decided("git grep -n pass"), Allow)
@@ -35,7 +35,7 @@ def test_a_search_does_not_follow_a_link_in_place_of_a_folder(trap: Trap, versio
         assert not isinstance(judge.decided(line), Allow)
 
 
-def test_an_index_with_many_names_is_read_as_git_reads_it(trap: Trap):
+def test_an_index_with_many_names_is_read_in_every_version(trap: Trap):
     for number in range(70):
         (trap.ws / f"d{number % 7}").mkdir(exist_ok=True)
         (trap.ws / f"d{number % 7}" / ("n" * number + str(number))).write_text("")
@@ -47,7 +47,7 @@ def test_an_index_with_many_names_is_read_as_git_reads_it(trap: Trap):
         assert len(Judge(trap).unasked()) > 15
 
 
-def test_an_index_in_parts_is_looked_at_in_all_of_them(trap: Trap):
+def test_all_parts_of_a_split_index_are_checked(trap: Trap):
     trap.git("update-index", "--split-index")
     judge = Judge(trap, BUBBLEWRAP)
     assert len(judge.unasked()) > 15
@@ -58,7 +58,7 @@ def test_an_index_in_parts_is_looked_at_in_all_of_them(trap: Trap):
 
 
 @pytest.mark.parametrize("damage", ["empty", "short", "long name", "threads", "end", "version"])
-def test_an_index_that_is_not_as_git_writes_it_is_asked_about(trap: Trap, damage: str):
+def test_a_damaged_index_is_asked_about(trap: Trap, damage: str):
     index = trap.ws / ".git" / "index"
     data = index.read_bytes()
     if damage == "empty":
@@ -77,7 +77,7 @@ def test_an_index_that_is_not_as_git_writes_it_is_asked_about(trap: Trap, damage
     assert Judge(trap).unasked() == []
 
 
-def test_what_git_remembers_of_untracked_files_names_none_elsewhere(trap: Trap):
+def test_an_untracked_cache_that_names_other_files_is_asked_about(trap: Trap):
     (trap.ws / "long").mkdir()
     for name in ("long/g", "h"):
         (trap.ws / name).write_text("")
@@ -94,7 +94,7 @@ def test_what_git_remembers_of_untracked_files_names_none_elsewhere(trap: Trap):
 
 
 @pytest.mark.parametrize("version", ["2", "4"])
-def test_a_tracked_file_with_keys_is_shown_only_as_git_has_it(trap: Trap, version: str):
+def test_a_tracked_file_with_keys_is_shown_without_a_question_only_while_it_is_unchanged(trap: Trap, version: str):
     trap.git("update-index", "--index-version", version)
     (trap.ws / ".env").write_text("KEY=example\n")
     trap.git("add", "-f", ".env")
@@ -108,7 +108,7 @@ def test_a_tracked_file_with_keys_is_shown_only_as_git_has_it(trap: Trap, versio
     assert isinstance(Judge(trap, BUBBLEWRAP).decided("git diff"), Allow)
 
 
-def test_a_file_with_keys_that_an_index_lists_unasked_is_not_shown(trap: Trap):
+def test_a_file_with_keys_that_only_the_index_lists_is_asked_about(trap: Trap):
     trap.index(b".env")
     for line in ("git diff", "git grep KEY"):
         assert SECRET in shown_by_hand(trap, (line,))

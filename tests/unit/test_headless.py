@@ -1,6 +1,4 @@
-"""What is printed of a run and asked in it: names of calls, results, questions, text made fit for a terminal."""
-
-import asyncio
+"""Texts of a run: names of calls, usage, questions and answers, text cleaned for a terminal, exit codes."""
 
 import pytest
 from hypothesis import given
@@ -8,11 +6,11 @@ from hypothesis import strategies as st
 from printed_events import ORIGIN, envelope
 from tool_specs import spec_of
 
-from bradawl.app.approvers import DenyAllApprover
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import Meter, Result, exit_code
 from bradawl.app.headless import answer_text
 from bradawl.app.rendering import call_line, usage_text
-from bradawl.app.tui.approve import TerminalApprover, choices_text, parse_answer, question_text
+from bradawl.app.tui.approver import TerminalApprover, choices_text, parse_answer, question_text
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
 from bradawl.core.events import (
@@ -38,7 +36,7 @@ from bradawl.safety.terminal import StreamCleaner, clean, escape
         ("evil\x1b[2J", '{"command": "\\u001b]0;t\\u0007x"}', "evil(x)"),
     ],
 )
-def test_a_call_is_named_by_what_it_is_about(name, raw, line):
+def test_a_call_is_shown_with_its_main_argument(name, raw, line):
     assert call_line(spec_of(name), raw) == line
 
 
@@ -58,7 +56,7 @@ def test_a_call_is_named_by_what_it_is_about(name, raw, line):
         (Usage(999_949, 999_950), 1234.5, "1 step, 999.9k tokens in, 1.0M out, $1,234.50"),
     ],
 )
-def test_a_cost_nobody_knows_is_never_zero(usage, cost, text):
+def test_an_unknown_cost_is_never_shown_as_zero(usage, cost, text):
     assert usage_text(1, usage, cost) == text
 
 
@@ -92,12 +90,12 @@ def test_an_answer_has_one_newline_at_its_end(text, printed):
         ("grüße 漢字 👍", "grüße 漢字 👍"),
     ],
 )
-def test_nothing_in_a_text_commands_the_terminal(dirty, shown):
+def test_control_sequences_are_removed_from_text(dirty, shown):
     assert clean(dirty) == shown
 
 
 @given(st.text(alphabet=st.sampled_from("ab\x1b[]P;m0\x07\\\n\x9b\x9c\x9d \u202e")))
-def test_a_cleaned_text_has_no_control_left_and_is_clean(text):
+def test_cleaned_text_has_no_control_characters_and_stays_the_same_when_cleaned_again(text):
     shown = clean(text)
     assert not set(shown) & set("\x1b\x07\x9b\x9c\x9d\u202e")
     assert clean(shown) == shown
@@ -110,13 +108,13 @@ def test_a_text_in_pieces_is_cleaned_like_the_whole(pieces):
 
 
 @given(st.text())
-def test_an_escaped_text_hides_nothing(text):
+def test_escaped_text_shows_every_character(text):
     shown = escape(text)
     assert len(shown) >= len(text)
     assert all(character.isprintable() or character in "\n\t" for character in shown)
 
 
-# ------------------------------------------------------------------ asking
+# ------------------------------------------------------------------ questions
 
 
 @pytest.mark.parametrize(
@@ -129,7 +127,7 @@ def test_an_escaped_text_hides_nothing(text):
         ("no, use git mv", False, "once", "use git mv"),
     ],
 )
-def test_a_clear_answer_is_taken(typed, allowed, scope, message):
+def test_a_clear_answer_is_accepted(typed, allowed, scope, message):
     answer = parse_answer(typed)
     assert answer is not None
     assert (answer.allowed, answer.scope, answer.message, answer.by) == (allowed, scope, message, "user")
@@ -160,13 +158,13 @@ def test_the_question_says_what_a_yes_for_the_session_covers(name, effects, cove
     assert covered in choices_text(question(name=name, effects=effects))
 
 
-def test_a_question_shows_the_whole_command_and_what_hides_in_it():
+def test_a_question_shows_the_whole_command_with_hidden_characters_escaped():
     assert question_text(question()).splitlines()[1:] == ["    rm -rf x\\u202e", "    ls"]
     assert "\\x1b[2J" in question_text(question('{"command": "\\u001b[2J", "timeout": 5}'))
     assert "{broken" in question_text(question("{broken"))
 
 
-def ask(*typed):
+async def ask(*typed):
     lines = iter(typed)
     shown: list[str] = []
     cancelled: list[bool] = []
@@ -178,33 +176,33 @@ def ask(*typed):
         return line
 
     approver = TerminalApprover(shown.append, read, lambda: cancelled.append(True))
-    return asyncio.run(approver.ask(question())), shown, cancelled
+    return await approver.ask(question()), shown, cancelled
 
 
-def test_an_unclear_answer_is_asked_again():
-    answer, shown, _ = ask("what?", "", "y")
+async def test_an_unclear_answer_is_asked_again():
+    answer, shown, _ = await ask("what?", "", "y")
     assert answer.allowed
     assert len(shown) == 3
     assert "a = this exact command for the rest of the session" in shown[0]
 
 
-def test_ctrl_c_at_a_question_is_a_no_that_ends_the_turn():
-    answer, _, cancelled = ask(KeyboardInterrupt())
+async def test_ctrl_c_at_a_question_is_a_no_that_ends_the_turn():
+    answer, _, cancelled = await ask(KeyboardInterrupt())
     assert not answer.allowed
     assert cancelled == [True]
 
 
-def test_a_closed_input_is_nobodys_no():
-    answer, _, cancelled = ask("hm", EOFError())
+async def test_at_the_end_of_the_input_the_call_is_refused_and_the_turn_goes_on():
+    answer, _, cancelled = await ask("hm", EOFError())
     assert (answer.allowed, answer.by, cancelled) == (False, "nobody", [])
 
 
-async def test_without_anybody_every_answer_is_no():
+async def test_without_a_user_every_call_that_asks_is_refused():
     answer = await DenyAllApprover().ask(question())
-    assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "Nobody is there to be asked.")
+    assert (answer.allowed, answer.by, answer.message) == (False, "nobody", "No user is present to be asked.")
 
 
-# ------------------------------------------------------------------ exit codes, measures
+# ------------------------------------------------------------------ exit codes and times
 
 
 @pytest.mark.parametrize(
@@ -227,7 +225,7 @@ def test_the_exit_code_follows_from_the_reason(reason, retryable, saved, code):
     assert exit_code(reason, failure, saved=saved, signal_code=143) == code
 
 
-def test_half_a_character_does_not_break_the_json():
+def test_a_lone_surrogate_does_not_break_the_json():
     assert '"a?"' in Result(subtype="success", is_error=False, result="a\ud800").to_json()
 
 

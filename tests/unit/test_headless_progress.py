@@ -1,4 +1,4 @@
-"""What is printed while a run happens: lines of calls, waiting, and what a terminal shows of it."""
+"""Progress of a run: lines of calls, retries and waits, and what the painter shows at a terminal."""
 
 import asyncio
 import io
@@ -11,7 +11,7 @@ from tool_specs import OWN_TOOLS
 from bradawl.app.headless import ModelWait
 from bradawl.app.progress import Progress
 from bradawl.app.rendering import command_error, command_output
-from bradawl.app.tui.approve import TerminalApprover
+from bradawl.app.tui.approver import TerminalApprover
 from bradawl.app.tui.painter import Painter
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.effects import UNKNOWN, Effects
@@ -28,7 +28,7 @@ from bradawl.core.events import (
 from bradawl.core.messages import Assistant, Note, Refusal, Text, ToolCall
 from bradawl.core.permissions import Question, Request
 
-QUESTION = Question(ToolCall("a", "bash", '{"command": "rm x"}'), Request("bash", "", UNKNOWN), "who knows")
+QUESTION = Question(ToolCall("a", "bash", '{"command": "rm x"}'), Request("bash", "", UNKNOWN), "why")
 
 
 def live(item, agent="main"):
@@ -43,42 +43,42 @@ def finished(call_id, outcome="ok", text=""):
     return envelope(ToolFinished(call_id, outcome, (Text(text),)))
 
 
-def watched(*events, **options):
+def at_terminal(*events, **options):
     return progress(*events, is_watched=True, **options)
 
 
 def test_at_a_terminal_a_call_and_its_end_are_a_line_each():
-    assert watched(prepared("a"), finished("a")) == "> bash(python main.py)\n  ok\n"
+    assert at_terminal(prepared("a"), finished("a")) == "> bash(python main.py)\n  ok\n"
 
 
-def test_elsewhere_a_call_is_one_line_when_it_ends():
+def test_without_a_terminal_a_call_is_one_line_when_it_ends():
     assert progress(prepared("a")) == ""
     assert progress(prepared("a"), finished("a")) == "> bash(python main.py)  ok\n"
 
 
-def test_elsewhere_lines_of_calls_that_overlap_are_whole():
+def test_without_a_terminal_overlapping_calls_have_a_line_each():
     shown = progress(prepared("a"), prepared("b", "look", "{}"), finished("b"), finished("a", "error", "No."))
     assert shown == "> look()  ok\n> bash(python main.py)  error: No.\n"
 
 
 def test_an_error_shows_its_first_line():
     text = "\n\n\x1b[31mNo such file\x1b[0m: x\nmore"
-    assert watched(prepared("a"), finished("a", "error", text)).endswith("  error: No such file: x\n")
+    assert at_terminal(prepared("a"), finished("a", "error", text)).endswith("  error: No such file: x\n")
 
 
-def test_ends_of_calls_that_overlap_say_whose_they_are():
-    shown = watched(prepared("a"), prepared("b", "look", "{}"), finished("a"), finished("b", "error", "No."))
+def test_the_ends_of_overlapping_calls_name_their_call():
+    shown = at_terminal(prepared("a"), prepared("b", "look", "{}"), finished("a"), finished("b", "error", "No."))
     assert shown == "> bash(python main.py)\n> look()\n  ok bash(python main.py)\n  error: look(): No.\n"
 
 
-def test_a_call_that_never_could_run_is_named_too():
+def test_a_call_of_an_unknown_tool_is_named_too():
     events = (live(CallDelta(0, "a", "nosuch", "{")), finished("a", "error", "There is no tool nosuch."))
-    assert watched(*events) == "> nosuch()\n  error: There is no tool nosuch.\n"
+    assert at_terminal(*events) == "> nosuch()\n  error: There is no tool nosuch.\n"
     assert progress(*events) == "> nosuch()  error: There is no tool nosuch.\n"
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("result", "summary"),
     [
         (
             "hi\n[stderr]\n/usr/bin/bash: line 1: nosuchcommand: command not found\n[exit code 127]",
@@ -96,21 +96,21 @@ def test_a_call_that_never_could_run_is_named_too():
         ("command is empty; give a line of bash", ""),
     ],
 )
-def test_a_failed_command_tells_its_exit_code_and_the_line_that_says_most(result, told):
+def test_a_failed_command_shows_its_exit_code_and_its_most_informative_line(result, summary):
     line = command_error((Text(result),))
-    assert line.startswith(told) and bool(line) == bool(told)
+    assert line.startswith(summary) and bool(line) == bool(summary)
 
 
-def test_the_end_of_a_failed_command_is_told_where_it_ran():
+def test_only_results_of_commands_are_shortened_to_an_exit_code_and_a_line():
     result = "[stderr]\nbash: line 1: nosuch: command not found\n[exit code 127]"
     shown = progress(prepared("a"), finished("a", "error", result))
     assert shown == "> bash(python main.py)  error: exit code 127: nosuch: command not found\n"
-    told = "timeout is in seconds, from 1 to 600; it was 0"
-    assert told in progress(prepared("a"), finished("a", "error", told))
+    message = "timeout is in seconds, from 1 to 600; it was 0"
+    assert message in progress(prepared("a"), finished("a", "error", message))
     assert "error: [exit code 1]" in progress(prepared("a", "read_file"), finished("a", "error", "[exit code 1]"))
 
 
-def test_the_output_of_a_command_is_what_it_printed_itself():
+def test_the_output_of_a_command_leaves_out_the_remarks_of_the_tool():
     text = "one\n\n[... lines 2-3 of 9 cut ...]\ntwo\n[stderr]\n  three\n[exit code 0]\n[working directory is now /x]"
     assert command_output((Text(text),)) == ["one", "two", "  three"]
     assert command_output((Text("(no output)\n[exit code 0]"),)) == []
@@ -118,12 +118,12 @@ def test_the_output_of_a_command_is_what_it_printed_itself():
 
 def test_no_line_is_longer_than_the_terminal():
     raw = '{"command": "' + "x" * 500 + '"}'
-    shown = watched(prepared("a", raw=raw), prepared("b"), finished("a", "error", "y" * 500), width=40)
+    shown = at_terminal(prepared("a", raw=raw), prepared("b"), finished("a", "error", "y" * 500), width=40)
     assert max(map(len, shown.splitlines())) == 40
     assert shown.splitlines()[-1].startswith("  error: bash(xxxxxxxxxxx...): yyyyy")
 
 
-def test_retries_and_withdrawn_replies_are_told():
+def test_retries_and_withdrawn_replies_are_shown():
     failure = Failure("server", "HTTP 500", retryable=True)
     shown = progress(live(RetryScheduled(2, 1.5, failure)), envelope(ReplyWithdrawn(1, failure)))
     assert shown.count("HTTP 500") == 2
@@ -131,15 +131,15 @@ def test_retries_and_withdrawn_replies_are_told():
     assert "trying again now (attempt 2)" in progress(live(RetryScheduled(2, 0.04, failure)))
 
 
-def test_what_can_be_done_about_a_failure_is_said_the_first_time_only():
+def test_the_hint_of_a_failure_is_left_out_from_attempt_2_on():
     failure = Failure("overloaded", "Busy", retryable=True, hint="Name another model.")
-    told = [progress(live(RetryScheduled(attempt, 1.0, failure))) for attempt in (0, 1, 2)]
-    assert ["Busy" in line for line in told] == [True, True, True]
-    assert ["Name another" in line for line in told] == [True, True, False]
+    shown = [progress(live(RetryScheduled(attempt, 1.0, failure))) for attempt in (0, 1, 2)]
+    assert ["Busy" in line for line in shown] == [True, True, True]
+    assert ["Name another" in line for line in shown] == [True, True, False]
 
 
-class Heard(io.StringIO):
-    """Knows when something was written."""
+class WatchedStream(io.StringIO):
+    """A stream with an event that each write sets."""
 
     def __init__(self):
         super().__init__()
@@ -150,44 +150,38 @@ class Heard(io.StringIO):
         return super().write(text)
 
 
-async def a_few_rounds():
-    """Long enough for a timer of no seconds."""
+async def let_timers_fire():
+    """Yield to the event loop until timers of zero seconds have fired."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-async def test_a_silent_model_is_mentioned_once_for_each_request():
-    async def go():
-        stream = Heard()
-        wait = ModelWait(Progress(stream), patience_s=0.0)
-        wait.emit(envelope(RequestSent(1, "")))
-        await stream.was_written.wait()
-        wait.emit(envelope(RequestSent(2, "")))
-        wait.emit(live(TextDelta(0, "Hm")))
-        await a_few_rounds()
-        return stream.getvalue()
-
-    assert (await go()) == "  waiting for the model...\n"
+async def test_waiting_for_the_model_is_shown_unless_text_arrives():
+    stream = WatchedStream()
+    wait = ModelWait(Progress(stream), patience_s=0.0)
+    wait.emit(envelope(RequestSent(1, "")))
+    await stream.was_written.wait()
+    wait.emit(envelope(RequestSent(2, "")))
+    wait.emit(live(TextDelta(0, "Hm")))
+    await let_timers_fire()
+    assert stream.getvalue() == "  waiting for the model...\n"
 
 
-async def test_a_wait_that_is_stopped_says_nothing():
-    async def go():
-        stream = Heard()
-        wait = ModelWait(Progress(stream), patience_s=0.0)
-        wait.emit(live(RetryScheduled(2, 0.0, Failure("server", "x"))))
-        wait.stop()
-        await a_few_rounds()
-        return stream.getvalue()
-
-    assert (await go()) == ""
+async def test_a_wait_that_is_stopped_shows_nothing():
+    stream = WatchedStream()
+    wait = ModelWait(Progress(stream), patience_s=0.0)
+    wait.emit(live(RetryScheduled(2, 0.0, Failure("server", "x"))))
+    wait.stop()
+    await let_timers_fire()
+    assert stream.getvalue() == ""
 
 
-def test_colour_is_only_for_those_who_want_it():
-    assert "\x1b[2m" in watched(prepared("a"), finished("a"), colour=True)
+def test_colour_is_used_only_if_it_is_switched_on():
+    assert "\x1b[2m" in at_terminal(prepared("a"), finished("a"), colour=True)
     assert "\x1b" not in progress(prepared("a"), finished("a"))
 
 
-def test_a_closed_stream_is_written_to_no_more():
+def test_a_closed_stream_is_no_error():
     stream = io.StringIO()
     shown = Progress(stream)
     stream.close()
@@ -195,7 +189,7 @@ def test_a_closed_stream_is_written_to_no_more():
     shown.emit(finished("a"))
 
 
-# ------------------------------------------------------------------ painting
+# ------------------------------------------------------------------ the painter
 
 
 def replied(text):
@@ -208,7 +202,7 @@ def test_a_refusal_that_was_not_streamed_is_painted_and_one_that_was_is_not_repe
     assert painted(live(TextDelta(0, "I won't.")), refused) == "I won't.\n"
 
 
-def test_text_is_painted_once_as_it_comes():
+def test_text_is_painted_once_as_it_arrives():
     items = (
         live(ThinkingDelta(0, "hm")),
         live(TextDelta(1, "\n\nIt \x1b")),
@@ -222,7 +216,7 @@ def test_text_that_was_never_streamed_is_painted_when_it_is_whole():
     assert painted(envelope(RequestSent(1, "")), replied("Whole.")) == "Whole.\n"
 
 
-def test_text_of_another_agent_is_not_mixed_in():
+def test_text_of_another_agent_is_not_painted():
     assert painted(live(TextDelta(0, "inner"), "sub"), live(TextDelta(0, "outer")), replied("outer")) == "outer\n"
 
 
@@ -272,7 +266,7 @@ async def test_nothing_is_painted_over_an_open_question():
     assert console.stdout.getvalue().endswith("(a reason may follow)\n> look()  ok\n")
 
 
-def test_what_was_held_back_is_painted_even_if_the_question_is_cancelled():
+def test_items_held_back_during_a_question_are_painted_even_if_it_is_cancelled():
     console = SimpleNamespace(stdout=io.StringIO(), stdout_colour=False)
     console.draw = console.stdout.write
     painter = Painter(console)

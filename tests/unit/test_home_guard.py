@@ -1,18 +1,18 @@
-"""A home folder that lines of bash would delete, move away or shut, in mode bypass, however they name it."""
+"""Commands that delete, move or lock the home folder are refused in mode bypass, in every spelling."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 
 from bradawl.core.permissions import Allow, Decision, Deny, Policy, Request, decide
 from bradawl.safety.permissions.protected_paths import built_in_rules
 from bradawl.safety.shell.analysis import ShellContext, line_effects
 from bradawl.workspace.files import LocalFiles
 
-Judge = Callable[[str], Decision]
+Decide = Callable[[str], Decision]
 
 
 @pytest.fixture
@@ -25,16 +25,16 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-def judge_in(home: str, ws: str) -> Judge:
+def deciding_in(home: str, ws: str) -> Decide:
     files = LocalFiles(home)
-    around = ShellContext(files.resolve, home, (ws,))
+    context = ShellContext(files.resolve, home, (ws,))
     policy = Policy("bypass", rules=built_in_rules((ws,), home), roots=(ws,))
-    return lambda line: decide(policy, Request("bash", "digest", line_effects(line, ws, {}, around)))
+    return lambda line: decide(policy, Request("bash", "digest", line_effects(line, ws, {}, context)))
 
 
 @pytest.fixture
-def judge(home: Path) -> Judge:
-    return judge_in(str(home), str(home.parent / "ws"))
+def decide_on(home: Path) -> Decide:
+    return deciding_in(str(home), str(home.parent / "ws"))
 
 
 REFUSED = lines(r"""
@@ -189,7 +189,7 @@ REFUSED = lines(r"""
 """)
 REFUSED += ["cat <<E | bash\nrm -rf ~\nE", "while read d; do\n rm -rf $d\ndone <<E\n$HOME\nE"]
 
-AS_BASH_READS_IT = lines(r"""
+REFUSED_AS_BASH_EXPANDS_IT = lines(r"""
     rm -rf $(realpath ../../*/house)
     rm -rf ../hous[^x]
     rm -rf ../hou[[:alpha:]]e
@@ -272,7 +272,7 @@ AS_BASH_READS_IT = lines(r"""
     lua -e 'os.execute("rm -rf ~")'
 """)
 
-ORDINARY = lines(r"""
+ALLOWED = lines(r"""
     sed -n '1,5p' src/a
     sed 's/e x/y/e' src/a | cat
     env -C src rm -rf build
@@ -347,25 +347,25 @@ ORDINARY = lines(r"""
 """)
 
 
-@pytest.mark.parametrize("line", [*REFUSED, *AS_BASH_READS_IT])
-def test_no_line_takes_the_home_folder_away(judge: Judge, line: str) -> None:
-    decision = judge(line)
+@pytest.mark.parametrize("line", [*REFUSED, *REFUSED_AS_BASH_EXPANDS_IT])
+def test_a_command_that_destroys_the_home_folder_is_refused(decide_on: Decide, line: str) -> None:
+    decision = decide_on(line)
     assert isinstance(decision, Deny), decision
 
 
-@pytest.mark.parametrize("line", ORDINARY)
-def test_ordinary_lines_are_left_alone(judge: Judge, line: str) -> None:
-    decision = judge(line)
+@pytest.mark.parametrize("line", ALLOWED)
+def test_an_ordinary_command_is_allowed_in_bypass(decide_on: Decide, line: str) -> None:
+    decision = decide_on(line)
     assert isinstance(decision, Allow), decision
 
 
 @pytest.mark.parametrize("written", ["{0}/", "{1}//house", "{0}/.", "{1}/ws/linked", "{1}/ws/linked/", "{0}/../house"])
 @pytest.mark.parametrize("line", ["rm -rf ~", "rm -rf $HOME$X", "cd && rm -rf *", "rm -rf ../house", "rm -rf linked/"])
-def test_a_home_folder_written_in_another_way_is_the_same(home: Path, written: str, line: str) -> None:
-    judge = judge_in(written.format(home, home.parent), str(home.parent / "ws"))
-    assert isinstance(judge(line), Deny)
+def test_the_home_folder_is_protected_in_every_spelling_of_its_path(home: Path, written: str, line: str) -> None:
+    decide_on = deciding_in(written.format(home, home.parent), str(home.parent / "ws"))
+    assert isinstance(decide_on(line), Deny)
 
 
 @pytest.mark.parametrize("line", ["rm -rf *", "rm -rf ./", "git clean -fdx", "find . -delete", "rm -rf -- $PWD"])
-def test_a_home_folder_that_is_the_workspace_is_guarded_too(home: Path, line: str) -> None:
-    assert isinstance(judge_in(str(home), str(home))(line), Deny)
+def test_a_home_folder_that_is_the_workspace_is_protected_too(home: Path, line: str) -> None:
+    assert isinstance(deciding_in(str(home), str(home))(line), Deny)

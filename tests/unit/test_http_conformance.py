@@ -1,4 +1,4 @@
-"""Both HTTP adapters keep the same promises, plain and with TLS."""
+"""Both HTTP adapters pass the same conformance suite, plain and with TLS."""
 
 import ssl
 
@@ -34,10 +34,10 @@ def trusting(ca_file):
 
 @pytest.fixture
 def setup(request, authority, ca_file):
-    adapter, speaks = request.param
+    adapter, transport = request.param
     make = {"direct": lambda: trusting(ca_file), "httpx2": lambda: Httpx2Http(ca_file=ca_file)}[adapter]
     names = ("localhost", "127.0.0.1", "::1")
-    return suite.HttpSetup(make, server_context(authority, *names) if speaks == "tls" else None)
+    return suite.HttpSetup(make, server_context(authority, *names) if transport == "tls" else None)
 
 
 KINDS = [("direct", "plain"), ("direct", "tls"), ("httpx2", "plain"), ("httpx2", "tls")]

@@ -9,7 +9,7 @@ import pytest
 
 from bradawl.safety.import_path import leave_out_the_project
 
-# Imports of the start-up after the interpreter and `-m`, whose own imports precede any program.
+# Modules imported at start-up, except those that the interpreter itself imports before it runs a program.
 NAMES = """
     asyncio argparse msgspec json typing gc shlex tomllib selectors ssl hashlib subprocess tempfile unicodedata
     concurrent logging email html h11 httpx2 truststore brotli zstandard socksio
@@ -36,7 +36,7 @@ def hostile(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "command", [("--version",), ("-p", "hi"), ("doctor", "--json"), ("permissions", "check", "ls")]
 )
-def test_nothing_of_the_working_directory_is_imported(hostile, tmp_path, arguments, python_path, command):
+def test_no_module_of_the_working_directory_is_imported(hostile, tmp_path, arguments, python_path, command):
     if arguments[0] == "-c":
         # As a program in `bin` starts it: its folder comes first, and an empty entry of PYTHONPATH second.
         arguments = ("-c", f"import sys; sys.path[:1] = ['/usr/bin']; sys.path.insert(99, ''); {arguments[1]}")
@@ -55,7 +55,7 @@ def test_nothing_of_the_working_directory_is_imported(hostile, tmp_path, argumen
     assert "Traceback" not in done.stderr, done.stderr
 
 
-def test_what_a_path_loses_and_what_it_keeps(tmp_path, monkeypatch):
+def test_relative_entries_and_those_of_the_project_are_removed_from_the_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     library = str(Path(os.__file__).parent)
     own = str(Path(sys.modules["bradawl"].__file__ or "").parents[1])

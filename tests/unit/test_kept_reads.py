@@ -1,4 +1,4 @@
-"""Lines that would read keys of bradawl or of other users, in mode bypass and without a sandbox."""
+"""Commands that read keys of bradawl or of other users are refused in mode bypass and without a sandbox."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from tool_specs import request
 
 from bradawl.core.effects import Effects
@@ -17,10 +17,10 @@ from bradawl.safety.shell.analysis import ShellContext, line_effects
 from bradawl.workspace.files import LocalFiles
 
 
-def judged(line: str, home: str, ws: str, mode: Mode = "bypass", own: tuple[str, ...] = ()) -> Decision:
-    around = ShellContext(LocalFiles(home).resolve, home, (ws,), own=own)
+def decision_on(line: str, home: str, ws: str, mode: Mode = "bypass", own: tuple[str, ...] = ()) -> Decision:
+    context = ShellContext(LocalFiles(home).resolve, home, (ws,), own=own)
     policy = Policy(mode, rules=built_in_rules((ws,), home, own), roots=(ws,))
-    return decide(policy, Request("bash", "digest", line_effects(line, ws, {}, around)))
+    return decide(policy, Request("bash", "digest", line_effects(line, ws, {}, context)))
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def top(tmp_path: Path) -> Path:
     return top
 
 
-OWN = lines(r"""
+READS_OF_OWN_KEYS = lines(r"""
     cat ~/.config/bradawl/credentials.toml
     cat "$HOME/.config/bradawl/credentials.toml"
     cat ${HOME}/.config/bradawl/credentials.toml
@@ -94,7 +94,7 @@ OWN = lines(r"""
     ps eww -p $PPID
     gdb -p $PPID --batch
 """)
-OTHERS = lines(r"""
+READS_OF_OTHER_USERS_KEYS = lines(r"""
     cat /home/alice/.ssh/id_rsa
     X=/home/alice; cat $X/.ssh/id_rsa
     cd /home/alice && cat .ssh/id_rsa
@@ -117,7 +117,7 @@ OTHERS = lines(r"""
     python3 -c "print(open('/home/alice/.netrc').read())"
     python3 - <<< "print(open('/home/alice/.netrc').read())"
 """)
-OTHERS_THAT_EXIST = lines(r"""
+READS_OF_EXISTING_KEYS = lines(r"""
     cat /home/*/.ssh/id_rsa
     cat < "/home/ali"*/.ssh/id_rsa
     for u in /home/*; do cat $u/.ssh/id_rsa; done
@@ -131,7 +131,7 @@ OTHERS_THAT_EXIST = lines(r"""
     find /home/alice -type f | xargs cat
     diff -r /home/alice src
 """)
-ORDINARY = lines(r"""
+ALLOWED = lines(r"""
     cat "$F"
     cat ~/.gitconfig | head
     cat src/a | head
@@ -167,35 +167,35 @@ ORDINARY = lines(r"""
 """)
 
 
-@pytest.mark.parametrize("line", [*OWN, *OTHERS])
-def test_no_line_shows_keys_of_bradawl_or_of_others(top: Path, line: str) -> None:
-    decision = judged(line, str(top / "house"), str(top / "ws"))
+@pytest.mark.parametrize("line", [*READS_OF_OWN_KEYS, *READS_OF_OTHER_USERS_KEYS])
+def test_a_command_that_shows_keys_of_bradawl_or_of_other_users_is_refused(top: Path, line: str) -> None:
+    decision = decision_on(line, str(top / "house"), str(top / "ws"))
     assert isinstance(decision, Deny), decision
 
 
 @pytest.mark.parametrize("line", ["cat $B/credentials.toml", "cat own/credentials.toml | cat", "cp -r own x"])
-def test_a_folder_of_bradawls_elsewhere_is_kept_too(top: Path, line: str) -> None:
+def test_keys_in_a_configured_folder_of_bradawl_are_protected_too(top: Path, line: str) -> None:
     own = top / "ws" / "own"
     own.mkdir()
     (own / "credentials.toml").write_text("")
-    decision = judged(f"B={own}; {line}", str(top / "house"), str(top / "ws"), own=(str(own),))
+    decision = decision_on(f"B={own}; {line}", str(top / "house"), str(top / "ws"), own=(str(own),))
     assert isinstance(decision, Deny), decision
 
 
-@pytest.mark.parametrize("line", ORDINARY)
-def test_ordinary_lines_run(top: Path, line: str) -> None:
-    decision = judged(line, str(top / "house"), str(top / "ws"))
+@pytest.mark.parametrize("line", ALLOWED)
+def test_an_ordinary_command_that_reads_no_keys_is_allowed(top: Path, line: str) -> None:
+    decision = decision_on(line, str(top / "house"), str(top / "ws"))
     assert isinstance(decision, Allow), decision
 
 
 @pytest.mark.parametrize("mode", ["default", "accept-edits", "auto"])
 @pytest.mark.parametrize("line", ["cat /home/alice/notes.txt", "ls /home/alice", "cp /home/alice/notes.txt n"])
 def test_other_files_of_other_users_are_asked_about(top: Path, line: str, mode: Mode) -> None:
-    decision = judged(line, str(top / "house"), str(top / "ws"), mode)
+    decision = decision_on(line, str(top / "house"), str(top / "ws"), mode)
     assert isinstance(decision, Ask), decision
 
 
-def test_the_file_tools_ask_for_them_too(top: Path) -> None:
+def test_file_tools_ask_about_files_of_other_users_and_refuse_their_keys(top: Path) -> None:
     home, ws = str(top / "house"), str(top / "ws")
     policy = Policy("auto", rules=built_in_rules((ws, "/home/bob/work"), home), roots=(ws, "/home/bob/work"))
     expected = {
@@ -212,15 +212,15 @@ def test_the_file_tools_ask_for_them_too(top: Path) -> None:
 IN_A_NAMESPACE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from test_kept_reads import OTHERS_THAT_EXIST, judged
-print(json.dumps({line: str(judged(line, sys.argv[2], sys.argv[3])) for line in OTHERS_THAT_EXIST}))
+from test_kept_reads import READS_OF_EXISTING_KEYS, decision_on
+print(json.dumps({line: str(decision_on(line, sys.argv[2], sys.argv[3])) for line in READS_OF_EXISTING_KEYS}))
 """
 
 
-def test_folders_above_keys_of_others_are_not_read(top: Path) -> None:
+def test_a_command_that_reads_a_folder_above_keys_of_other_users_is_refused(top: Path) -> None:
     needed = (sys.executable, os.path.realpath(sys.executable), __file__, str(top))
     if any(path.startswith("/home/") for path in needed):
-        pytest.skip("it replaces /home, where this Python or these tests are")
+        pytest.skip("the test replaces /home, and this Python or the tests are in it")
     make = "mount -t tmpfs none /home && mkdir -p /home/alice/.ssh && touch /home/alice/.ssh/id_rsa"
     argv = ["unshare", "-m", "sh", "-c", f'{make} && exec "$0" "$@"', sys.executable, "-c", IN_A_NAMESPACE]
     folders = [str(Path(__file__).parent), str(top / "house"), str(top / "ws")]
@@ -229,4 +229,4 @@ def test_folders_above_keys_of_others_are_not_read(top: Path) -> None:
         pytest.skip(f"a file system can't be mounted here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
     decisions = json.loads(done.stdout)
-    assert not {line: said for line, said in decisions.items() if not said.startswith("Deny")}
+    assert not {line: decision for line, decision in decisions.items() if not decision.startswith("Deny")}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from settings_files import SECRET
 
-from bradawl.app.own_programs import for_key_command
+from bradawl.app.program_paths import key_command_environment
 from bradawl.app.settings.credentials import CommandKey, read_credentials
 from bradawl.app.settings.load import load_settings
 from bradawl.core.errors import SettingsError
@@ -45,7 +45,7 @@ def test_without_a_file_there_are_no_keys(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601, 0o620, 0o610])
-def test_a_file_others_can_reach_is_refused_with_the_command_that_mends_it(credentials, mode):
+def test_a_file_that_others_can_reach_is_refused_with_the_command_that_closes_it(credentials, mode):
     path = credentials(f'[openai]\napi_key = "{SECRET}"', mode)
     with pytest.raises(SettingsError, match=f"chmod 600 {path}") as caught:
         read_credentials(path)
@@ -73,17 +73,17 @@ def test_a_file_of_another_user_is_refused(credentials, monkeypatch):
         f'[[openai]]\napi_key = "{SECRET}"',
     ],
 )
-def test_a_wrong_file_is_refused_without_repeating_what_is_in_it(credentials, text):
+def test_an_invalid_file_is_refused_without_quoting_its_content(credentials, text):
     with pytest.raises(SettingsError, match=r"credentials\.toml") as caught:
         read_credentials(credentials(text))
-    told = [str(caught.value)]
+    texts = [str(caught.value)]
     error = caught.value
     while (error := error.__cause__) is not None:
-        told.append(str(error))
-    assert SECRET not in "".join(told)
+        texts.append(str(error))
+    assert SECRET not in "".join(texts)
 
 
-def test_a_file_that_can_not_be_read_is_named(tmp_path):
+def test_a_credentials_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "credentials.toml").mkdir(mode=0o700)
     with pytest.raises(SettingsError, match=r"credentials\.toml can't be read"):
         read_credentials(tmp_path / "credentials.toml")
@@ -92,12 +92,12 @@ def test_a_file_that_can_not_be_read_is_named(tmp_path):
 # ------------------------------------------------------------------ the command
 
 
-def run(command, **more):
-    return asyncio.run(CommandKey(command, "acme", ENVIRONMENT, **more).key())
+async def run(command, **more):
+    return await CommandKey(command, "acme", ENVIRONMENT, **more).key()
 
 
-def test_a_command_prints_the_key():
-    assert run(f"echo '  {SECRET} '") == SECRET
+async def test_a_command_prints_the_key():
+    assert await run(f"echo '  {SECRET} '") == SECRET
 
 
 async def test_a_command_sees_the_environment_and_nothing_on_stdin():
@@ -106,7 +106,7 @@ async def test_a_command_sees_the_environment_and_nothing_on_stdin():
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "problem"),
     [
         (f"echo {SECRET}; echo {SECRET} >&2; exit 3", "exit code 3"),
         ("kill -9 $$", "signal 9"),
@@ -118,32 +118,29 @@ async def test_a_command_sees_the_environment_and_nothing_on_stdin():
         ("no-such-program-of-ours", "exit code 127"),
     ],
 )
-def test_a_command_that_fails_is_named_by_its_provider_and_never_quoted(command, told):
-    with pytest.raises(SettingsError, match=told) as caught:
-        run(command)
+async def test_a_command_that_fails_is_named_by_its_provider_and_never_quoted(command, problem):
+    with pytest.raises(SettingsError, match=problem) as caught:
+        await run(command)
     assert "acme" in str(caught.value)
     assert SECRET not in str(caught.value)
 
 
-def test_a_command_that_hangs_is_ended_with_all_it_started():
+async def test_a_command_that_hangs_is_killed_with_its_children():
     start = time.monotonic()
     with pytest.raises(SettingsError, match=r"did not end within 0\.3 s"):
-        run("sleep 60 & sleep 60", timeout_s=0.3)
+        await run("sleep 60 & sleep 60", timeout_s=0.3)
     assert is_within(time.monotonic() - start, 5)
 
 
-def test_a_command_whose_child_keeps_the_pipe_open_is_ended_too():
+async def test_a_command_whose_child_keeps_the_pipe_open_is_killed_too():
     with pytest.raises(SettingsError, match="did not end"):
-        run("sleep 60 & exit 0", timeout_s=0.3)
+        await run("sleep 60 & exit 0", timeout_s=0.3)
 
 
-async def test_a_command_that_is_cancelled_leaves_nothing_behind(tmp_path):
-    async def main():
+async def test_a_cancelled_command_leaves_no_process_behind(tmp_path):
+    with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
             await CommandKey("sleep 60", "acme", ENVIRONMENT).key()
-
-    with pytest.raises(TimeoutError):
-        await main()
 
 
 def counted(tmp_path):
@@ -154,35 +151,29 @@ def counted(tmp_path):
 
 
 async def test_a_key_is_kept_until_it_is_refused(tmp_path):
-    async def main():
-        source = counted(tmp_path)
-        seen = [await source.key(), await source.key()]
-        seen += [await source.key(refused="key-1"), await source.key(refused="key-1"), await source.key()]
-        return seen
-
-    assert (await main()) == ["key-1", "key-1", "key-2", "key-2", "key-2"]
+    source = counted(tmp_path)
+    keys = [await source.key(), await source.key()]
+    keys += [await source.key(refused="key-1"), await source.key(refused="key-1"), await source.key()]
+    assert keys == ["key-1", "key-1", "key-2", "key-2", "key-2"]
 
 
-async def test_sessions_that_ask_together_share_one_run(tmp_path):
-    async def main():
-        source = counted(tmp_path)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(source.key()) for _ in range(8)]
-        return {task.result() for task in tasks}
-
-    assert (await main()) == {"key-1"}
+async def test_concurrent_requests_for_a_key_share_one_run_of_the_command(tmp_path):
+    source = counted(tmp_path)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(source.key()) for _ in range(8)]
+    assert {task.result() for task in tasks} == {"key-1"}
 
 
 def test_repr_hides_the_command():
     assert SECRET not in repr(CommandKey(f"echo {SECRET}", "acme", {}))
 
 
-# ------------------------------------------------------------------ where keys may go
+# ------------------------------------------------------------------ origins that keys are sent to
 
 
 @pytest.fixture
 def load(tmp_path):
-    """Settings of a user with these files."""
+    """Loads the settings of a user with these files."""
     config = tmp_path / ".config" / "bradawl"
     config.mkdir(parents=True)
 
@@ -200,7 +191,7 @@ STORED = f'[openai]\napi_key = "{SECRET}"\n[acme]\napi_key = "acme-{SECRET}"\n'
 ACME = "[providers.acme]\nbase_url = 'https://acme.example/v1'\n"
 
 
-def test_a_stored_key_goes_to_the_providers_own_url(load):
+def test_a_stored_key_is_sent_to_the_url_of_its_provider(load):
     model = load({"model": "openai/x"}, keys=STORED).model
     assert (model.api_key, model.key_origin) == (SECRET, "https://api.openai.com")
     assert model.key_name.endswith("credentials.toml")
@@ -208,7 +199,7 @@ def test_a_stored_key_goes_to_the_providers_own_url(load):
     assert (model.api_key, model.key_origin) == (f"acme-{SECRET}", "https://acme.example")
 
 
-def test_a_stored_key_follows_another_path_of_the_same_origin(load):
+def test_a_stored_key_is_sent_to_another_path_of_the_same_origin(load):
     settings = load({"model": "acme/x", "base_url": "https://ACME.example:443/v2"}, ACME, keys=STORED)
     assert settings.model.api_key == f"acme-{SECRET}"
 
@@ -224,18 +215,18 @@ def test_a_stored_key_follows_another_path_of_the_same_origin(load):
         ({}, {}, "base_url = 'https://gateway.example/v1'"),
     ],
 )
-def test_a_stored_key_is_not_sent_where_a_flag_or_variable_moved_the_provider(load, options, environ, config):
+def test_a_stored_key_is_not_sent_to_another_origin_that_a_setting_names(load, options, environ, config):
     with pytest.raises(SettingsError, match=r"is not sent to .*OPENAI_API_KEY") as caught:
         load({"model": "openai/x", **options}, config, STORED, **environ)
     assert SECRET not in str(caught.value)
 
 
-def test_a_server_on_this_machine_is_asked_without_the_stored_key(load):
+def test_a_local_server_gets_no_stored_key(load):
     model = load({"model": "openai/x", "base_url": "http://127.0.0.1:8000/v1"}, keys=STORED).model
     assert (model.api_key, model.key_origin) == ("", "")
 
 
-def test_the_key_of_a_variable_goes_where_the_same_user_moved_the_provider(load):
+def test_the_key_of_a_variable_is_sent_to_the_base_url_that_the_user_sets(load):
     model = load(
         {"model": "openai/x", "base_url": "https://gateway.example/v1"}, keys=STORED, OPENAI_API_KEY="variable"
     ).model
@@ -246,7 +237,7 @@ def test_the_key_of_a_variable_goes_where_the_same_user_moved_the_provider(load)
     )
 
 
-def test_a_command_is_kept_for_later_and_bound_like_a_stored_key(load):
+def test_a_key_command_is_not_run_while_settings_load_and_is_bound_to_its_origin(load):
     config = f"{ACME}api_key_command = 'echo {SECRET}'\n"
     model = load({"model": "acme/x"}, config).model
     assert (model.api_key, model.key_command, model.key_origin) == (
@@ -266,7 +257,7 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_command(load):
     assert (model.api_key, model.key_command) == (f"acme-{SECRET}", "")
 
 
-def test_a_server_that_wants_no_key_is_asked_without_one_wherever_it_is(load):
+def test_a_provider_without_a_key_variable_is_used_without_a_key(load):
     table = "[providers.lab]\nbase_url = 'http://192.168.7.5:8000/v1'\n"
     with pytest.raises(SettingsError, match=r'LAB_API_KEY.* `api_key_env = ""` in \[providers\.lab\]'):
         load({"model": "lab/x"}, table)
@@ -274,13 +265,13 @@ def test_a_server_that_wants_no_key_is_asked_without_one_wherever_it_is(load):
     assert (model.api_key, model.base_url) == ("", "http://192.168.7.5:8000/v1")
 
 
-def test_a_stored_key_under_a_name_that_is_no_provider_is_told_when_a_key_is_missing(load):
-    with pytest.raises(SettingsError, match=r"has a key for \[acne\], which is no provider") as caught:
+def test_the_error_about_a_missing_key_names_a_stored_key_of_an_unknown_provider(load):
+    with pytest.raises(SettingsError, match=r"has a key for \[acne\], which is not a provider") as caught:
         load({"model": "acme/x"}, ACME, STORED.replace("acme]", "acne]"))
     assert SECRET not in str(caught.value)
 
 
-def test_the_only_provider_of_the_users_own_is_meant_when_none_is_named(load):
+def test_the_only_provider_that_the_user_configured_is_the_default(load):
     own = "[providers.lab]\nbase_url = 'http://127.0.0.1:8000/v1'\n"
     assert load({"model": "m"}, own).model.provider == "lab"
     with pytest.raises(SettingsError, match="lab/MODEL, den/MODEL"):
@@ -294,7 +285,7 @@ def test_a_stored_key_or_a_command_makes_its_provider_the_default(load):
     assert load({"model": "x"}, f"{ACME}api_key_command = 'true'", keys="[acme]\napi_key='k'").model.provider == "acme"
 
 
-def test_a_file_that_is_not_needed_is_not_read(load, tmp_path):
+def test_the_credentials_file_is_not_read_if_a_variable_has_the_key(load, tmp_path):
     load({"model": "openai/x"}, keys=STORED)
     (tmp_path / ".config/bradawl/credentials.toml").chmod(0o644)
     assert load({"model": "openai/x"}, OPENAI_API_KEY="v").model.api_key == "v"
@@ -326,7 +317,7 @@ async def test_a_command_is_not_found_in_the_working_directory(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     environment = {"PATH": path, "HOME": "/"}
     assert (
-        await CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", for_key_command(environment)).key()
+        await CommandKey("my-token 2>&- || echo kept; pwd >&2", "acme", key_command_environment(environment)).key()
     ) == "kept"
 
 

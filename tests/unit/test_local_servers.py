@@ -1,4 +1,4 @@
-"""Model servers on this machine: found by what they answer, asked for what they really run with."""
+"""Local model servers: `discover` recognizes them by their answers and reads models and context lengths."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from patience import is_within
 
 
 def answering(answers, headers=()):
-    """An `Http` that knows the answers by URL (behind `http://127.0.0.1:`); everybody else refuses."""
+    """An `Http` with answers by URL (without `http://127.0.0.1:`); other ports refuse the connection."""
 
     def answer(request: HttpRequest):
         place = request.url.removeprefix("http://127.0.0.1:")
@@ -30,8 +30,8 @@ def answering(answers, headers=()):
     return ScriptedHttp(answer)
 
 
-def found_with(answers, *also, headers=()):
-    return asyncio.run(discover(answering(answers, headers), also))
+async def found_with(answers, headers=()):
+    return await discover(answering(answers, headers))
 
 
 def listed(*entries, **fields):
@@ -55,8 +55,8 @@ OLLAMA = {
 }
 
 
-def test_ollama_is_found_with_what_is_loaded_and_what_it_can_do():
-    assert found_with(OLLAMA) == (
+async def test_ollama_is_found_with_the_context_lengths_and_abilities_of_its_models():
+    assert await found_with(OLLAMA) == (
         LocalServer(
             "ollama",
             "http://127.0.0.1:11434/v1",
@@ -68,14 +68,14 @@ def test_ollama_is_found_with_what_is_loaded_and_what_it_can_do():
     )
 
 
-def test_an_ollama_without_models_is_still_found():
+async def test_an_ollama_without_models_is_still_found():
     answers = {"11434/v1/models": {"object": "list", "data": None}, "11434/api/tags": {"models": []}}
-    assert found_with(answers) == ()
+    assert await found_with(answers) == ()
     answers["11434/v1/models"] = listed()
-    assert [server.kind for server in found_with(answers)] == ["ollama"]
+    assert [server.kind for server in await found_with(answers)] == ["ollama"]
 
 
-def test_lm_studio_is_found_in_both_its_dialects():
+async def test_lm_studio_is_found_through_both_versions_of_its_api():
     new = {
         "1234/v1/models": listed("qwen3-8b", owned_by="organization_owner"),
         "1234/api/v1/models": {
@@ -91,7 +91,7 @@ def test_lm_studio_is_found_in_both_its_dialects():
             ]
         },
     }
-    (server,) = found_with(new)
+    (server,) = await found_with(new)
     assert server.models == (LocalModel("qwen3-8b", 8192, 40960, has_tools=True, aliases=("qwen3-8b:2",)),)
     old = {
         "1234/v1/models": listed("m", owned_by="organization_owner"),
@@ -99,11 +99,11 @@ def test_lm_studio_is_found_in_both_its_dialects():
             "data": [{"id": "m", "type": "llm", "loaded_context_length": 4096, "max_context_length": 32768}]
         },
     }
-    (server,) = found_with(old)
+    (server,) = await found_with(old)
     assert (server.kind, server.models) == ("lmstudio", (LocalModel("m", 4096, 32768),))
 
 
-def test_llama_cpp_is_known_by_its_header_and_says_the_length_of_a_slot():
+async def test_llama_cpp_is_recognized_by_its_header_and_reports_the_context_length_of_a_slot():
     answers = {
         "8080/v1/models": {"object": "list", "data": [{"id": "m.gguf", "meta": {"n_ctx_train": 32768}}]},
         "8080/props?model=m.gguf&autoload=false": {
@@ -111,7 +111,7 @@ def test_llama_cpp_is_known_by_its_header_and_says_the_length_of_a_slot():
             "chat_template_caps": {"supports_tools": True},
         },
     }
-    (server,) = found_with(answers, headers=(("Server", "llama.cpp"),))
+    (server,) = await found_with(answers, headers=(("Server", "llama.cpp"),))
     assert (server.kind, server.models) == ("llamacpp", (LocalModel("m.gguf", 8192, 32768, has_tools=True),))
 
 
@@ -134,13 +134,13 @@ async def test_a_router_is_never_made_to_load_a_model():
 
 
 @pytest.mark.parametrize(("port", "kind"), [(8000, "vllm"), (30000, "sglang")])
-def test_vllm_and_sglang_say_their_length_in_the_list(port, kind):
+async def test_vllm_and_sglang_report_their_context_length_in_the_list_of_models(port, kind):
     answers = {f"{port}/v1/models": listed("Qwen/Qwen3-8B", owned_by=kind, max_model_len=32768)}
-    (server,) = found_with(answers)
+    (server,) = await found_with(answers)
     assert (server.kind, server.models) == (kind, (LocalModel("Qwen/Qwen3-8B", 32768, 32768),))
 
 
-async def test_a_server_at_another_port_is_known_by_what_it_says_and_elsewhere_is_not_asked():
+async def test_a_server_on_another_local_port_is_recognized_and_a_remote_url_is_not_asked():
     answers = {"9999/v1/models": listed("m", owned_by="vllm", max_model_len=4096)}
     http = answering(answers)
     servers = await discover(http, ("http://127.0.0.1:9999/v1/", "https://api.example.com/v1"))
@@ -148,24 +148,24 @@ async def test_a_server_at_another_port_is_known_by_what_it_says_and_elsewhere_i
     assert all(request.url.startswith("http://127.0.0.1:") for request in http.requests)
 
 
-def test_several_are_found_in_the_order_of_their_ports():
+async def test_several_servers_are_found_in_the_order_of_their_ports():
     answers = OLLAMA | {"8000/v1/models": listed("m", owned_by="vllm")}
-    assert [server.kind for server in found_with(answers)] == ["ollama", "vllm"]
+    assert [server.kind for server in await found_with(answers)] == ["ollama", "vllm"]
 
 
-def test_what_else_listens_at_those_ports_is_passed_over():
-    assert found_with({"8080/v1/models": {"message": "hello"}, "8000/": {}}) == ()
-    assert found_with({"8080/v1/models": 404}) == ()
+async def test_other_servers_on_the_known_ports_are_ignored():
+    assert await found_with({"8080/v1/models": {"message": "hello"}, "8000/": {}}) == ()
+    assert await found_with({"8080/v1/models": 404}) == ()
 
 
-def test_servers_that_want_a_key_or_time_say_so():
-    (closed,) = found_with({"8000/v1/models": 401})
-    (busy,) = found_with({"8080/v1/models": 503})
+async def test_a_server_that_needs_a_key_or_still_loads_is_found_with_that_problem():
+    (closed,) = await found_with({"8000/v1/models": 401})
+    (busy,) = await found_with({"8080/v1/models": 503})
     assert "key" in closed.problem
     assert "loading" in busy.problem
 
 
-async def test_a_server_that_never_answers_costs_a_second_at_most():
+async def test_a_server_that_never_answers_delays_the_search_by_seconds_only():
     never = asyncio.Event()
 
     def answer(request):
@@ -182,7 +182,7 @@ async def test_a_server_that_never_answers_costs_a_second_at_most():
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b'{"data":[null,1,{"id":3}]}', b"<html>", b"[" * 100_000])
-async def test_nonsense_is_no_server_or_one_without_models(body):
+async def test_an_invalid_answer_is_no_server_or_one_without_models(body):
     servers = await discover(ScriptedHttp(lambda _: Reply(200, (body,))))
     assert all(server.models == () for server in servers)
 
@@ -190,7 +190,7 @@ async def test_nonsense_is_no_server_or_one_without_models(body):
 @pytest.mark.parametrize(
     ("model", "expected"), [("qwen3:8b", 4096), ("llama3.1", 8192), ("llama3.1:latest", 8192), ("gone", None)]
 )
-async def test_the_running_context_of_ollama_is_what_is_loaded_or_will_be(model, expected):
+async def test_the_running_context_of_ollama_is_that_of_the_loaded_model_or_its_setting(model, expected):
     answers = dict(OLLAMA)
     if model == "llama3.1":
         answers["11434/api/show llama3.1"] = answers["11434/api/show llama3.1:latest"]

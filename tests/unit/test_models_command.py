@@ -1,6 +1,5 @@
-"""`bradawl models`: what is set up, what answers, what it costs; and never a key."""
+"""`bradawl models`: configured providers, whether they answer, their models and prices; never a key."""
 
-import asyncio
 import io
 import json
 
@@ -23,25 +22,19 @@ def body(value):
 
 
 @pytest.fixture
-def home(tmp_path):
-    (tmp_path / ".config" / "bradawl").mkdir(parents=True)
-    return tmp_path
+def ask(user_home):
+    """Queries the providers of a user with this file; `answer` maps a request to a reply."""
 
-
-@pytest.fixture
-def ask(home):
-    """The statuses a user with this file sees when their servers answer so; the answer depends on the request."""
-
-    def ask(answer, text="", wanted=None, **environ):
-        (home / ".config" / "bradawl" / "config.toml").write_text(text)
-        given = read_settings({}, {"HOME": str(home), **environ}, str(home)).given
+    async def ask(answer, text="", wanted=None, **environ):
+        (user_home / ".config" / "bradawl" / "config.toml").write_text(text)
+        given = read_settings({}, {"HOME": str(user_home), **environ}, str(user_home)).given
         made = []
 
         def connect(proxy, ca_file):
             made.append(ScriptedHttp(answer))
             return made[-1]
 
-        statuses = asyncio.run(query_providers(given, Catalog(), connect, wanted))
+        statuses = await query_providers(given, Catalog(), connect, wanted)
         assert all(http.is_closed and not http.open for http in made)
         ask.requests = [request for http in made for request in http.requests]
         return {status.name: status for status in statuses}
@@ -50,7 +43,7 @@ def ask(home):
 
 
 def of_host(**hosts):
-    """Answers by what the host begins with; everything else refuses the connection."""
+    """Answers by a part of the host name; all other hosts refuse the connection."""
 
     def answer(request):
         host = request.url.split("/")[2]
@@ -59,8 +52,8 @@ def of_host(**hosts):
     return answer
 
 
-def test_a_provider_with_a_key_is_asked_for_its_models(ask):
-    status = ask(of_host(openai=body(LIST)), OPENAI_API_KEY=SECRET)["openai"]
+async def test_a_provider_with_a_key_is_asked_for_its_models(ask):
+    status = (await ask(of_host(openai=body(LIST)), OPENAI_API_KEY=SECRET))["openai"]
     assert (status.reachable, status.key, status.api) == (True, "OPENAI_API_KEY", "openai_responses")
     assert [model.name for model in status.models] == ["gpt-5.5", "unheard-of"]
     assert status.models[0].context_window == 1_000_000
@@ -71,27 +64,27 @@ def test_a_provider_with_a_key_is_asked_for_its_models(ask):
     assert dict(request.headers)["authorization"] == f"Bearer {SECRET}"
 
 
-def test_every_format_is_asked_at_its_own_place_with_its_own_header(ask):
+async def test_every_api_is_asked_at_its_own_url_with_its_own_header(ask):
     text = "[providers.mine]\nbase_url = 'https://mine.example/v1'\n"
-    ask(lambda request: body(LIST), text, ANTHROPIC_API_KEY="a", MINE_API_KEY="m")
+    await ask(lambda request: body(LIST), text, ANTHROPIC_API_KEY="a", MINE_API_KEY="m")
     sent = {request.url: dict(request.headers) for request in ask.requests}
     assert sent["https://api.anthropic.com/v1/models"]["x-api-key"] == "a"
     assert sent["https://mine.example/v1/models"]["authorization"] == "Bearer m"
 
 
-def test_only_what_is_configured_is_asked(ask):
-    statuses = ask(of_host(groq=body(LIST)), GROQ_API_KEY="g")
+async def test_only_configured_providers_are_asked(ask):
+    statuses = await ask(of_host(groq=body(LIST)), GROQ_API_KEY="g")
     assert set(statuses) == {"groq"}
     assert {request.url.split("/")[2] for request in ask.requests if "127.0.0.1" not in request.url} == {"api.groq.com"}
 
 
-def test_the_users_own_table_counts_as_configured_also_without_a_key(ask):
-    status = ask(lambda request: Cut(), "[providers.acme]\nbase_url = 'https://acme.example/v1'\n")["acme"]
+async def test_the_users_own_table_counts_as_configured_also_without_a_key(ask):
+    status = (await ask(lambda request: Cut(), "[providers.acme]\nbase_url = 'https://acme.example/v1'\n"))["acme"]
     assert not status.reachable
     assert "set ACME_API_KEY" in status.problem
 
 
-def test_what_a_server_says_of_window_and_price_is_shown_and_the_user_knows_better(ask):
+async def test_the_window_and_price_of_a_server_are_shown_unless_the_user_sets_others(ask):
     entry = {
         "id": "vendor/model",
         "context_length": 5000,
@@ -99,16 +92,16 @@ def test_what_a_server_says_of_window_and_price_is_shown_and_the_user_knows_bett
         "pricing": {"prompt": "0.000002", "completion": "0.00001", "input_cache_read": "0.0000001"},
     }
     reply = body({"data": [entry, {**entry, "id": "auto", "pricing": {"prompt": "-1", "completion": "-1"}}]})
-    model, auto = ask(of_host(openrouter=reply), OPENROUTER_API_KEY="k")["openrouter"].models
+    model, auto = (await ask(of_host(openrouter=reply), OPENROUTER_API_KEY="k"))["openrouter"].models
     assert (model.context_window, model.price) == (5000, Price(2.0, 10.0, 0.1))
     assert auto.price is None
     text = '[models."openrouter/vendor/model"]\ncontext_window = 7\nprice = {input = 1, output = 1}\n'
-    model = ask(of_host(openrouter=reply), text, OPENROUTER_API_KEY="k")["openrouter"].models[0]
+    model = (await ask(of_host(openrouter=reply), text, OPENROUTER_API_KEY="k"))["openrouter"].models[0]
     assert (model.context_window, model.price) == (7, Price(1.0, 1.0))
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "problem"),
     [
         (Cut(), "cuts the exchange"),
         (Cut("timeout"), "cuts the exchange"),
@@ -124,44 +117,44 @@ def test_what_a_server_says_of_window_and_price_is_shown_and_the_user_knows_bett
         (Reply(chunks=(b'{"data": [', Cut())), "cuts the exchange"),
     ],
 )
-def test_a_provider_that_does_not_answer_as_it_should_is_one_line(ask, reply, told):
-    statuses = ask(of_host(openai=reply, groq=body(LIST)), OPENAI_API_KEY=SECRET, GROQ_API_KEY="g")
+async def test_an_invalid_answer_of_a_provider_is_a_problem_in_one_line(ask, reply, problem):
+    statuses = await ask(of_host(openai=reply, groq=body(LIST)), OPENAI_API_KEY=SECRET, GROQ_API_KEY="g")
     assert not statuses["openai"].reachable
-    assert told in statuses["openai"].problem
+    assert problem in statuses["openai"].problem
     assert SECRET not in statuses["openai"].problem
     assert "\n" not in statuses["openai"].problem
     assert statuses["groq"].reachable
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])
-def test_an_endpoint_without_a_list_of_models_still_answers(ask, status):
-    found = ask(of_host(openai=Reply(status, (b"not found",))), OPENAI_API_KEY=SECRET)["openai"]
+async def test_an_endpoint_without_a_list_of_models_still_answers(ask, status):
+    found = (await ask(of_host(openai=Reply(status, (b"not found",))), OPENAI_API_KEY=SECRET))["openai"]
     assert (found.reachable, found.models) == (True, ())
     assert f"HTTP {status}" in found.problem and "base URL" in found.problem
     assert "no list of models" in overview_lines((found,), everything=False)[0]
 
 
-def test_a_key_is_not_sent_where_it_does_not_belong(ask, home):
-    credentials = home / ".config" / "bradawl" / "credentials.toml"
+async def test_a_stored_key_is_not_sent_to_another_base_url(ask, user_home):
+    credentials = user_home / ".config" / "bradawl" / "credentials.toml"
     credentials.write_text(f'[openai]\napi_key = "{SECRET}"')
     credentials.chmod(0o600)
-    moved = ask(lambda request: body(LIST), OPENAI_BASE_URL="https://gateway.example/v1")["openai"]
+    moved = (await ask(lambda request: body(LIST), OPENAI_BASE_URL="https://gateway.example/v1"))["openai"]
     assert "is not sent to https://gateway.example" in moved.problem
     assert [request for request in ask.requests if "gateway" in request.url] == []
-    assert ask(of_host(openai=body(LIST)))["openai"].reachable
+    assert (await ask(of_host(openai=body(LIST))))["openai"].reachable
 
 
-def test_the_key_of_a_command_is_used(ask):
+async def test_the_key_of_a_command_is_used(ask):
     text = f"[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_command = 'echo {SECRET}'\n"
-    status = ask(of_host(acme=body(LIST)), text, PATH="/usr/bin:/bin")["acme"]
+    status = (await ask(of_host(acme=body(LIST)), text, PATH="/usr/bin:/bin"))["acme"]
     assert (status.reachable, status.key) == (True, "api_key_command")
     (request,) = [request for request in ask.requests if "acme" in request.url]
     assert dict(request.headers)["authorization"] == f"Bearer {SECRET}"
-    failed = ask(of_host(acme=body(LIST)), text.replace(f"echo {SECRET}", f"echo {SECRET}; exit 4"), PATH="/bin")
+    failed = await ask(of_host(acme=body(LIST)), text.replace(f"echo {SECRET}", f"echo {SECRET}; exit 4"), PATH="/bin")
     assert "exit code 4" in failed["acme"].problem
 
 
-def test_a_server_on_this_machine_is_found_and_told_how_to_use(ask):
+async def test_a_local_server_is_found_with_its_models(ask):
     def answer(request):
         return (
             body({"data": [{"id": "qwen", "owned_by": "vllm", "max_model_len": 32}]})
@@ -169,12 +162,12 @@ def test_a_server_on_this_machine_is_found_and_told_how_to_use(ask):
             else Cut()
         )
 
-    status = ask(answer)["vllm"]
+    status = (await ask(answer))["vllm"]
     assert (status.source, status.reachable, status.models[0].name) == ("found", True, "qwen")
 
 
-def test_one_provider_can_be_asked_alone(ask):
-    statuses = ask(lambda request: body(LIST), wanted="groq", OPENAI_API_KEY="k", GROQ_API_KEY="g")
+async def test_one_provider_can_be_asked_alone(ask):
+    statuses = await ask(lambda request: body(LIST), wanted="groq", OPENAI_API_KEY="k", GROQ_API_KEY="g")
     assert set(statuses) == {"groq"}
     assert len(ask.requests) == 1
 
@@ -188,8 +181,8 @@ def command(argv, environ):
     return code, stdout.getvalue(), stderr.getvalue()
 
 
-def test_the_overview_over_a_real_server_is_readable_and_has_no_key(home, wire_server):
-    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
+def test_the_overview_of_a_real_server_has_short_lines_and_no_key(user_home, wire_server):
+    environ = {"HOME": str(user_home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
     code, shown, _ = command(["models", "openai"], environ)
     assert code == 0
     assert "openai: ok, 1 model, key from OPENAI_API_KEY" in shown
@@ -198,8 +191,8 @@ def test_the_overview_over_a_real_server_is_readable_and_has_no_key(home, wire_s
     assert max(map(len, shown.splitlines())) <= 100
 
 
-def test_the_overview_as_json(home, wire_server):
-    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
+def test_the_overview_as_json_has_no_key(user_home, wire_server):
+    environ = {"HOME": str(user_home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
     code, shown, _ = command(["models", "openai", "--json"], environ)
     report = json.loads(shown)
     assert code == 0
@@ -208,28 +201,28 @@ def test_the_overview_as_json(home, wire_server):
     assert SECRET not in shown
 
 
-def test_nothing_usable_is_exit_code_1(home):
+def test_without_a_usable_provider_the_exit_code_is_1(user_home):
     text = "[providers.acme]\nbase_url = 'http://127.0.0.1:9/v1'\n"
-    (home / ".config" / "bradawl" / "config.toml").write_text(text)
-    code, shown, _ = command(["models", "acme"], {"HOME": str(home)})
+    (user_home / ".config" / "bradawl" / "config.toml").write_text(text)
+    code, shown, _ = command(["models", "acme"], {"HOME": str(user_home)})
     assert code == 1
     assert "acme: not usable" in shown
 
 
-def test_an_unsafe_file_of_keys_is_told_once_and_the_rest_goes_on(home, wire_server):
-    path = home / ".config" / "bradawl" / "credentials.toml"
+def test_a_credentials_file_that_others_can_read_is_one_warning(user_home, wire_server):
+    path = user_home / ".config" / "bradawl" / "credentials.toml"
     path.write_text("")
     path.chmod(0o644)
-    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
-    code, _, told = command(["models", "openai"], environ)
+    environ = {"HOME": str(user_home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET}
+    code, _, stderr = command(["models", "openai"], environ)
     assert code == 0
-    assert told.count("chmod 600") == 1
+    assert stderr.count("chmod 600") == 1
 
 
-def test_a_provider_nobody_knows_is_wrong_usage(home):
-    code, _, told = command(["models", "opnai"], {"HOME": str(home)})
+def test_an_unknown_provider_is_wrong_usage(user_home):
+    code, _, stderr = command(["models", "opnai"], {"HOME": str(user_home)})
     assert code == 2
-    assert "openai" in told
+    assert "openai" in stderr
 
 
 @pytest.fixture
@@ -255,7 +248,7 @@ def wire_server():
         (["doctor", "who"], False),
     ],
 )
-def test_a_question_about_models_is_a_prompt(argv, is_command):
+def test_a_command_name_followed_by_other_words_is_a_prompt(argv, is_command):
     assert ("command" in parse(argv)) == is_command
 
 
@@ -267,22 +260,27 @@ def test_the_commands_own_help_is_shown(name):
 
 
 def test_an_option_the_command_does_not_have_is_wrong_usage():
-    code, _, told = command(["models", "--yolo"], {})
+    code, _, stderr = command(["models", "--yolo"], {})
     assert code == 2
-    assert "--yolo" in told
+    assert "--yolo" in stderr
 
 
-def test_the_doctor_is_asked_by_its_name(home, wire_server):
-    environ = {"HOME": str(home), "OPENAI_BASE_URL": wire_server.base_url, "OPENAI_API_KEY": SECRET, "PATH": "/bin"}
+def test_doctor_is_run_by_its_name(user_home, wire_server):
+    environ = {
+        "HOME": str(user_home),
+        "OPENAI_BASE_URL": wire_server.base_url,
+        "OPENAI_API_KEY": SECRET,
+        "PATH": "/bin",
+    }
     _, shown, _ = command(["doctor", "--json"], environ)
     names = [check["name"] for check in json.loads(shown)["checks"]]
     assert {"version", "model", "endpoint"} <= set(names)
     assert SECRET not in shown
 
 
-def test_who_has_set_up_nothing_is_told_of_the_server_that_runs(home, wire_server):
+def test_without_settings_the_error_suggests_the_local_server_that_runs(user_home, wire_server):
     place = wire_server.base_url.removeprefix("http://").removesuffix("/v1")
-    code, _, told = command(["-p", "hello"], {"HOME": str(home), "OLLAMA_HOST": place})
+    code, _, stderr = command(["-p", "hello"], {"HOME": str(user_home), "OLLAMA_HOST": place})
     assert code == 2
-    assert "No provider is set up" in told
-    assert f"\n  bradawl -m lmstudio/scripted --base-url {wire_server.base_url}" in told
+    assert "No provider is set up" in stderr
+    assert f"\n  bradawl -m lmstudio/scripted --base-url {wire_server.base_url}" in stderr

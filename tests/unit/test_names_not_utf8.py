@@ -1,4 +1,4 @@
-"""A folder whose name is not UTF-8 is refused where work would begin in it; no call runs in another one instead."""
+"""A working directory whose name is not UTF-8 is refused; no call runs in another folder instead."""
 
 import json
 import os
@@ -18,13 +18,13 @@ from bradawl.tools.bash import Bash
 NAMES = [b"bad\xff", b"\xed\xa0\x80surrogate", b"ok\xc3(", b"caf\xe9", b"\xff\xfe"]
 
 
-def made(parent: Path, name: bytes) -> str:
+def make_folder(parent: Path, name: bytes) -> str:
     path = os.fsdecode(os.fsencode(parent) + b"/" + name)
     Path(path).mkdir()
     return path
 
 
-def start(cwd: str, *argv: str, calls: list[str], home: Path) -> subprocess.CompletedProcess[bytes]:
+def run_program(cwd: str, *argv: str, calls: list[str], home: Path) -> subprocess.CompletedProcess[bytes]:
     script = home / "script.json"
     turns = [{"tool_calls": [{"name": "bash", "arguments": {"command": each}}]} for each in calls]
     script.write_text(json.dumps([*turns, {"text": "done"}]))
@@ -38,29 +38,29 @@ def start(cwd: str, *argv: str, calls: list[str], home: Path) -> subprocess.Comp
     )
 
 
-def inside(parent: Path) -> list[bytes]:
+def entries(parent: Path) -> list[bytes]:
     return sorted(os.listdir(os.fsencode(parent)))  # noqa: PTH208 - names that are not UTF-8, as bytes
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("sandbox", ["auto", "off"])
-def test_a_run_in_such_a_folder_stops_before_its_first_call(tmp_path, name, sandbox):
+def test_a_run_in_a_folder_that_is_not_utf8_stops_before_its_first_call(tmp_path, name, sandbox):
     home, parent = tmp_path / "home", tmp_path / "parent"
     home.mkdir()
     parent.mkdir()
-    folder = made(parent, name)
+    folder = make_folder(parent, name)
     argv = ("-p", "work", "--allowed-tools", "Bash", "--sandbox", sandbox)
-    ended = start(folder, *argv, calls=["pwd", "touch made", "touch made_again"], home=home)
+    ended = run_program(folder, *argv, calls=["pwd", "touch made", "touch made_again"], home=home)
     assert ended.returncode == 2, ended.stderr
-    told = ended.stderr.decode()
-    assert "is not UTF-8" in told and "Rename it" in told and "internal error" not in told
-    assert name.decode("utf-8", "backslashreplace") in told
-    assert inside(parent) == [name] and not inside(Path(folder))
+    message = ended.stderr.decode()
+    assert "is not UTF-8" in message and "Rename it" in message and "internal error" not in message
+    assert name.decode("utf-8", "backslashreplace") in message
+    assert entries(parent) == [name] and not entries(Path(folder))
 
 
 @pytest.mark.parametrize("argv", [("doctor",), ("trust",), ("permissions", "check", "ls"), ("models",)])
-def test_commands_in_such_a_folder_say_so(tmp_path, argv):
-    ended = start(made(tmp_path, b"bad\xff"), *argv, calls=[], home=tmp_path)
+def test_subcommands_report_a_folder_that_is_not_utf8(tmp_path, argv):
+    ended = run_program(make_folder(tmp_path, b"bad\xff"), *argv, calls=[], home=tmp_path)
     assert ended.returncode in (1, 2), ended.stderr
     assert b"not UTF-8" in ended.stderr + ended.stdout
     assert b"internal error" not in ended.stderr + ended.stdout and b"Traceback" not in ended.stderr
@@ -68,29 +68,31 @@ def test_commands_in_such_a_folder_say_so(tmp_path, argv):
 
 @pytest.mark.parametrize("option", ["-C", "--cd", "--add-dir"])
 @pytest.mark.parametrize("twin", ["bad\ufffd", "bad?", "bad"])
-def test_a_folder_that_is_named_so_is_not_taken_for_another(tmp_path, option, twin):
-    made(tmp_path, b"bad\xff")
+def test_an_option_with_such_a_folder_does_not_select_a_folder_of_similar_name(tmp_path, option, twin):
+    make_folder(tmp_path, b"bad\xff")
     (tmp_path / twin).mkdir()
-    ended = start(str(tmp_path), "-p", "x", option, "bad\udcff", calls=["touch made"], home=tmp_path)
+    ended = run_program(str(tmp_path), "-p", "x", option, "bad\udcff", calls=["touch made"], home=tmp_path)
     assert ended.returncode == 2 and b"not UTF-8" in ended.stderr and rb"bad\xff" in ended.stderr, ended.stderr
     assert not (tmp_path / twin / "made").exists()
 
 
 @pytest.mark.parametrize("option", ["-C", "--add-dir"])
-def test_a_link_to_such_a_folder_is_no_way_around(tmp_path, option):
-    (tmp_path / "link").symlink_to(made(tmp_path, b"bad\xff"))
-    ended = start(str(tmp_path), "-p", "x", option, "link", calls=["touch made"], home=tmp_path)
+def test_a_link_to_a_folder_that_is_not_utf8_is_refused(tmp_path, option):
+    (tmp_path / "link").symlink_to(make_folder(tmp_path, b"bad\xff"))
+    ended = run_program(str(tmp_path), "-p", "x", option, "link", calls=["touch made"], home=tmp_path)
     assert ended.returncode == 2 and b"not UTF-8" in ended.stderr, ended.stderr
 
 
-def test_a_prompt_may_hold_any_bytes(tmp_path):
-    ended = start(str(tmp_path), "-p", "what is \udcff?", calls=[], home=tmp_path)
+def test_a_prompt_may_contain_any_bytes(tmp_path):
+    ended = run_program(str(tmp_path), "-p", "what is \udcff?", calls=[], home=tmp_path)
     assert ended.returncode == 0 and ended.stdout == b"done\n", ended.stderr
 
 
-def test_an_embedded_agent_is_refused_too(tmp_path):
+def test_an_agent_built_by_the_library_refuses_the_folder_too(tmp_path):
     settings = Settings(
-        model=ModelSettings(provider="scripted", name="x"), cwd=made(tmp_path, b"bad\xff"), home=str(tmp_path / "home")
+        model=ModelSettings(provider="scripted", name="x"),
+        cwd=make_folder(tmp_path, b"bad\xff"),
+        home=str(tmp_path / "home"),
     )
     with pytest.raises(SettingsError, match="not UTF-8"):
         build_agent(settings)
@@ -98,11 +100,11 @@ def test_an_embedded_agent_is_refused_too(tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("command", ["cd */ && pwd", "cd */; touch made", "pushd */ >/dev/null"])
-def test_a_line_that_ends_in_such_a_folder_leaves_the_working_directory(tmp_path, name, command):
-    made(tmp_path, name)
+async def test_a_line_that_ends_in_such_a_folder_does_not_change_the_working_directory(tmp_path, name, command):
+    make_folder(tmp_path, name)
     with workspace(tmp_path) as place:
-        text = place.text(Bash(), command=command)
+        text = await place.text(Bash(), command=command)
         assert f"is not UTF-8, so it is not kept: the working directory is still {tmp_path}]" in text
         assert "is now" not in text
-        assert place.text(Bash(), command="pwd") == f"{tmp_path}\n[exit code 0]"
+        assert await place.text(Bash(), command="pwd") == f"{tmp_path}\n[exit code 0]"
         text.encode()

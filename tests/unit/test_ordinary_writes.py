@@ -1,8 +1,8 @@
-"""Ordinary lines beside rules that refuse to edit, without a sandbox: they run, and change nothing that is refused."""
+"""Rules that refuse edits let ordinary shell lines run without a sandbox; these lines change no protected file."""
 
 import pytest
-from shell_house import lines
-from test_refused_writes import RULES, of_rules, run
+from shell_workspace import lines
+from test_refused_writes import RULES, denied_files, run
 from test_refused_writes import ws as _ws
 from test_rules_in_lines import decided, denied
 
@@ -154,15 +154,15 @@ prettier --check . || true
 
 
 @pytest.mark.parametrize("line", lines(ORDINARY))
-def test_ordinary_commands_run_beside_such_rules(ws, line):
-    before = of_rules(ws)
+def test_ordinary_lines_run_and_change_no_protected_file(ws, line):
+    before = denied_files(ws)
     decision = decided(line, ws, denied(ws, *RULES), mode="bypass")
     assert isinstance(decision, Allow), decision
     run(line, ws)
-    assert of_rules(ws) == before
+    assert denied_files(ws) == before
 
 
-NOT_RUN = r"""
+ORDINARY_OF_OTHER_PROGRAMS = r"""
 python3 manage.py migrate
 python3 manage.py makemigrations
 python manage.py test .
@@ -331,7 +331,7 @@ qemu-system-x86_64 -kernel /boot/vmlinuz
 """
 
 
-@pytest.mark.parametrize("line", lines(NOT_RUN))
-def test_ordinary_commands_of_other_tools_are_allowed_beside_such_rules(ws, line):
+@pytest.mark.parametrize("line", lines(ORDINARY_OF_OTHER_PROGRAMS))
+def test_ordinary_lines_that_need_other_programs_are_allowed(ws, line):
     decision = decided(line, ws, denied(ws, *RULES), mode="bypass")
     assert isinstance(decision, Allow), decision

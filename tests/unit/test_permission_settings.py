@@ -1,4 +1,4 @@
-"""Modes, sandbox, rules and folders: from which source, which one wins, and what whoever runs the machine decides."""
+"""Settings of mode, sandbox, rules and folders: the precedence of their sources, and the managed settings of root."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ def managed(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def load(home, project, managed):
-    """Settings as a run in the project would have them."""
+    """Loads the settings of a run in the project."""
 
     def load(options=None, **environ) -> Settings:
         return load_settings(options or {}, {"HOME": str(home), **KEY, **environ}, str(project), managed)
@@ -89,14 +89,14 @@ def test_the_strongest_source_chooses_mode_and_sandbox(load, write_user, options
         ({}, {}, "yolo = true\npermission_mode = 'auto'"),
     ],
 )
-def test_one_source_can_not_want_no_questions_and_another_mode(load, write_user, options, environ, user):
+def test_one_source_can_not_set_yolo_and_another_mode(load, write_user, options, environ, user):
     write_user(user)
     with pytest.raises(SettingsError, match=r"means the mode bypass.*use one of them"):
         load(options, **environ)
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"permission_mode": "yes"}, "--permission-mode must be one of default, accept-edits, plan, auto, bypass"),
         ({"permission_mode": ""}, "--permission-mode is empty"),
@@ -109,14 +109,14 @@ def test_one_source_can_not_want_no_questions_and_another_mode(load, write_user,
         ({"disallowed_tools": ['Bash(echo "x)']}, "--disallowed-tools: the quotation mark"),
     ],
 )  # fmt: skip  one case on each line
-def test_a_flag_that_can_not_be_understood_is_named(load, options, told):
+def test_an_invalid_flag_is_named(load, options, message):
     with pytest.raises(SettingsError) as caught:
         load(options)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("permissions = 3", "permissions must be a table"),
         ("[permissions]\nallowed = []", "permissions.allowed is not a setting; did you mean `allow`"),
@@ -128,14 +128,14 @@ def test_a_flag_that_can_not_be_understood_is_named(load, options, told):
         ("allowed_tools = ['Bash']", "allowed_tools is not a setting"),
     ],
 )
-def test_a_mistake_in_the_users_file_is_named(load, write_user, text, told):
+def test_an_invalid_key_in_the_users_file_is_named(load, write_user, text, message):
     write_user(text)
     with pytest.raises(SettingsError, match=r"config\.toml") as caught:
         load()
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_required_sandbox_that_is_missing_has_an_exit_code_of_its_own():
+def test_a_missing_required_sandbox_has_its_own_exit_code():
     error = NoSandbox("no sandbox")
     assert _message_and_exit_code(error, error, {}) == ("no sandbox", 3)
 
@@ -143,7 +143,7 @@ def test_a_required_sandbox_that_is_missing_has_an_exit_code_of_its_own():
 # ------------------------------------------------------------------ rules
 
 
-def test_rules_of_all_sources_add_up_and_name_their_place(load, write_user, project):
+def test_rules_of_all_sources_are_combined_and_name_their_source(load, write_user, project):
     path = write_user(
         "network_commands = ['npm ci']\n[permissions]\nallow = ['Edit']\ndeny = ['Read(~/x)']\nask = ['Glob']\n"
     )
@@ -188,7 +188,7 @@ def test_rules_are_split_outside_of_parentheses(text, rules):
 
 
 @given(st.lists(st.sampled_from(["Edit", "Bash(git log *)", "Read(./a, b)", "Bash(echo '(')", "mcp__x"]), max_size=6))
-def test_rules_joined_are_the_same_rules_again(rules):
+def test_joined_rules_are_split_into_the_same_rules(rules):
     assert split_rules(", ".join(rules), "x") == tuple(rules) == split_rules(rules, "x")
 
 
@@ -204,7 +204,7 @@ def test_rules_joined_are_the_same_rules_again(rules):
         ("[')']", (")",), "every tool"),
     ],
 )
-def test_a_projects_rule_that_can_not_be_read_stops_nobody_but_is_told(load, write_project, deny, texts, refused):
+def test_an_invalid_rule_of_a_project_refuses_its_tool_with_a_warning(load, write_project, deny, texts, refused):
     write_project(f"[permissions]\ndeny = {deny}\n")
     settings = load()
     assert tuple(rule.text for rule in settings.rules) == texts
@@ -221,16 +221,14 @@ def test_a_projects_rule_that_can_not_be_read_stops_nobody_but_is_told(load, wri
         ('["Read(x)", 5]', "every tool"),
     ],
 )
-def test_a_projects_rule_with_a_control_character_or_of_another_type_narrows_all_the_same(
-    load, write_project, deny, refused
-):
+def test_a_projects_rule_with_a_control_character_or_of_another_type_still_refuses(load, write_project, deny, refused):
     write_project(f"[permissions]\ndeny = {deny}\n")
     settings = load()
     assert any(f"Until then {refused} is refused." in warning for warning in settings.warnings)
     assert all(rule.verdict == "deny" for rule in settings.rules) and settings.rules
 
 
-def test_variables_to_keep_add_up_once_each(load, write_user):
+def test_variables_to_keep_are_combined_without_repeats(load, write_user):
     write_user("kept_variables = ['A', 'B']")
     assert load({}, BRADAWL_KEPT_VARIABLES="B, C").kept_variables == ("B", "C", "A")
 
@@ -238,7 +236,7 @@ def test_variables_to_keep_add_up_once_each(load, write_user):
 # ------------------------------------------------------------------ folders
 
 
-def test_further_folders_are_real_paths_from_all_sources(load, write_user, home, project, tmp_path):
+def test_additional_folders_of_all_sources_are_resolved(load, write_user, home, project, tmp_path):
     for name in ("a", "b", "c", "home/d"):
         (tmp_path / name).mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "a")
@@ -251,14 +249,14 @@ def test_further_folders_are_real_paths_from_all_sources(load, write_user, home,
 
 
 @pytest.mark.parametrize("text", ["/", "~", "..", "~/.config", "~/.config/bradawl", "~/.local/share/bradawl/x"])
-def test_a_folder_that_holds_too_much_is_refused(load, home, tmp_path, text):
+def test_a_folder_that_contains_the_home_folder_or_the_system_is_refused(load, home, tmp_path, text):
     (home / ".config" / "bradawl").mkdir(parents=True)
     (home / ".local" / "share" / "bradawl" / "x").mkdir(parents=True)
     with pytest.raises(SettingsError, match=r"--add-dir: .* can't belong to the workspace"):
         load({"add_dirs": [text]})
 
 
-def test_a_link_to_a_folder_that_holds_too_much_is_refused(load, tmp_path):
+def test_a_link_to_such_a_folder_is_refused(load, tmp_path):
     (tmp_path / "link").symlink_to("/")
     with pytest.raises(SettingsError, match="holds the whole system"):
         load({"add_dirs": [str(tmp_path / "link")]})
@@ -268,7 +266,7 @@ def test_a_link_to_a_folder_that_holds_too_much_is_refused(load, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o646])
-def test_what_others_can_write_may_only_narrow(load, write_user, mode):
+def test_a_users_file_that_others_can_write_may_only_restrict(load, write_user, mode):
     path = write_user("yolo = true\nbase_url = 'http://evil.example'\nmax_steps = 3\npermissions.deny = ['Bash']\n")
     path.chmod(mode)
     settings = load()
@@ -279,12 +277,12 @@ def test_what_others_can_write_may_only_narrow(load, write_user, mode):
     assert str(path) in warning and "base_url, yolo" in warning and "chmod go-w" in warning
 
 
-def test_a_file_of_the_users_own_group_is_theirs(load, write_user):
+def test_a_file_of_the_users_own_group_is_trusted(load, write_user):
     write_user("yolo = true").chmod(0o664)
     assert load().yolo
 
 
-# ------------------------------------------------------------------ whoever runs the machine
+# ------------------------------------------------------------------ managed settings
 
 
 @needs_root
@@ -303,7 +301,7 @@ def test_managed_rules_come_first(load, managed, write_user):
 
 @needs_root
 @pytest.mark.parametrize(
-    ("text", "options", "told"),
+    ("text", "options", "message"),
     [
         ("forbid_bypass = true", {"yolo": True}, "--yolo can't be used here"),
         ("forbid_bypass = true", {"permission_mode": "bypass"}, "--permission-mode can't be used here"),
@@ -312,11 +310,11 @@ def test_managed_rules_come_first(load, managed, write_user):
         ("sandbox = 'required'", {"sandbox": "off"}, "--sandbox can't be used here"),
     ],
 )
-def test_a_flag_against_the_managed_settings_is_refused(load, managed, text, options, told):
+def test_a_flag_that_contradicts_the_managed_settings_is_refused(load, managed, text, options, message):
     managed.write_text(text)
     with pytest.raises(SettingsError) as caught:
         load(options)
-    assert told in str(caught.value) and str(managed) in str(caught.value)
+    assert message in str(caught.value) and str(managed) in str(caught.value)
 
 
 @needs_root
@@ -331,7 +329,7 @@ def test_a_flag_against_the_managed_settings_is_refused(load, managed, text, opt
         ("sandbox = 'required'\nforbid_bypass = true", "yolo = true", (None, "required", False)),
     ],
 )
-def test_a_users_file_against_the_managed_settings_does_not_count(load, managed, write_user, text, user, expected):
+def test_a_users_file_that_contradicts_the_managed_settings_is_ignored(load, managed, write_user, text, user, expected):
     managed.write_text(text)
     write_user(user)
     settings = load()
@@ -340,7 +338,7 @@ def test_a_users_file_against_the_managed_settings_does_not_count(load, managed,
 
 
 @needs_root
-def test_only_what_wants_something_else_is_named(load, managed):
+def test_only_a_flag_that_contradicts_the_managed_settings_is_named(load, managed):
     managed.write_text("sandbox = 'required'\n")
     with pytest.raises(SettingsError, match=r"^--sandbox can't be used here"):
         load({"sandbox": "off"}, BRADAWL_YOLO="0")
@@ -350,7 +348,7 @@ def test_only_what_wants_something_else_is_named(load, managed):
 
 
 @needs_root
-def test_what_the_managed_settings_fix_is_known_for_later(load, managed):
+def test_settings_record_what_the_managed_file_fixes(load, managed):
     managed.write_text("permission_mode = 'default'\nforbid_bypass = true\nsandbox = 'auto'\n")
     settings = load()
     assert (settings.permission_mode, settings.is_mode_fixed, settings.may_bypass) == ("default", True, False)
@@ -359,7 +357,7 @@ def test_what_the_managed_settings_fix_is_known_for_later(load, managed):
 
 @needs_root
 @pytest.mark.parametrize("at", ["managed.toml", ""])
-def test_managed_settings_that_others_could_have_written_are_ignored(load, managed, at):
+def test_managed_settings_that_others_can_write_are_ignored(load, managed, at):
     managed.write_text("permission_mode = 'plan'")
     (managed.parent / at).chmod(0o777)
     settings = load()
@@ -368,7 +366,7 @@ def test_managed_settings_that_others_could_have_written_are_ignored(load, manag
 
 
 @needs_root
-def test_managed_settings_that_are_not_roots_are_ignored(load, managed):
+def test_managed_settings_that_root_does_not_own_are_ignored(load, managed):
     managed.write_text("permission_mode = 'plan'")
     os.chown(managed, 65534, 65534)
     settings = load()
@@ -381,7 +379,7 @@ def test_managed_settings_that_are_not_roots_are_ignored(load, managed):
     "text",
     ["permission_mode = 'x'", "sandbox = 1", "forbid = true", "forbid_bypass = 'so'", "a = [", "permissions = 1"],
 )
-def test_managed_settings_that_can_not_be_understood_stop_the_run(load, managed, text):
+def test_invalid_managed_settings_stop_the_run(load, managed, text):
     managed.write_text(text)
     with pytest.raises(SettingsError, match=r"managed\.toml"):
         load()

@@ -1,4 +1,4 @@
-"""`bradawl permissions check` for one command here: the settings' rules, the tree as it is, and nothing done."""
+"""`bradawl permissions check` decides about a command with the settings' rules and the real files, and runs nothing."""
 
 import io
 import json
@@ -16,8 +16,8 @@ from bradawl.core.permissions import Sandbox
 from bradawl.testing.virtual_tree import Overlay, VirtualTree, links_in
 
 
-class Place:
-    """A home folder and a project."""
+class CheckRunner:
+    """Runs `permissions check` with a home folder and a project."""
 
     def __init__(self, root: Path) -> None:
         self.home, self.project = root / "home", root / "project"
@@ -44,10 +44,10 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path):
-    return Place(tmp_path)
+    return CheckRunner(tmp_path)
 
 
-def test_a_command_is_judged_with_its_effects_and_not_run(place):
+def test_a_command_is_decided_by_its_effects_and_not_run(place):
     answer = place.check("touch new && ls")
     assert answer["decision"] == "ask"
     assert answer["effects"]["writes"] == [str(place.project / "new")]
@@ -56,18 +56,18 @@ def test_a_command_is_judged_with_its_effects_and_not_run(place):
     assert list(place.project.iterdir()) == []
 
 
-def test_no_model_has_to_be_set_up(place):
+def test_no_model_is_needed(place):
     assert place.check("ls")["decision"] == "allow"
 
 
-def test_the_users_rules_count(place):
+def test_the_users_rules_apply(place):
     place.configure('[permissions]\nallow = ["Bash(npm test)"]\ndeny = ["Bash(ls *)"]\n')
     assert place.check("npm test")["decision"] == "allow"
     assert place.check("npm test; npm install")["decision"] == "ask"
     assert place.check("ls -la")["decision"] == "deny"
 
 
-def test_a_project_may_narrow_and_not_widen(place):
+def test_a_project_may_restrict_but_not_permit(place):
     (place.project / ".bradawl").mkdir()
     (place.project / ".bradawl" / "config.toml").write_text(
         '[permissions]\nallow = ["Bash(npm test)"]\ndeny = ["Bash(ls *)"]\n'
@@ -76,7 +76,7 @@ def test_a_project_may_narrow_and_not_widen(place):
     assert place.check("ls -la")["decision"] == "deny"
 
 
-def test_what_a_pattern_finds_here_counts(place):
+def test_a_pattern_is_expanded_in_the_project(place):
     (place.project / "notes").write_text("")
     assert place.check("cat n*")["decision"] == "allow"
     (place.project / "name").symlink_to("/etc/hosts")
@@ -91,7 +91,7 @@ def test_the_mode_decides(place, mode, decision):
     assert place.check("--mode", mode, "make")["decision"] == decision
 
 
-def test_what_a_sandbox_holds_is_allowed_in_auto(place):
+def test_a_command_inside_a_sandbox_is_allowed_in_auto(place):
     out = io.StringIO()
     console = Console(io.StringIO(), out, io.StringIO(), {})
     options = {"workspace": str(place.project), "mode": "auto", "shell_line": "make"}
@@ -109,7 +109,7 @@ def test_what_a_sandbox_holds_is_allowed_in_auto(place):
     assert "network" not in answer["grant"]
 
 
-def test_what_is_no_command_is_an_error_that_is_answered(place):
+def test_a_line_that_is_no_command_gives_the_decision_error(place):
     assert place.check("  ")["decision"] == "error"
     assert place.check("ls \x1b[2J")["decision"] == "error"
 
@@ -118,13 +118,13 @@ def test_what_is_no_command_is_an_error_that_is_answered(place):
     "arguments",
     [(), ("ls", "--stdin"), ("ls", "src"), ("--mode", "all", "ls"), ("--nothing", "ls"), ("--home", "\0", "ls")],
 )
-def test_wrong_usage_is_said_in_a_line(place, arguments):
+def test_wrong_usage_is_reported_on_one_line(place, arguments):
     code, out, err = place.run(*arguments)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
 
 
-# ------------------------------------------------------------------ the tree
+# ------------------------------------------------------------------ the virtual tree
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,11 @@ def test_wrong_usage_is_said_in_a_line(place, arguments):
         ("ln -s a b | x y", None),
     ],
 )
-def test_only_links_can_be_set_up(setup, links):
+def test_a_setup_may_only_create_links(setup, links):
     assert links_in(setup, "/ws", "/home/u") == links
 
 
-def test_links_that_are_there_and_links_that_are_not_are_followed_alike(tmp_path):
+def test_real_and_virtual_links_are_followed_alike(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "there").symlink_to("real")
     tree = VirtualTree("", Overlay(links={f"{tmp_path}/not": "there/../there"}))
@@ -171,7 +171,7 @@ def test_links_in_a_circle_are_an_error(tmp_path):
             tree.resolve(path, str(tmp_path))
 
 
-def test_a_project_that_is_made_up_has_what_projects_have(tmp_path):
+def test_a_virtual_project_has_the_entries_of_a_usual_one(tmp_path):
     project = f"{tmp_path}/made-up"
     tree = VirtualTree("", Overlay(project, {f"{project}/link": "/outside"}))
     names = tree.entries(project)

@@ -1,4 +1,4 @@
-"""The examples of docs/permissions.md are rules, and its table has every name."""
+"""The examples of docs/permissions.md are valid rules, and its table lists every rule name."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ def parsed(text, verdict="allow"):
     return parse_rule(text, verdict, "page", Bases("/ws", "/home/you", "/ws"), str)
 
 
-def test_the_lists_of_the_page_are_rules():
+def test_the_lists_of_rules_on_the_page_are_valid():
     for verdict, texts in EXAMPLES["rules"]["permissions"].items():
         for text in texts:
             assert parsed(text, verdict)
@@ -31,25 +31,25 @@ def test_the_lists_of_the_page_are_rules():
 
 
 @pytest.mark.parametrize("text", sorted(set(re.findall(r"`((?:Bash|Read|Edit|WebFetch)\([^`]*\)|mcp__\w+\**)`", PAGE))))
-def test_a_rule_in_the_text_is_one(text):
+def test_each_rule_in_the_text_is_valid(text):
     if text in ("Bash(words)", "Read(path)", "Edit(path)", "Bash(...)"):
         return
     assert parsed(text, "deny")
 
 
-def test_the_table_has_every_name_and_its_tools():
+def test_the_table_lists_every_rule_name_with_its_tools():
     table = PAGE.split("### Names")[1].split("To allow")[0]
     rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
-    said = {name: row for row in rows for name in re.findall(r"`(\w+)`", row[1].split("(")[0] + row[1].split(")")[-1])}
-    assert set(RULE_NAMES) <= set(said) | {"edit_file"}
+    named = {name: row for row in rows for name in re.findall(r"`(\w+)`", row[1].split("(")[0] + row[1].split(")")[-1])}
+    assert set(RULE_NAMES) <= set(named) | {"edit_file"}
     for name, known in RULE_NAMES.items():
-        row = said[name]
+        row = named[name]
         assert bool(row[3].strip()) == (known.on != "tool"), name
         tools = [spec.name for spec in SPECS.values() if known.name in (spec.name, *spec.rule_names)] or [known.name]
         assert row[2].strip() == "that tool" or all(f"`{tool}`" in row[2] for tool in tools), name
 
 
-def test_the_file_of_the_page_is_read(tmp_path):
+def test_the_pages_example_file_loads(tmp_path):
     remembered = RememberedRules(str(tmp_path), "/srv/shop", "/home/you")
     path = Path(remembered.path)
     path.parent.mkdir()

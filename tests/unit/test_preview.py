@@ -1,4 +1,4 @@
-"""What is shown of a result that is too long for its tool."""
+"""`fitted` shortens a result that exceeds its tool's limit, and keeps the whole."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,12 +10,12 @@ from bradawl.shaping.preview import cut_middle, fitted
 LINES = "".join(f"line {number}\n" for number in range(1, 1_001))
 
 
-def test_what_fits_stays_as_it_is():
+def test_a_result_within_the_limit_is_unchanged():
     output = ToolOutput((Text("a"), Text("b")), limit=2)
     assert fitted(output) == (output.parts, None)
 
 
-def test_the_longest_text_is_cut_in_the_middle_at_line_breaks_and_the_notes_stay():
+def test_the_longest_text_is_cut_in_the_middle_at_line_breaks_and_short_texts_stay():
     parts, full = fitted(ToolOutput((Text(LINES), Text("[exit code 0]")), limit=200))
     body, notes = parts
     assert notes == Text("[exit code 0]") and full == f"{LINES}[exit code 0]".encode()
@@ -30,18 +30,18 @@ def test_one_long_line_is_cut_by_characters():
     assert text == "a" * 333 + "\n[... characters 334-99,334 of 100,000, lines 1-1 of 1 cut ...]\n" + "b" * 666
 
 
-def test_a_tool_that_sees_to_its_length_itself_is_left_alone_and_so_are_pictures():
+def test_results_without_a_limit_and_images_are_never_cut():
     picture = Image("image/png", b"x" * 100)
     assert fitted(ToolOutput((Text(LINES),), limit=None)) == ((Text(LINES),), None)
     assert fitted(ToolOutput((picture, Text("a" * 100)), limit=10))[0][0] == picture
 
 
-def test_what_a_tool_gives_as_the_whole_is_kept_as_the_whole():
+def test_the_full_text_that_a_tool_supplies_is_kept():
     assert fitted(ToolOutput((Text(LINES),), b"all of it", limit=100))[1] == b"all of it"
 
 
 @given(st.text(alphabet="ab\n", max_size=400), st.integers(20, 200))
-def test_what_is_shown_is_beginning_and_end_and_the_numbers_are_right(text: str, most: int):
+def test_a_cut_text_shows_beginning_and_end_with_correct_line_numbers(text: str, most: int):
     shown = cut_middle(text, most)
     if len(text) <= most:
         assert shown == text
@@ -57,7 +57,7 @@ def test_what_is_shown_is_beginning_and_end_and_the_numbers_are_right(text: str,
 
 
 @given(st.lists(st.integers(0, 3_000), max_size=40), st.integers(200, 5_000))
-def test_however_many_texts_there_are_together_they_keep_to_the_limit(lengths: list[int], limit: int):
+def test_all_texts_of_a_result_together_stay_within_the_limit(lengths: list[int], limit: int):
     texts = tuple(Text("x" * length) for length in lengths)
     parts, full = fitted(ToolOutput(texts, limit=limit))
     assert sum(len(part.text) for part in parts) <= limit + 8 * 80

@@ -1,6 +1,5 @@
-"""What a shell line exports is read from the shell, whatever quoting it uses to tell."""
+"""Exported variables are parsed from bash's own listing, with all of its quoting."""
 
-import asyncio
 import os
 import subprocess
 
@@ -22,13 +21,13 @@ def processes():
     made.close()
 
 
-def run(processes, line: str, cwd: object = "/", **env: str | None) -> CommandResult:
+async def run(processes, line: str, cwd: object = "/", **env: str | None) -> CommandResult:
     command = Command((line,), str(cwd), is_shell=True, timeout_s=20, env=env)
-    return asyncio.run(processes.run(command, Grant()))
+    return await processes.run(command, Grant())
 
 
 @pytest.mark.parametrize(
-    ("said", "variables"),
+    ("output", "variables"),
     [
         (b"", {}),
         (b'declare -x A="1"\n', {"A": "1"}),
@@ -43,8 +42,8 @@ def run(processes, line: str, cwd: object = "/", **env: str | None) -> CommandRe
         (b'export A="posix"\nexport B\n', {"A": "posix"}),
     ],
 )
-def test_each_form_of_an_answer_is_read(said, variables):
-    found = parse_exports(said)
+def test_each_form_of_bash_output_is_parsed(output, variables):
+    found = parse_exports(output)
     assert found is not None
     assert {
         name: value for name, value in found.items() if name in variables or len(found) == len(variables)
@@ -52,7 +51,7 @@ def test_each_form_of_an_answer_is_read(said, variables):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "output",
     [
         b"A=1\n",
         b'declare -x A="1',
@@ -63,10 +62,10 @@ def test_each_form_of_an_answer_is_read(said, variables):
         b"declare -x A=(\n",
     ],
 )
-def test_what_is_no_answer_of_bash_is_not_read(said):
-    assert parse_exports(said) is None
-    assert export_changes(b"", said) == {}
-    assert export_changes(said, b"") == {}
+def test_output_that_bash_never_prints_is_rejected(output):
+    assert parse_exports(output) is None
+    assert export_changes(b"", output) == {}
+    assert export_changes(output, b"") == {}
 
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True).map("V_".__add__)
@@ -74,17 +73,19 @@ VALUES = st.binary(max_size=40).map(lambda data: data.replace(b"\0", b""))
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=5), st.sampled_from(["C", "C.UTF-8"]), st.booleans())
-def test_whatever_bash_says_of_its_exports_is_what_programs_get(variables, locale, posix):
+def test_parsed_exports_equal_the_environment_of_programs(variables, locale, posix):
     environment = {os.fsencode(name): value for name, value in variables.items()}
     argv = ["bash", *(["--posix"] if posix else []), "-c", "export -p"]
-    said = subprocess.run(argv, env={b"LC_ALL": locale.encode(), **environment}, capture_output=True, check=True).stdout
-    found = parse_exports(said)
+    output = subprocess.run(
+        argv, env={b"LC_ALL": locale.encode(), **environment}, capture_output=True, check=True
+    ).stdout
+    found = parse_exports(output)
     assert found is not None
     assert {name: os.fsencode(found[name]) for name in variables} == variables
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_confuse_the_reader(data):
+def test_no_bytes_make_the_parser_fail(data):
     parse_exports(data)
     parse_exports(b"declare -x A=" + data + b"\n")
     parse_report(b"\0m\0" + data + b"\0\0m\0000\0000 \0/\n\0" + data + b"\0m\0", "m", 0)
@@ -117,8 +118,8 @@ def test_no_bytes_confuse_the_reader(data):
         ("SHLVL=7; PWD=/nowhere; export _=3", {}),
     ],
 )
-def test_what_a_line_exports_is_told(processes, line, exports):
-    assert run(processes, line).exports == exports
+async def test_the_exports_of_a_line_are_reported(processes, line, exports):
+    assert (await run(processes, line)).exports == exports
 
 
 @pytest.mark.parametrize(
@@ -134,49 +135,45 @@ def test_what_a_line_exports_is_told(processes, line, exports):
         "export A=1; { printf '\\0%s\\0' $BRADAWL_CALL; } >&200; exec true",
     ],
 )
-def test_a_line_that_ends_in_its_own_way_changes_nothing(processes, line):
-    assert run(processes, line).exports == {}
+async def test_a_line_that_ends_without_its_report_has_no_exports(processes, line):
+    assert (await run(processes, line)).exports == {}
 
 
-async def test_the_exports_of_a_line_that_was_ended_do_not_count(processes):
+async def test_the_exports_of_a_terminated_line_are_ignored(processes):
     command = Command(("trap 'exit 0' TERM; export A=1; cd /usr; while :; do sleep 0.01; done",), "/", is_shell=True)
-
-    async def main() -> CommandResult:
-        process = await processes.start(command, Grant())
-        assert not await process.wait(0.3)
-        await process.end()
-        return process.result()
-
-    result = await main()
+    process = await processes.start(command, Grant())
+    assert not await process.wait(0.3)
+    await process.end()
+    result = process.result()
     assert (result.exit_code, result.exports, result.cwd) == (0, {}, None)
 
 
-def test_variables_of_the_call_are_set_and_left_out(processes):
+async def test_variables_of_the_call_are_set_and_are_no_exports(processes):
     line = 'echo "[$A][$BASE][${BASE-unset}][$PAGER]"'
-    result = run(processes, line, A="a b\n", BASE=None, PAGER="mine")
+    result = await run(processes, line, A="a b\n", BASE=None, PAGER="mine")
     assert result.stdout == b"[a b\n][][unset][mine]\n"
     assert result.exports == {}
-    assert run(processes, "unset A; export BASE=back", A="1", BASE=None).exports == {"A": None, "BASE": "back"}
+    assert (await run(processes, "unset A; export BASE=back", A="1", BASE=None)).exports == {"A": None, "BASE": "back"}
 
 
-def test_bash_env_of_the_call_is_there_and_not_read(processes, tmp_path):
+async def test_bash_env_of_the_call_is_set_but_not_run_by_its_own_shell(processes, tmp_path):
     (tmp_path / "evil").write_text("echo evil\n")
-    result = run(processes, "echo $BASH_ENV; bash -c 'echo nested'", BASH_ENV=str(tmp_path / "evil"))
+    result = await run(processes, "echo $BASH_ENV; bash -c 'echo nested'", BASH_ENV=str(tmp_path / "evil"))
     assert result.stdout.decode() == f"{tmp_path}/evil\nevil\nnested\n"
     assert result.exports == {}
 
 
-def test_the_folder_before_is_that_of_the_call(processes):
-    assert run(processes, "cd -", OLDPWD="/usr").stdout == b"/usr\n"
+async def test_the_previous_folder_is_that_of_the_call(processes):
+    assert (await run(processes, "cd -", OLDPWD="/usr")).stdout == b"/usr\n"
 
 
-def test_an_environment_of_a_megabyte_is_read(processes):
+async def test_an_environment_of_a_megabyte_is_parsed(processes):
     many = {f"V{n}": "x'\"\n" * 2_500 for n in range(100)}
-    result = run(processes, "export V1=changed A=1", **many)
+    result = await run(processes, "export V1=changed A=1", **many)
     assert result.exports == {"V1": "changed", "A": "1"}
 
 
-def test_functions_the_user_has_exported_do_not_stand_for_programs():
+async def test_exported_functions_of_the_user_do_not_replace_programs():
     made = LocalProcesses({**os.environ, "BASH_FUNC_ls%%": "() { echo mine; }"})
-    assert run(made, "type -t ls").stdout == b"file\n"
+    assert (await run(made, "type -t ls")).stdout == b"file\n"
     made.close()

@@ -1,6 +1,5 @@
-"""What a shell reports of its end can't be written by the programs that it starts."""
+"""Programs that a shell starts can't forge the report that the shell writes at its end."""
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -54,34 +53,34 @@ def processes():
     made.close()
 
 
-def run(processes: LocalProcesses, line: str, **env: str) -> CommandResult:
-    return asyncio.run(processes.run(Command((line,), "/", env=env, is_shell=True, timeout_s=30), Grant()))
+async def run(processes: LocalProcesses, line: str, **env: str) -> CommandResult:
+    return await processes.run(Command((line,), "/", env=env, is_shell=True, timeout_s=30), Grant())
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_no_program_can_report_in_place_of_its_shell(processes, forge, line):
-    result = run(processes, line.format(forge=forge))
+async def test_no_program_can_forge_the_report_of_its_shell(processes, forge, line):
+    result = await run(processes, line.format(forge=forge))
     assert result.exit_code == 0, result.stderr
     assert result.cwd in ("/", None)
     assert result.exports == {}
 
 
 @pytest.mark.parametrize("line", ["{see}", "({see})", "{see} & wait", "f() {{ {see}; }}; f", "bash -c '{see}; true'"])
-def test_no_program_inherits_what_its_shell_reports_to(processes, tmp_path, line):
+async def test_no_program_inherits_the_descriptor_of_the_report(processes, tmp_path, line):
     (tmp_path / "see.py").write_text(
         "import os\nprint('ran')\nfor n in range(3, 4096):\n try: os.fstat(n); print(n)\n except OSError: pass\n"
     )
     line = line.format(see='"$PYTHON" -I -S "$SEE"')
-    assert run(processes, line, SEE=str(tmp_path / "see.py")).stdout == b"ran\n"
+    assert (await run(processes, line, SEE=str(tmp_path / "see.py"))).stdout == b"ran\n"
 
 
-def test_the_shell_itself_still_reports(processes):
-    result = run(processes, "cd /usr; export A=1; (exit 3) | true; exit 4")
+async def test_the_shell_itself_still_reports(processes):
+    result = await run(processes, "cd /usr; export A=1; (exit 3) | true; exit 4")
     assert (result.cwd, result.exports["A"], result.exit_code) == ("/usr", "1", 4)
 
 
-def test_the_environment_holds_no_secret_of_the_report(processes):
-    said = run(processes, "cat /proc/$$/environ | tr '\\0' '\\n' | sed 's/=.*//'").stdout.split()
-    assert set(said) <= {b"PATH", b"TMPDIR", b"BASE", b"BASH_ENV", b"BRADAWL_CALL", b"BRADAWL_REPORT", b"PWD"} | {
-        each for each in said if not each.startswith((b"BRADAWL", b"BASH"))
+async def test_the_environment_does_not_contain_the_key_of_the_report(processes):
+    names = (await run(processes, "cat /proc/$$/environ | tr '\\0' '\\n' | sed 's/=.*//'")).stdout.split()
+    assert set(names) <= {b"PATH", b"TMPDIR", b"BASE", b"BASH_ENV", b"BRADAWL_CALL", b"BRADAWL_REPORT", b"PWD"} | {
+        each for each in names if not each.startswith((b"BRADAWL", b"BASH"))
     }

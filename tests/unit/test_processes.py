@@ -1,3 +1,5 @@
+"""`LocalProcesses` runs programs and shell lines: results, reports, timeouts, cancellation and background programs."""
+
 import asyncio
 import os
 import signal
@@ -20,8 +22,8 @@ from patience import is_within
 from real_processes import lives, shell
 
 
-def run(processes: LocalProcesses, command: Command, progress=None) -> CommandResult:
-    return asyncio.run(processes.run(command, Grant(), progress))
+async def run(processes: LocalProcesses, command: Command, progress=None) -> CommandResult:
+    return await processes.run(command, Grant(), progress)
 
 
 def pids_in(folder: Path) -> list[int]:
@@ -29,7 +31,7 @@ def pids_in(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("case", PROCESSES_CASES, ids=lambda case: case.__name__)
-async def test_the_port_is_kept(case, processes):
+async def test_the_port_conformance_suite_passes(case, processes):
     await case(lambda results: processes)
 
 
@@ -39,9 +41,9 @@ async def test_nothing_starts_without_a_grant(processes, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_a_line_gives_its_output_exit_code_and_last_folder(processes, tmp_path):
+async def test_a_line_gives_its_output_exit_code_and_last_folder(processes, tmp_path):
     (tmp_path / "sub").mkdir()
-    result = run(processes, shell("echo out; echo err >&2; cd sub; exit 3", tmp_path))
+    result = await run(processes, shell("echo out; echo err >&2; cd sub; exit 3", tmp_path))
     assert (result.exit_code, result.stdout, result.stderr) == (3, b"out\n", b"err\n")
     assert result.cwd == os.path.realpath(tmp_path / "sub")
 
@@ -57,18 +59,18 @@ def test_a_line_gives_its_output_exit_code_and_last_folder(processes, tmp_path):
         ("printf '\\0junk\\0' >&200; true", 0, (0,)),
     ],
 )
-def test_the_codes_of_a_pipeline_are_reported(processes, line, code, parts):
-    result = run(processes, shell(line))
+async def test_the_codes_of_a_pipeline_are_reported(processes, line, code, parts):
+    result = await run(processes, shell(line))
     assert (result.exit_code, result.pipe_status, result.cwd) == (code, parts, "/")
 
 
 @pytest.mark.parametrize("line", ["trap 'echo mine' EXIT; cd /usr", "cd /usr; exec true", "cd /usr; kill -9 $$"])
-def test_a_line_that_ends_in_its_own_way_reports_no_folder(processes, line):
-    assert run(processes, shell(line)).cwd is None
+async def test_a_line_that_ends_without_its_report_has_no_folder(processes, line):
+    assert (await run(processes, shell(line))).cwd is None
 
 
-def test_the_report_leaves_no_trace_in_the_output_or_in_nested_shells(processes):
-    result = run(processes, shell("set -x; bash -c 'echo [$BASH_ENV$BRADAWL_REPORT]'"))
+async def test_the_report_leaves_no_trace_in_the_output_or_in_nested_shells(processes):
+    result = await run(processes, shell("set -x; bash -c 'echo [$BASH_ENV$BRADAWL_REPORT]'"))
     assert result.stdout == b"[]\n"
     assert b"__bradawl" not in result.stderr
 
@@ -84,38 +86,40 @@ def test_the_report_leaves_no_trace_in_the_output_or_in_nested_shells(processes)
         b"\0m\0\0\0m\0001\0" + b"0 \0/\n\0",
     ],
 )
-def test_a_report_that_makes_no_sense_is_no_report(report):
+def test_a_malformed_report_is_ignored(report):
     assert parse_report(report, "m", 1) == Report()
 
 
-def test_the_end_of_a_signal_is_negative(processes):
-    assert run(processes, shell("kill -TERM $$")).exit_code == -signal.SIGTERM
+async def test_death_by_a_signal_is_a_negative_exit_code(processes):
+    assert (await run(processes, shell("kill -TERM $$"))).exit_code == -signal.SIGTERM
 
 
-def test_there_is_no_input_no_terminal_and_no_pager(processes):
-    result = run(processes, shell("cat; read x; tty; echo $PAGER $GIT_EDITOR $TERM $GIT_TERMINAL_PROMPT; : </dev/tty"))
+async def test_there_is_no_input_no_terminal_and_no_pager(processes):
+    result = await run(
+        processes, shell("cat; read x; tty; echo $PAGER $GIT_EDITOR $TERM $GIT_TERMINAL_PROMPT; : </dev/tty")
+    )
     assert result.stdout == b"not a tty\ncat true dumb 0\n"
     assert result.exit_code == 1
     assert is_within(result.seconds, 5)
 
 
-def test_outside_variables_can_not_make_bash_run_something(tmp_path):
+async def test_environment_variables_can_not_make_bash_run_something(tmp_path):
     (tmp_path / "evil").write_text("echo evil\n")
     evil = str(tmp_path / "evil")
     made = LocalProcesses({**os.environ, "BASH_ENV": evil, "ENV": evil, "SHELLOPTS": "xtrace"})
-    result = run(made, shell("echo good"))
+    result = await run(made, shell("echo good"))
     made.close()
     assert (result.stdout, result.stderr) == (b"good\n", b"")
 
 
-def test_arguments_reach_a_program_unchanged(processes, tmp_path):
-    result = run(processes, Command(("printf", "%s|", "a b", "$HOME", "*", ""), str(tmp_path)))
+async def test_arguments_reach_a_program_unchanged(processes, tmp_path):
+    result = await run(processes, Command(("printf", "%s|", "a b", "$HOME", "*", ""), str(tmp_path)))
     assert result.stdout == b"a b|$HOME|*||"
     assert result.cwd is None
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (Command(("no-such-program-here",), "/"), "not installed"),
         (Command(("true",), "/no/such/folder"), "working directory"),
@@ -126,53 +130,53 @@ def test_arguments_reach_a_program_unchanged(processes, tmp_path):
         (shell("true " + "x" * 200_000), "too long"),
     ],
 )
-def test_what_can_not_be_started_is_told(processes, command, said):
-    with pytest.raises(ToolError, match=said):
-        run(processes, command)
+async def test_a_command_that_can_not_be_started_is_an_error(processes, command, message):
+    with pytest.raises(ToolError, match=message):
+        await run(processes, command)
 
 
-def test_without_bash_plain_sh_is_used(tmp_path):
+async def test_without_bash_plain_sh_is_used(tmp_path):
     made = LocalProcesses({"PATH": str(tmp_path)}, bash="")
-    result = run(made, shell("echo $0 is here; exit 2"))
+    result = await run(made, shell("echo $0 is here; exit 2"))
     assert (result.exit_code, result.cwd) == (2, None)
     assert result.stdout.endswith(b"is here\n")
     made.close()
 
 
-def test_a_timeout_keeps_the_output_and_ends_every_child(processes, tmp_path):
+async def test_a_timeout_keeps_the_output_and_ends_every_child(processes, tmp_path):
     line = (
         "echo before; (echo $BASHPID > a.pid; sleep 300) & "
         "setsid bash -c 'echo $$ > b.pid; sleep 300' & "
         "setsid bash -c 'echo $$ > c.pid; exec sleep 300 >/dev/null 2>&1 200>&-' & "
         "while ! [ -s a.pid -a -s b.pid -a -s c.pid ]; do sleep 0.01; done; echo ready; sleep 300"
     )
-    result = run(processes, shell(line, tmp_path, timeout_s=1.0))
+    result = await run(processes, shell(line, tmp_path, timeout_s=1.0))
     assert (result.exit_code, result.stdout) == (None, b"before\nready\n")
     assert is_within(result.seconds, 3.5)
     assert len(pids_in(tmp_path)) == 3
     assert not [pid for pid in pids_in(tmp_path) if lives(pid)]
 
 
-def test_a_program_that_ignores_term_is_killed(tmp_path):
+async def test_a_program_that_ignores_term_is_killed(tmp_path):
     processes = LocalProcesses(os.environ, term_grace_s=0.3)
     line = "trap '' TERM; echo $$ > a.pid; while :; do sleep 1; done"
-    result = run(processes, shell(line, tmp_path, timeout_s=0.2))
+    result = await run(processes, shell(line, tmp_path, timeout_s=0.2))
     assert result.exit_code is None
     processes.close()
     assert 0.5 < result.seconds < 2.0
     assert not any(map(lives, pids_in(tmp_path)))
 
 
-def test_a_program_may_clean_up_after_term(processes, tmp_path):
+async def test_a_program_may_clean_up_after_term(processes, tmp_path):
     line = "trap 'echo cleaned; exit 1' TERM; while :; do sleep 0.05; done"
-    result = run(processes, shell(line, tmp_path, timeout_s=0.3))
+    result = await run(processes, shell(line, tmp_path, timeout_s=0.3))
     assert result.stdout == b"cleaned\n"
     assert is_within(result.seconds, 2.0)
 
 
 @pytest.mark.parametrize("redirect", ["", ">/dev/null 2>&1"])
-def test_a_background_program_ends_with_the_line_and_is_mentioned(processes, tmp_path, redirect):
-    result = run(processes, shell(f"sleep 300 {redirect} & echo $! > a.pid; echo done", tmp_path))
+async def test_a_background_program_ends_with_the_line_and_is_reported(processes, tmp_path, redirect):
+    result = await run(processes, shell(f"sleep 300 {redirect} & echo $! > a.pid; echo done", tmp_path))
     assert (result.exit_code, result.stdout) == (0, b"done\n")
     assert result.ended_background
     assert result.stderr == b""
@@ -192,8 +196,8 @@ def test_a_background_program_ends_with_the_line_and_is_mentioned(processes, tmp
         "sleep 1.1; setsid sleep 300 & echo $! > a.pid",
     ],
 )
-def test_what_moved_to_a_session_of_its_own_ends_with_the_line_too(processes, tmp_path, start):
-    result = run(processes, shell(f"{start}; echo done", tmp_path))
+async def test_a_program_in_its_own_process_session_ends_with_the_line(processes, tmp_path, start):
+    result = await run(processes, shell(f"{start}; echo done", tmp_path))
     survivors = [pid for pid in pids_in(tmp_path) if lives(pid)]
     for pid in survivors:
         os.kill(pid, signal.SIGKILL)
@@ -204,18 +208,18 @@ def test_what_moved_to_a_session_of_its_own_ends_with_the_line_too(processes, tm
     assert is_within(result.seconds, 3)
 
 
-def test_where_ids_can_not_be_told_every_process_is_looked_at():
+def test_without_a_range_of_pids_every_process_is_examined():
     assert pids_since(2**40) is None
     assert os.getpid() in call_processes("no such mark", os.getppid())
     assert os.getpid() not in call_processes("no such mark", os.getppid(), range(1, 2))
 
 
-def test_a_program_that_ends_by_itself_right_after_the_line_is_not_mentioned(processes):
-    assert not run(processes, shell("setsid sleep 0.02 & sleep 0.02 & :")).ended_background
+async def test_a_program_that_ends_right_after_the_line_is_not_reported(processes):
+    assert not (await run(processes, shell("setsid sleep 0.02 & sleep 0.02 & :"))).ended_background
 
 
-def test_output_written_just_after_the_end_is_kept(processes):
-    assert run(processes, shell("exec > >(sed s/a/b/); echo a")).stdout == b"b\n"
+async def test_output_written_just_after_the_end_is_kept(processes):
+    assert (await run(processes, shell("exec > >(sed s/a/b/); echo a"))).stdout == b"b\n"
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -224,80 +228,69 @@ async def test_cancelling_ends_all_children_at_once(processes, tmp_path, times):
         "setsid bash -c 'echo $$ > a.pid; sleep 300' & echo $$ > b.pid; "
         "while ! [ -s a.pid ]; do sleep 0.01; done; echo up; wait"
     )
-
-    async def main() -> float:
-        up = asyncio.Event()
-        task = asyncio.create_task(processes.run(shell(line, tmp_path), Grant(), lambda data: up.set()))
-        await up.wait()
-        started = time.monotonic()
-        for _ in range(times):
-            task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return time.monotonic() - started
-
-    assert (await main()) < 1.0
+    up = asyncio.Event()
+    task = asyncio.create_task(processes.run(shell(line, tmp_path), Grant(), lambda data: up.set()))
+    await up.wait()
+    started = time.monotonic()
+    for _ in range(times):
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (time.monotonic() - started) < 1.0
     assert len(pids_in(tmp_path)) == 2
     assert not any(map(lives, pids_in(tmp_path)))
 
 
 async def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(processes, tmp_path):
-    async def main() -> float:
-        line = "trap 'echo termed' TERM; echo $$ > a.pid; while :; do sleep 0.05; done"
-        termed = asyncio.Event()
-        task = asyncio.create_task(
-            processes.run(shell(line, tmp_path, timeout_s=0.2), Grant(), lambda data: termed.set())
-        )
-        await termed.wait()
-        started = time.monotonic()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return time.monotonic() - started
-
-    assert (await main()) < 1.0
+    line = "trap 'echo termed' TERM; echo $$ > a.pid; while :; do sleep 0.05; done"
+    termed = asyncio.Event()
+    task = asyncio.create_task(processes.run(shell(line, tmp_path, timeout_s=0.2), Grant(), lambda data: termed.set()))
+    await termed.wait()
+    started = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (time.monotonic() - started) < 1.0
     assert not any(map(lives, pids_in(tmp_path)))
 
 
-def test_a_flood_is_counted_and_its_ends_are_kept(processes):
+async def test_too_much_output_is_counted_and_its_ends_are_kept(processes):
     line = "echo first; head -c 100000000 /dev/zero; echo last"
-    result = run(processes, shell(line, output_limit_bytes=100_000))
+    result = await run(processes, shell(line, output_limit_bytes=100_000))
     assert len(result.stdout) == 100_000
     assert result.stdout.startswith(b"first\n")
     assert result.stdout.endswith(b"\0last\n")
     assert result.dropped_bytes == 100_000_000 + 11 - 100_000
 
 
-def test_the_output_can_be_followed(processes):
+async def test_the_output_is_delivered_as_it_is_printed(processes):
     seen: list[bytes] = []
-    run(processes, shell("echo a; echo b >&2"), seen.append)
+    await run(processes, shell("echo a; echo b >&2"), seen.append)
     assert sorted(b"".join(seen).split()) == [b"a", b"b"]
 
 
 async def test_many_programs_run_at_the_same_time(processes):
-    async def main() -> list[CommandResult]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(processes.run(shell(f"echo {n}; exit {n}"), Grant())) for n in range(20)]
-        return [task.result() for task in tasks]
-
-    assert [(r.exit_code, r.stdout) for r in (await main())] == [(n, b"%d\n" % n) for n in range(20)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(processes.run(shell(f"echo {n}; exit {n}"), Grant())) for n in range(20)]
+    results = [task.result() for task in tasks]
+    assert [(r.exit_code, r.stdout) for r in results] == [(n, b"%d\n" % n) for n in range(20)]
 
 
-def test_the_temporary_folder_is_private_comes_back_and_goes(tmp_path):
+async def test_the_temporary_folder_is_private_is_recreated_and_is_removed_at_the_end(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
-    run(made, shell("true"))
+    await run(made, shell("true"))
     (folder,) = tmp_path.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
     (folder / "prelude.bash").unlink()
     folder.rmdir()
-    assert run(made, shell("cd /usr")).cwd == "/usr"
+    assert (await run(made, shell("cd /usr"))).cwd == "/usr"
     made.close()
     made.close()
     assert not list(tmp_path.iterdir())
 
 
 @given(st.lists(st.binary(max_size=30), max_size=30), st.integers(0, 40), st.integers(0, 30))
-def test_whatever_comes_the_ends_are_kept_and_the_rest_is_counted(pieces, limit, looked):
+def test_head_and_tail_keep_both_ends_and_count_the_rest(pieces, limit, looked):
     kept = HeadAndTail(limit)
     for piece in pieces[:looked]:
         kept.add(piece)
@@ -326,7 +319,7 @@ def test_the_kept_ends_and_the_count_add_up(pieces):
 
 @pytest.mark.parametrize("of_call", [False, True])
 async def test_bash_in_posix_mode_still_reports_and_has_its_limit(of_call):
-    """POSIXLY_CORRECT makes bash skip the file that the report and the limit on processes come from."""
+    """POSIXLY_CORRECT makes bash skip the file that sets up the report and the limit on processes."""
     posix = {"POSIXLY_CORRECT": "1"}
     made = LocalProcesses({**os.environ, **({} if of_call else posix)})
     try:

@@ -1,4 +1,4 @@
-"""What the system, a hostile program or a killed agent does to processes, and that nothing is left of it."""
+"""Processes under system faults, hostile programs and a killed agent: errors are reported, nothing is left behind."""
 
 import asyncio
 import errno
@@ -22,12 +22,12 @@ from patience import is_within
 from real_processes import lives, open_files, shell
 
 
-def run(processes: LocalProcesses, command: Command) -> CommandResult:
-    return asyncio.run(processes.run(command, Grant()))
+async def run(processes: LocalProcesses, command: Command) -> CommandResult:
+    return await processes.run(command, Grant())
 
 
-def until(condition, within_s: float = 10.0) -> bool:
-    """Whether it comes true in time; longer is waited only where the machine is slower than usual."""
+def becomes_true(condition, within_s: float = 10.0) -> bool:
+    """Whether the condition becomes true within the time, which is longer on a slow machine."""
     started = time.monotonic()
     while not condition():
         if not is_within(time.monotonic() - started, within_s):
@@ -65,7 +65,7 @@ TREE = (
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for survivors in /proc")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-def test_nothing_survives_the_agent_not_even_its_watchdog(tmp_path, number):
+def test_no_process_survives_a_killed_agent_not_even_its_watchdog(tmp_path, number):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     with subprocess.Popen(
@@ -78,58 +78,55 @@ def test_nothing_survives_the_agent_not_even_its_watchdog(tmp_path, number):
         assert len(list(folder.iterdir())) == 2
         children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
         pids = {int(path.read_text()) for path in tmp_path.glob("*.pid")} | set(map(int, children))
-        assert len(pids) == 7  # six of the tree, and who watches over them
+        assert len(pids) == 7  # six of the tree, and the watchdog
         agent.send_signal(number)
     survivors = lambda: [pid for pid in pids if lives(pid)]  # noqa: E731 - read twice below
-    ended = until(lambda: not survivors())
+    ended = becomes_true(lambda: not survivors())
     left = survivors()
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert ended, left
-    assert until(lambda: not list(temporary.iterdir()))
+    assert becomes_true(lambda: not list(temporary.iterdir()))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for children")
-def test_who_runs_no_shell_line_has_no_watchdog(processes):
-    run(processes, Command(("true",), "/"))
+async def test_the_watchdog_starts_with_the_first_shell_line_and_is_replaced_if_killed(processes):
+    await run(processes, Command(("true",), "/"))
     assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    run(processes, shell("true"))
+    await run(processes, shell("true"))
     (watchdog,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    run(processes, shell("true"))
+    await run(processes, shell("true"))
     assert Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() == [watchdog]
     os.kill(int(watchdog), signal.SIGKILL)
-    assert until(lambda: not lives(int(watchdog)))
-    assert run(processes, shell("echo fine")).stdout == b"fine\n"
+    assert becomes_true(lambda: not lives(int(watchdog)))
+    assert (await run(processes, shell("echo fine"))).stdout == b"fine\n"
     (again,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert again != watchdog
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for children")
-def test_a_stopped_watchdog_holds_nobody_up():
+def test_a_stopped_watchdog_does_not_block_the_agent():
     watchdog = Watchdog("no such mark", os.environ["PATH"])
-    nobody = 2**30
+    no_such_pid = 2**30
     watchdog.start()
-    watchdog.guard(nobody, "")
+    watchdog.guard(no_such_pid, "")
     (process,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     os.kill(int(process), signal.SIGSTOP)
     began = time.monotonic()
     for _ in range(50_000):
-        watchdog.guard(nobody, "/nowhere")
-        watchdog.release(nobody)
+        watchdog.guard(no_such_pid, "/nowhere")
+        watchdog.release(no_such_pid)
     watchdog.close()
     watchdog.close()
     assert is_within(time.monotonic() - began, 5)
     assert not lives(int(process))
 
 
-async def test_closing_ends_what_was_left_running(processes, tmp_path):
-    async def main() -> int:
-        await processes.start(shell("setsid sleep 300 & echo $! > a.pid; wait", tmp_path), Grant())
-        until(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "a.pid").read_text() != "")
-        processes.close()
-        return int((tmp_path / "a.pid").read_text())
-
-    assert not lives(await main())
+async def test_closing_ends_programs_that_still_run(processes, tmp_path):
+    await processes.start(shell("setsid sleep 300 & echo $! > a.pid; wait", tmp_path), Grant())
+    becomes_true(lambda: (tmp_path / "a.pid").exists() and (tmp_path / "a.pid").read_text() != "")
+    processes.close()
+    assert not lives(int((tmp_path / "a.pid").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -152,24 +149,24 @@ async def test_closing_ends_what_was_left_running(processes, tmp_path):
         "top -b -n1",
     ],
 )
-def test_who_wants_input_or_a_terminal_is_done_within_a_second(processes, tmp_path, line):
-    result = run(processes, shell(line, tmp_path, timeout_s=5))
+async def test_a_program_that_wants_input_or_a_terminal_ends_within_a_second(processes, tmp_path, line):
+    result = await run(processes, shell(line, tmp_path, timeout_s=5))
     assert result.exit_code is not None
     assert is_within(result.seconds, 4 if line.startswith("su ") else 1)  # PAM waits after a wrong password
 
 
-def test_a_timeout_is_over_two_seconds_later_whoever_ignores_it(processes, tmp_path):
+async def test_a_timeout_ends_programs_that_ignore_it_after_two_seconds(processes, tmp_path):
     deaf = "trap '' TERM; while :; do sleep 1; done"
     line = f'for i in 1 2 3; do setsid bash -c "{deaf}" & done; {deaf}'
     began = time.monotonic()
-    result = run(processes, shell(line, tmp_path, timeout_s=0.5))
+    result = await run(processes, shell(line, tmp_path, timeout_s=0.5))
     assert result.exit_code is None
     assert is_within(time.monotonic() - began, 2.5)
 
 
-def test_a_line_may_end_while_others_hold_its_output(processes):
+async def test_a_line_may_end_while_other_programs_keep_its_output_open(processes):
     began = time.monotonic()
-    result = run(processes, shell("setsid sleep 300 & exit 3"))
+    result = await run(processes, shell("setsid sleep 300 & exit 3"))
     assert (result.exit_code, result.ended_background) == (3, True)
     assert is_within(time.monotonic() - began, 1.5)
 
@@ -192,59 +189,57 @@ async def test_without_descriptors_left_nothing_starts_and_nothing_breaks(proces
 
 
 @pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
-def test_a_fork_the_system_refuses_is_told(number):
+def test_a_fork_that_the_system_refuses_is_an_error(number):
     error = module._start_error(shell("true"), OSError(number, os.strerror(number)))
     assert f"the shell can't be started now: {os.strerror(number)}" in str(error)
 
 
-def test_a_missing_shell_is_told(tmp_path):
+async def test_a_missing_shell_is_an_error(tmp_path):
     made = LocalProcesses(os.environ, bash=str(tmp_path / "no-shell"))
     with pytest.raises(ToolError, match="the shell is not installed"):
-        run(made, shell("true"))
+        await run(made, shell("true"))
     made.close()
 
 
 @pytest.mark.parametrize("path", ["", "/nowhere", ":"])
-def test_an_empty_path_finds_the_shell_and_little_else(path):
+async def test_an_empty_path_finds_the_shell_and_little_else(path):
     made = LocalProcesses({"PATH": path, "TMPDIR": os.environ["TMPDIR"]})
-    result = run(made, shell("echo fine; no-such-program-anywhere"))
+    result = await run(made, shell("echo fine; no-such-program-anywhere"))
     assert (result.stdout, result.exit_code) == (b"fine\n", 127)
     made.close()
 
 
-def test_a_folder_that_goes_away_under_the_line_is_told_as_it_was(processes, tmp_path):
+async def test_a_line_may_remove_its_folder_but_none_starts_in_a_removed_one(processes, tmp_path):
     (tmp_path / "sub").mkdir()
-    result = run(processes, shell("rmdir ../sub; true", tmp_path / "sub"))
+    result = await run(processes, shell("rmdir ../sub; true", tmp_path / "sub"))
     assert result.exit_code == 0
     with pytest.raises(ToolError, match="does not exist any more"):
-        run(processes, shell("true", tmp_path / "sub"))
+        await run(processes, shell("true", tmp_path / "sub"))
 
 
-def test_a_killed_child_is_told_by_its_code(processes):
-    assert run(processes, shell("bash -c 'kill -9 $$'")).exit_code == 137
-    assert run(processes, shell("kill -9 $$")).exit_code == -9
+async def test_a_killed_child_is_reported_by_its_exit_code(processes):
+    assert (await run(processes, shell("bash -c 'kill -9 $$'"))).exit_code == 137
+    assert (await run(processes, shell("kill -9 $$"))).exit_code == -9
 
 
 async def test_a_thousand_calls_leave_no_descriptor(processes):
-    async def main() -> tuple[int, int]:
-        await processes.run(shell("true"), Grant())
-        before = open_files()
-        for number in range(1_000):
-            line = ("true", "echo x", "exit 3", "cd /usr; export A=1")[number % 4]
-            await processes.run(shell(line, spill_limit_bytes=10, output_limit_bytes=1), Grant())
-        return before, open_files()
-
-    before, after = await main()
-    assert after == before
+    await processes.run(shell("true"), Grant())
+    before = open_files()
+    for number in range(1_000):
+        line = ("true", "echo x", "exit 3", "cd /usr; export A=1")[number % 4]
+        await processes.run(shell(line, spill_limit_bytes=10, output_limit_bytes=1), Grant())
+    assert open_files() == before
 
 
-def test_a_full_disk_leaves_no_half_file(tmp_path):
+async def test_a_full_disk_leaves_no_half_file(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        result = run(made, shell("head -c 100000 /dev/zero", output_limit_bytes=1_000, spill_limit_bytes=1_000_000))
+        result = await run(
+            made, shell("head -c 100000 /dev/zero", output_limit_bytes=1_000, spill_limit_bytes=1_000_000)
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
@@ -254,9 +249,9 @@ def test_a_full_disk_leaves_no_half_file(tmp_path):
     made.close()
 
 
-def test_all_output_goes_to_a_file_as_it_came_up_to_a_cap(processes):
+async def test_all_output_goes_unchanged_to_a_file_up_to_a_limit(processes):
     command = shell("echo a; echo b >&2; seq 1 5000", output_limit_bytes=1_000, spill_limit_bytes=5_000)
-    result = run(processes, command)
+    result = await run(processes, command)
     whole = b"".join(b"%d\n" % n for n in range(1, 5_001))
     data = Path(result.spilled).read_bytes()
     assert len(data) == 5_000
@@ -265,111 +260,103 @@ def test_all_output_goes_to_a_file_as_it_came_up_to_a_cap(processes):
     assert result.dropped_bytes == len(whole) + 2 - 1_000
 
 
-def test_no_file_is_left_of_what_is_kept_whole(tmp_path):
+async def test_output_that_is_kept_whole_leaves_no_file(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
     command = shell(
         "head -c 900 /dev/zero; head -c 900 /dev/zero >&2", output_limit_bytes=1_000, spill_limit_bytes=5_000
     )
-    result = run(made, command)
+    result = await run(made, command)
     assert (len(result.stdout), len(result.stderr), result.dropped_bytes, result.spilled) == (900, 900, 0, "")
     (folder,) = tmp_path.iterdir()
     assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
     made.close()
 
 
-async def test_who_is_looked_at_needs_no_file(processes):
-    async def main() -> tuple[list[int], CommandResult]:
-        command = shell("seq 1 5000; sleep 0.2; seq 1 100", output_limit_bytes=1_000, spill_limit_bytes=50_000)
-        process = await processes.start(command, Grant())
-        assert not await process.wait(0.1)
-        first, dropped = process.printed()
-        assert await process.wait(20)
-        second, rest = process.printed()
-        return [len(first) + dropped, len(second) + rest], process.result()
-
-    sizes, result = await main()
-    assert sizes == [23_893, 292]
-    assert result.spilled == ""
+async def test_output_that_was_taken_while_running_needs_no_file(processes):
+    command = shell("seq 1 5000; sleep 0.2; seq 1 100", output_limit_bytes=1_000, spill_limit_bytes=50_000)
+    process = await processes.start(command, Grant())
+    assert not await process.wait(0.1)
+    first, dropped = process.printed()
+    assert await process.wait(20)
+    second, rest = process.printed()
+    assert [len(first) + dropped, len(second) + rest] == [23_893, 292]
+    assert process.result().spilled == ""
 
 
-def test_a_flood_is_ended():
+async def test_a_program_that_prints_without_end_is_ended():
     made = LocalProcesses(os.environ, flood_bytes=20_000_000)
-    result = run(made, shell("setsid yes & yes", timeout_s=20, output_limit_bytes=1_000))
+    result = await run(made, shell("setsid yes & yes", timeout_s=20, output_limit_bytes=1_000))
     made.close()
     assert result.exit_code is None
     assert is_within(result.seconds, 10)
     assert result.dropped_bytes > 19_000_000
 
 
-async def test_cancelling_a_flood_leaves_neither_file_nor_descriptor(tmp_path):
+async def test_cancelling_a_program_with_much_output_leaves_neither_file_nor_descriptor(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
+    await made.run(shell("true"), Grant())
+    before, printed = open_files(), 0
+    flowing = asyncio.Event()
 
-    async def main() -> tuple[int, int]:
-        await made.run(shell("true"), Grant())
-        before, printed = open_files(), 0
-        flowing = asyncio.Event()
+    def count(data: bytes) -> None:
+        nonlocal printed
+        printed += len(data)
+        if printed > 5_000_000:
+            flowing.set()
 
-        def count(data: bytes) -> None:
-            nonlocal printed
-            printed += len(data)
-            if printed > 5_000_000:
-                flowing.set()
-
-        task = asyncio.ensure_future(
-            made.run(shell("yes", output_limit_bytes=1_000, spill_limit_bytes=10**9), Grant(), count)
-        )
-        await flowing.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return before, open_files()
-
-    before, after = await main()
+    task = asyncio.ensure_future(
+        made.run(shell("yes", output_limit_bytes=1_000, spill_limit_bytes=10**9), Grant(), count)
+    )
+    await flowing.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    after = open_files()
     (folder,) = tmp_path.iterdir()
     assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
     made.close()
     assert after == before
 
 
-def test_a_cleaner_of_temporary_files_takes_nothing_from_who_runs(tmp_path):
+async def test_a_removed_prelude_is_written_again(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
-    result = run(made, shell("seq 1 1000", output_limit_bytes=10, spill_limit_bytes=10_000))
+    result = await run(made, shell("seq 1 1000", output_limit_bytes=10, spill_limit_bytes=10_000))
     (folder,) = tmp_path.iterdir()
     (folder / "prelude.bash").unlink()
-    assert run(made, shell("cd /usr")).cwd == "/usr"
+    assert (await run(made, shell("cd /usr"))).cwd == "/usr"
     assert Path(result.spilled).parent == folder and Path(result.spilled).exists()
     made.close()
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["", "tmp", "link"])
-def test_what_bash_reads_first_is_not_kept_where_programs_may_write(tmp_path, name):
+async def test_the_prelude_of_bash_is_not_kept_where_programs_may_write(tmp_path, name):
     root = tmp_path / "ws"
     (root / "tmp").mkdir(parents=True)
     (tmp_path / "link").symlink_to(root / "tmp")
     temporary = tmp_path / "link" if name == "link" else root / name
     made = LocalProcesses({**os.environ, "TMPDIR": str(temporary)}, roots=(str(root),))
-    assert run(made, shell("cd /usr")).cwd == "/usr"
+    assert (await run(made, shell("cd /usr"))).cwd == "/usr"
     assert not [path for path in root.rglob("*") if path.name == "prelude.bash"]
     made.close()
 
 
-def test_a_folder_somebody_else_has_put_in_place_of_ours_is_not_used(tmp_path):
+async def test_a_link_in_place_of_the_temporary_folder_is_not_used(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
-    run(made, shell("true"))
+    await run(made, shell("true"))
     (folder,) = tmp_path.iterdir()
     (folder / "prelude.bash").unlink()
     folder.rmdir()
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "prelude.bash").write_text("echo evil\n")
     folder.symlink_to(tmp_path / "theirs")
-    assert run(made, shell("echo good")).stdout == b"good\n"
+    assert (await run(made, shell("echo good"))).stdout == b"good\n"
     made.close()
 
 
-def test_a_call_within_a_call_carries_the_marks_of_both():
+async def test_a_nested_call_carries_the_marks_of_both():
     made = LocalProcesses({**os.environ, "BRADAWL_CALL": "outer.mark"})
-    result = run(made, shell("echo $BRADAWL_CALL; unset BRADAWL_CALL; cd /usr; export A=1"))
+    result = await run(made, shell("echo $BRADAWL_CALL; unset BRADAWL_CALL; cd /usr; export A=1"))
     made.close()
     outer, own = result.stdout.decode().split()
     assert outer == "outer.mark" and "." in own
@@ -377,18 +364,18 @@ def test_a_call_within_a_call_carries_the_marks_of_both():
 
 
 @pytest.mark.parametrize("temporary", ["/nonexistent/folder", "/proc"])
-def test_a_missing_folder_for_temporary_files_is_named_and_not_the_shell(tmp_path, temporary):
+async def test_a_missing_temporary_folder_is_named_in_the_error(tmp_path, temporary):
     processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": temporary})
     with pytest.raises(ToolError, match=temporary) as caught:
-        run(processes, shell("echo", tmp_path))
+        await run(processes, shell("echo", tmp_path))
     processes.close()
     assert "TMPDIR" in str(caught.value) and "shell" not in str(caught.value)
 
 
-def test_a_relative_folder_for_temporary_files_is_found_from_any_folder(tmp_path, monkeypatch):
+async def test_a_relative_temporary_folder_is_found_from_any_folder(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": "."})
-    assert run(processes, shell("echo hi", tmp_path / "elsewhere")).stdout == b"hi\n"
+    assert (await run(processes, shell("echo hi", tmp_path / "elsewhere"))).stdout == b"hi\n"
     processes.close()
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]

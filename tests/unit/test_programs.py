@@ -1,3 +1,5 @@
+"""`TrustedPrograms` finds programs only in folders that projects and commands can't write to."""
+
 import os
 from pathlib import Path
 
@@ -15,7 +17,7 @@ def program(folder: Path, name: str) -> Path:
     return path
 
 
-def test_a_path_is_followed_through_every_link_where_it_stands(tmp_path):
+def test_followed_lists_every_link_on_a_path_and_its_target(tmp_path):
     top = Path(os.path.realpath(tmp_path))
     (top / "a/b").mkdir(parents=True)
     (top / "link").symlink_to("a/b")
@@ -32,7 +34,7 @@ def test_a_loop_of_links_is_an_error(tmp_path):
         followed(f"{tmp_path}/one")
 
 
-def test_programs_come_from_the_system_only_not_from_the_workspace_or_a_temporary_folder(tmp_path):
+def test_programs_of_the_workspace_or_a_temporary_folder_are_not_trusted(tmp_path):
     program(tmp_path / "ws/bin", "sh")
     program(tmp_path / "other", "sh")
     found = TrustedPrograms(f"{tmp_path}/ws/bin:{tmp_path}/other:ws/bin::/usr/bin:/bin", (f"{tmp_path}/ws",))
@@ -44,7 +46,7 @@ def test_programs_come_from_the_system_only_not_from_the_workspace_or_a_temporar
     assert str(tmp_path) not in found.search_path
 
 
-def test_a_program_reached_through_a_link_in_the_workspace_does_not_count():
+def test_a_program_reached_through_a_link_in_the_workspace_is_not_trusted():
     # Outside temporary folders, so that only the workspace decides.
     real = Path("/usr/bin/env")
     workspace = str(real.parent)
@@ -52,14 +54,14 @@ def test_a_program_reached_through_a_link_in_the_workspace_does_not_count():
     assert not TrustedPrograms("/usr/bin").why_untrusted(str(real))
 
 
-def test_what_was_found_once_stays(tmp_path, monkeypatch):
+def test_a_program_that_was_found_is_remembered(tmp_path, monkeypatch):
     found = TrustedPrograms("/usr/bin:/bin")
     first = found.find("sh")
     monkeypatch.setenv("PATH", str(program(tmp_path, "sh").parent))
     assert found.find("sh") == first
 
 
-def test_the_running_environment_counts_also_inside_the_workspace(tmp_path):
+def test_programs_of_the_running_environment_are_trusted_inside_the_workspace(tmp_path):
     top = os.path.realpath(tmp_path)
     path = program(tmp_path / "ws/.venv/bin", "rg")
     found = TrustedPrograms(f"{top}/ws/.venv/bin", (f"{top}/ws",), f"{top}/ws/.venv")

@@ -1,4 +1,4 @@
-"""How sub-agents and todos are shown: one line a step, the list as it stands."""
+"""Headless progress and the terminal show sub-agents with one line a step, and todos as a list or a summary."""
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ from bradawl.core.events import (
 from bradawl.core.messages import Assistant, Text, ToolCall
 from bradawl.core.usage import Usage
 
-SUB = "agent-1"
+SUB_AGENT = "agent-1"
 
 
 def replied(*parts):
@@ -49,9 +49,9 @@ READS = replied(
     Text("I look."), ToolCall("x", "read_file", '{"file_path": "a.py"}'), ToolCall("y", "grep", '{"pattern": "z"}')
 )
 LIFE = (
-    envelope(AgentSpawned(SUB, "a", "explore", "find\nit \x1b[2J" + "x" * 300)),
+    envelope(AgentSpawned(SUB_AGENT, "a", "explore", "find\nit \x1b[2J" + "x" * 300)),
     *(
-        envelope(event, SUB)
+        envelope(event, SUB_AGENT)
         for event in (
             PromptSubmitted((Text("find it"),)),
             RequestSent(1, ""),
@@ -62,12 +62,12 @@ LIFE = (
             TurnFinished("completed"),
         )
     ),
-    envelope(AgentEnded(SUB, "completed", Usage(10, 2), 0.5)),
+    envelope(AgentEnded(SUB_AGENT, "completed", Usage(10, 2), 0.5)),
 )
 
 
 @pytest.mark.parametrize("is_watched", [False, True])
-def test_a_sub_agent_is_a_line_at_its_beginning_at_each_step_and_at_its_end(is_watched):
+def test_a_sub_agent_has_a_line_at_its_start_at_each_step_and_at_its_end(is_watched):
     first, *rest = progress(*LIFE, is_watched=is_watched).splitlines()
     assert first.startswith("  agent-1 (explore): find it xxx") and len(first) <= 100
     assert rest == [
@@ -80,15 +80,15 @@ def test_the_terminal_shows_the_same_lines():
     assert painted(*LIFE) == progress(*LIFE)
 
 
-def test_a_text_that_is_being_written_stays_whole_while_a_sub_agent_is_busy():
+def test_streamed_text_is_not_interrupted_by_events_of_a_sub_agent():
     busy = (
-        envelope(RequestSent(1, ""), SUB),
-        Live(SUB, 0, TextDelta(0, "inner")),
-        Live(SUB, 0, ThinkingDelta(0, "inner")),
-        Live(SUB, 0, CallDelta(0, "x", "bash", "{")),
-        envelope(prepared("x", "bash"), SUB),
-        envelope(finished("x"), SUB),
-        envelope(StateChanged(Cwd("/")), SUB),
+        envelope(RequestSent(1, ""), SUB_AGENT),
+        Live(SUB_AGENT, 0, TextDelta(0, "inner")),
+        Live(SUB_AGENT, 0, ThinkingDelta(0, "inner")),
+        Live(SUB_AGENT, 0, CallDelta(0, "x", "bash", "{")),
+        envelope(prepared("x", "bash"), SUB_AGENT),
+        envelope(finished("x"), SUB_AGENT),
+        envelope(StateChanged(Cwd("/")), SUB_AGENT),
     )
     text = replied(Text("One two."))
     items = (Live("main", 0, TextDelta(0, "One ")), *busy, Live("main", 0, TextDelta(0, "two.")), envelope(text))
@@ -98,19 +98,19 @@ def test_a_text_that_is_being_written_stays_whole_while_a_sub_agent_is_busy():
 def test_calls_of_two_agents_with_the_same_id_are_not_mixed_up():
     items = (
         envelope(prepared("a", "bash", '{"command": "outer"}')),
-        envelope(prepared("a", "read_file"), SUB),
-        envelope(finished("a", "error", "inner"), SUB),
+        envelope(prepared("a", "read_file"), SUB_AGENT),
+        envelope(finished("a", "error", "inner"), SUB_AGENT),
         envelope(finished("a")),
     )
     assert progress(*items) == painted(*items) == "> bash(outer)  ok\n"
 
 
-def test_what_goes_wrong_in_a_sub_agent_says_whose_it_is():
+def test_failures_of_a_sub_agent_name_the_sub_agent():
     failure = Failure("overloaded", "busy")
     items = (
-        Live(SUB, 0, RetryScheduled(1, 2.0, failure)),
-        envelope(ReplyWithdrawn(1, failure), SUB),
-        envelope(LimitReached("steps", 50, 50), SUB),
+        Live(SUB_AGENT, 0, RetryScheduled(1, 2.0, failure)),
+        envelope(ReplyWithdrawn(1, failure), SUB_AGENT),
+        envelope(LimitReached("steps", 50, 50), SUB_AGENT),
     )
     lines = progress(*items).splitlines()
     assert len(lines) == 3 and all(line.startswith("  agent-1: ") for line in lines)
@@ -132,28 +132,28 @@ WRITTEN = (
 )
 
 
-def test_at_a_terminal_the_whole_list_is_shown_in_place_of_the_call():
+def test_at_a_terminal_the_list_of_todos_replaces_the_call():
     assert progress(*WRITTEN, is_watched=True) == "  [x] look\n  [>] mend it\n  [ ] test\n"
 
 
-def test_elsewhere_it_is_a_line_that_says_how_far_the_plan_is():
+def test_without_a_terminal_todos_are_one_line_with_the_number_completed():
     assert progress(*WRITTEN) == painted(*WRITTEN) == "  todos: 1 of 3 completed, now: mend it\n"
     assert progress(envelope(StateChanged(TodosSet(())))) == "  todos: 0 of 0 completed\n"
 
 
 @pytest.mark.parametrize("is_watched", [False, True])
-def test_a_list_that_was_refused_is_shown_as_a_failed_call(is_watched):
+def test_a_rejected_list_of_todos_is_shown_as_a_failed_call(is_watched):
     items = (envelope(prepared("t", "todo_write")), envelope(finished("t", "error", "2 todos are in_progress")))
     assert "2 todos are in_progress" in progress(*items, is_watched=is_watched)
 
 
-def test_todos_of_a_sub_agent_are_not_shown_as_the_users():
-    items = [envelope(item.event, SUB) for item in WRITTEN]
+def test_todos_of_a_sub_agent_are_not_shown_as_those_of_the_main_agent():
+    items = [envelope(item.event, SUB_AGENT) for item in WRITTEN]
     assert progress(*items, is_watched=True) == painted(*items) == ""
 
 
 @given(st.lists(st.sampled_from(["pending", "in_progress", "completed"]), max_size=60))
-def test_of_a_long_list_what_comes_next_is_always_among_what_is_shown(statuses):
+def test_a_shortened_list_always_shows_the_next_open_todo(statuses):
     todos = tuple(Todo(f"todo {number}", status) for number, status in enumerate(statuses))
     lines = todo_lines(todos)
     assert len(lines) <= 22

@@ -1,4 +1,4 @@
-"""What a project's files may say, and that loading them does as the verdicts say."""
+"""The verdicts on a project's settings files, and that loading the files follows the verdicts."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def nested(levels: int) -> object:
     return value
 
 
-NARROWS = (
+RESTRICTING = (
     {"permissions": {"deny": ["Read(**)"]}},
     {"permissions": {"ask": ["Bash(git push:*)"], "deny": []}},
     {"model": "x"},
@@ -41,14 +41,14 @@ NARROWS = (
     {"$schema": "https://example.org/schema.json", "permissions": {}},
     {},
 )
-WIDENS = (
+PERMITTING = (
     {"permissions": {"allow": ["Bash(*)"]}},
     {"permissions": {"additionalDirectories": ["/"]}},
     {"network_commands": ["curl *"]},
     {"add_dirs": ["~/other"]},
     {"allowedTools": ["Bash"]},
 )
-NEVER = (
+FORBIDDEN = (
     {"permissions": {"defaultMode": "bypassPermissions"}},
     {"permissions": {"defaultMode": "plan"}},
     {"permission_mode": "auto"},
@@ -104,15 +104,15 @@ def cases(contents, verdict):
 
 
 ALL = [
-    *cases(NARROWS, "allow"),
-    *cases((*WIDENS, *NEVER), "deny"),
+    *cases(RESTRICTING, "allow"),
+    *cases((*PERMITTING, *FORBIDDEN), "deny"),
     *cases(PROGRAMS, "ask"),
     *cases(BROKEN, "error"),
 ]
 
 
 @pytest.mark.parametrize(("content", "verdict"), ALL)
-def test_a_projects_settings_narrow_and_do_nothing_else(content, verdict):
+def test_a_projects_settings_may_only_restrict(content, verdict):
     assert judge(SETTINGS, content)[0] == verdict
     assert judge(TOML, content)[0] == verdict
     if "depth" not in content:  # which only describes a whole file
@@ -216,21 +216,21 @@ def test_each_kind_of_file_has_its_verdict(file, content, verdict):
     assert judge(file, content)[0] == verdict
 
 
-def test_cases_that_stand_for_ours_by_another_folder_are_judged_alike():
+def test_files_in_the_agent_folder_are_judged_like_those_of_bradawl():
     assert judge(".agent/settings.json", {"yolo": True}) == judge(SETTINGS, {"yolo": True})
 
 
 @pytest.mark.parametrize("key", ["maxSteps", "max-steps", "MAX_STEPS", "max_steps", " max steps"])
-def test_a_name_has_one_spelling_when_it_is_judged(key):
+def test_names_are_normalized_before_they_are_judged(key):
     assert canonical(key) == "max_steps"
 
 
-def test_what_forbids_counts_beside_what_would_allow():
+def test_a_deny_list_is_accepted_beside_an_allow_list_that_is_not():
     found = judge_file(SETTINGS, {"permissions": {"deny": ["Bash"], "allow": ["Bash(*)"]}}, ALLOWED)
     assert [(one.name, one.verdict) for one in found] == [("permissions.deny", "allow"), ("permissions.allow", "deny")]
 
 
-def test_flags_without_a_value_are_those_of_the_command_line():
+def test_judged_flags_without_a_value_are_those_of_the_command_line():
     parser = main_parser()
     flags = {flag for action in parser._actions if action.nargs == 0 for flag in action.option_strings}
     for flag in flags:
@@ -262,17 +262,17 @@ NAMES = st.sampled_from(
 
 
 @given(NAMES | st.text(max_size=20), VALUES | st.binary(max_size=50) | st.text())
-def test_nothing_that_a_file_may_hold_raises(file, content):
+def test_no_content_of_a_file_raises(file, content):
     verdict, reason = judge(file, content)
     assert verdict in ORDER and reason
 
 
-@given(st.dictionaries(st.text(max_size=12), VALUES, max_size=5), st.sampled_from(NEVER))
-def test_no_company_makes_a_forbidden_key_count(others, forbidden):
+@given(st.dictionaries(st.text(max_size=12), VALUES, max_size=5), st.sampled_from(FORBIDDEN))
+def test_no_other_keys_make_a_forbidden_key_permitted(others, forbidden):
     assert ORDER.index(judge(SETTINGS, {**others, **forbidden})[0]) >= ORDER.index("deny")
 
 
-# ------------------------------------------------------------------ loading does the same
+# ------------------------------------------------------------------ loading follows the verdicts
 
 
 @pytest.fixture
@@ -287,14 +287,14 @@ def load(home: Path, project: Path, **options) -> Settings:
 
 
 def outcome(settings: Settings) -> Settings:
-    """What of the settings could have been changed by a project."""
+    """The settings without their warnings."""
     import msgspec
 
     return msgspec.structs.replace(settings, warnings=())
 
 
 @pytest.mark.parametrize(("content", "verdict"), ALL)
-def test_loading_a_projects_file_does_as_the_verdict_says(home, project, content, verdict):
+def test_loading_a_projects_file_follows_the_verdict(home, project, content, verdict):
     if "depth" in content:
         content = nested(100)
     plain = outcome(load(home, project))
@@ -305,7 +305,7 @@ def test_loading_a_projects_file_does_as_the_verdict_says(home, project, content
         assert settings.warnings == ()
         rules = [rule for rule in settings.rules if rule.is_projects]
         assert [rule.text for rule in rules] == [
-            text for said in ("deny", "ask") for text in content.get("permissions", {}).get(said, [])
+            text for message in ("deny", "ask") for text in content.get("permissions", {}).get(message, [])
         ]
         return
     assert [warning for warning in settings.warnings if str(path) in warning]
@@ -325,7 +325,7 @@ def test_loading_a_projects_file_does_as_the_verdict_says(home, project, content
         ("config.toml", "a = '" + "x" * 1_000_001 + "'"),
     ],
 )
-def test_a_broken_file_of_a_project_is_told_and_ignored(home, project, name, text):
+def test_a_broken_file_of_a_project_is_ignored_with_a_warning(home, project, name, text):
     plain = outcome(load(home, project))
     path = project / ".bradawl" / name
     path.write_text(text, encoding="latin-1")
@@ -335,7 +335,7 @@ def test_a_broken_file_of_a_project_is_told_and_ignored(home, project, name, tex
     assert str(path) in warning and "\n" not in warning
 
 
-def test_a_file_of_a_project_that_leads_elsewhere_is_not_read(home, project, tmp_path):
+def test_a_link_out_of_the_project_is_not_read(home, project, tmp_path):
     (tmp_path / "evil.toml").write_text("max_steps = 1\n")
     (project / TOML).symlink_to(tmp_path / "evil.toml")
     settings = load(home, project)
@@ -343,7 +343,7 @@ def test_a_file_of_a_project_that_leads_elsewhere_is_not_read(home, project, tmp
     assert "leads out of the project" in settings.warnings[0]
 
 
-def test_a_table_in_pyproject_is_judged_alike(home, project):
+def test_a_table_in_pyproject_is_judged_like_a_settings_file(home, project):
     path = project / "pyproject.toml"
     path.write_text(
         "[tool.bradawl]\nmax_steps = 7\nhooks = ['touch pwned']\n[tool.bradawl.permissions]\ndeny = ['Bash']\n"
@@ -355,7 +355,7 @@ def test_a_table_in_pyproject_is_judged_alike(home, project):
 
 
 @pytest.mark.parametrize("text", ["[project]\nname = 'x'\n", "name = 'bradawl'\n", "not toml at all"])
-def test_a_pyproject_that_does_not_speak_of_bradawl_is_left_alone(home, project, text):
+def test_a_pyproject_without_a_table_of_bradawl_gives_no_warning(home, project, text):
     (project / "pyproject.toml").write_text(text)
     assert load(home, project).warnings == ()
 
@@ -368,7 +368,7 @@ def test_the_variables_of_a_project_are_never_loaded(home, project):
     assert "BRADAWL_YOLO" not in settings.environment
 
 
-def test_the_nearest_of_a_projects_files_wins_and_rules_add_up(home, project):
+def test_the_nearest_of_a_projects_files_wins_and_rules_are_combined(home, project):
     (project / ".bradawl" / "config.local.toml").write_text("max_steps = 1\npermissions.deny = ['Bash']\n")
     (project / TOML).write_text("max_steps = 2\npermissions.deny = ['Edit']\n")
     (project / SETTINGS).write_text('{"maxSteps": 3, "permissions": {"deny": ["Read"], "ask": ["Glob"]}}')
@@ -383,7 +383,7 @@ def test_the_nearest_of_a_projects_files_wins_and_rules_add_up(home, project):
     assert all(rule.is_projects and str(project) in rule.source for rule in settings.rules)
 
 
-def test_a_run_that_trusts_the_project_lets_its_rules_count_but_not_what_never_does(home, project, tmp_path):
+def test_trusting_the_project_enables_its_rules_but_never_forbidden_keys(home, project, tmp_path):
     (tmp_path / "sibling").mkdir()
     (project / TOML).write_text(
         "add_dirs = ['../sibling']\nnetwork_commands = ['npm ci']\nsandbox = 'off'\nyolo = true\nhooks = ['id']\n"
@@ -403,14 +403,14 @@ def test_a_run_that_trusts_the_project_lets_its_rules_count_but_not_what_never_d
     assert ignored == {"sandbox", "yolo", "hooks", "base_url", "env"}
 
 
-def test_a_file_of_nonsense_does_not_flood_the_screen(home, project):
+def test_a_file_with_many_unknown_keys_gives_few_short_warnings(home, project):
     (project / SETTINGS).write_text(json.dumps({f"{number}" + "x" * 5000: 1 for number in range(100)}))
     warnings = load(home, project).warnings
     assert len(warnings) == 11 and "90 more" in warnings[-1]
     assert sum(map(len, warnings)) < 10_000
 
 
-def test_rules_of_a_folder_inside_start_from_that_folder(home, project):
+def test_rules_of_a_nested_folder_are_relative_to_that_folder(home, project):
     (project / ".git").mkdir()
     inner = project / "inner"
     (inner / ".bradawl").mkdir(parents=True)
@@ -420,7 +420,7 @@ def test_rules_of_a_folder_inside_start_from_that_folder(home, project):
     assert [(rule.text, rule.folder) for rule in rules] == [("Edit(/x)", str(inner)), ("Edit(/y)", str(project))]
 
 
-def test_a_fifo_or_a_folder_in_place_of_a_file_holds_nothing_up(home, project):
+def test_a_fifo_or_a_folder_in_place_of_a_file_gives_a_warning(home, project):
     os.mkfifo(project / "pyproject.toml")
     (project / TOML).mkdir()
     assert len(load(home, project).warnings) == 2

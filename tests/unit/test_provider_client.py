@@ -1,11 +1,11 @@
-"""The client: what it sends, what it makes of answers, and when it asks again."""
+"""`HttpModel` sends requests, decodes replies and retries failures; here with single HTTP exchanges."""
 
 import asyncio
 import json
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
-from client_house import KEY, failure_in, retries_in
+from scripted_client import KEY, ask, chunk, failure_in, model_of, retries_in
 
 from bradawl.core.deltas import PartClosed, ReplyEnded, TextDelta
 from bradawl.core.events import RequestParams
@@ -13,12 +13,12 @@ from bradawl.core.http import HttpError
 from bradawl.core.messages import Origin, Text, User
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
-from bradawl.providers.chat.codec import OpenAIChat
 from bradawl.providers.client import HttpModel
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.failures import ConnectionRefused
 from bradawl.providers.messages.codec import AnthropicMessages
+from bradawl.testing.fakes import FakeClock, FakeIds
 
 EVENTS = {"content-type": "text/event-stream"}
 
@@ -28,31 +28,29 @@ def events(*values, done=True):
     return [*lines, b"data: [DONE]\n\n"] if done else lines
 
 
-def text(content, finish=None):
-    return {"id": "r", "model": "m", "choices": [{"delta": {"content": content}, "finish_reason": finish}]}
-
-
-GOOD = events(text("Hello"), text("", "stop"))
+GOOD = events(chunk("Hello"), chunk("", "stop"))
 
 
 class FakeResponse:
+    """A response whose chunks are bytes, exceptions to raise, or events to wait for; counts the unread ones."""
+
     def __init__(self, status, headers, chunks):
         self.status, self.headers, self._chunks = status, headers, chunks
         self.unread = len(chunks)
 
     async def chunks(self):
-        for chunk in self._chunks:
-            if isinstance(chunk, Exception):
-                raise chunk
-            if isinstance(chunk, asyncio.Event):
-                await chunk.wait()
+        for piece in self._chunks:
+            if isinstance(piece, Exception):
+                raise piece
+            if isinstance(piece, asyncio.Event):
+                await piece.wait()
                 continue
             self.unread -= 1
-            yield chunk
+            yield piece
 
 
 class FakeHttp:
-    """Answers requests with what it was given, in order."""
+    """Answers requests with the given responses, in order."""
 
     def __init__(self, *answers):
         self._answers = list(answers)
@@ -79,46 +77,14 @@ class FakeHttp:
         self.is_closed = True
 
 
-class FakeClock:
-    def __init__(self):
-        self.slept = []
-
-    def now_ms(self):
-        return 0
-
-    def monotonic(self):
-        return sum(self.slept)
-
-    async def sleep(self, seconds):
-        self.slept.append(seconds)
+async def run(http, budget=None, **fields):
+    """All deltas of one step."""
+    return await ask(model_of(http, **fields), budget=budget)
 
 
-class FakeIds:
-    def ulid(self):
-        return "0" * 26
-
-    def draw(self):
-        return 0.5
-
-
-def model_of(http, base_url="https://api.demo.example/v1", key=KEY, clock=None):
-    endpoint = Endpoint("demo", base_url, "m", key)
-    info = ModelInfo(Origin("openai_chat", "demo", "m"))
-    return HttpModel(ModelEndpoint(OpenAIChat(base_url), endpoint), http, clock or FakeClock(), FakeIds(), info)
-
-
-def run(http, budget=None, **fields):
-    async def go():
-        session = model_of(http, **fields).open(Prefix("S", ()))
-        session.append(User((Text("Hi"),)))
-        return [delta async for delta in session.stream(RequestParams(), budget or RetryBudget())]
-
-    return asyncio.run(go())
-
-
-def test_a_reply_is_streamed_to_its_end():
+async def test_a_reply_is_streamed_to_its_end():
     http = FakeHttp((200, EVENTS, GOOD))
-    deltas = run(http)
+    deltas = await run(http)
     assert TextDelta(0, "Hello") in deltas
     assert PartClosed(0, Text("Hello")) in deltas
     assert deltas[-1] == ReplyEnded("end_turn", "stop")
@@ -127,54 +93,43 @@ def test_a_reply_is_streamed_to_its_end():
     assert json.loads(b"".join(request.body))["messages"][-1] == {"role": "user", "content": "Hi"}
 
 
-async def test_the_response_is_read_out_and_given_back_before_the_last_delta():
-    async def go():
-        http = FakeHttp((200, EVENTS, [*GOOD, b"\n"]))
-        async with aclosing(model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())) as deltas:
-            async for delta in deltas:
-                if isinstance(delta, ReplyEnded):
-                    return http.open_streams, http.responses[0].unread
-        return None
-
-    assert (await go()) == (0, 0)
+async def test_the_response_is_read_to_its_end_and_closed_before_the_last_delta():
+    http = FakeHttp((200, EVENTS, [*GOOD, b"\n"]))
+    async with aclosing(model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())) as deltas:
+        at_end = [(http.open_streams, http.responses[0].unread) async for delta in deltas if type(delta) is ReplyEnded]
+    assert at_end == [(0, 0)]
 
 
-def test_a_server_that_does_not_end_its_finished_response_is_not_waited_for():
+async def test_a_server_that_does_not_end_its_finished_response_is_not_waited_for():
     http = FakeHttp((200, EVENTS, [*GOOD, asyncio.Event()]))
-    assert isinstance(run(http)[-1], ReplyEnded)
+    assert isinstance((await run(http))[-1], ReplyEnded)
 
 
 async def test_closing_the_iterator_ends_the_exchange():
-    async def go():
-        http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
-        deltas = model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())
-        async for delta in deltas:
-            if isinstance(delta, TextDelta):
-                break
-        await deltas.aclose()
-        return http.open_streams
-
-    assert (await go()) == 0
+    http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
+    deltas = model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget())
+    async for delta in deltas:
+        if isinstance(delta, TextDelta):
+            break
+    await deltas.aclose()
+    assert http.open_streams == 0
 
 
 async def test_cancelling_ends_the_exchange():
-    async def go():
-        http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
-        shown = asyncio.Event()
+    http = FakeHttp((200, EVENTS, [GOOD[0], asyncio.Event()]))
+    shown = asyncio.Event()
 
-        async def consume():
-            async for delta in model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget()):
-                if isinstance(delta, TextDelta):
-                    shown.set()
+    async def consume():
+        async for delta in model_of(http).open(Prefix("", ())).stream(RequestParams(), RetryBudget()):
+            if isinstance(delta, TextDelta):
+                shown.set()
 
-        task = asyncio.ensure_future(consume())
-        await shown.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return http.open_streams
-
-    assert (await go()) == 0
+    task = asyncio.ensure_future(consume())
+    await shown.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert http.open_streams == 0
 
 
 @pytest.mark.parametrize(
@@ -192,143 +147,143 @@ async def test_cancelling_ends_the_exchange():
     ],
     ids=str,
 )
-def test_before_anything_is_shown_a_failure_is_retried(bad):
-    clock = FakeClock()
-    deltas = run(FakeHttp(bad, (200, EVENTS, GOOD)), clock=clock)
+async def test_a_failure_before_the_first_content_is_retried(bad):
+    clock = FakeClock(is_eager=True)
+    deltas = await run(FakeHttp(bad, (200, EVENTS, GOOD)), clock=clock)
     assert [delta.attempt for delta in retries_in(deltas)] == [1]
     assert clock.slept == [retries_in(deltas)[0].delay_s]
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-def test_the_servers_wish_sets_the_delay():
-    deltas = run(FakeHttp((429, {"retry-after": "8"}, [b""]), (200, EVENTS, GOOD)))
+async def test_the_delay_is_what_the_server_asks_for():
+    deltas = await run(FakeHttp((429, {"retry-after": "8"}, [b""]), (200, EVENTS, GOOD)))
     assert retries_in(deltas)[0].delay_s == 9.0
 
 
-def test_the_same_bytes_are_sent_again():
+async def test_the_same_bytes_are_sent_again():
     http = FakeHttp((500, {}, [b""]), (200, EVENTS, GOOD))
-    run(http)
+    await run(http)
     assert http.requests[0].body == http.requests[1].body
 
 
 @pytest.mark.parametrize(
     "end", [HttpError("connection", "reset"), b'data: {"error":{"message":"boom","code":500}}\n\n', b""]
 )
-def test_after_content_was_shown_nothing_is_retried(end):
-    deltas = run(FakeHttp((200, EVENTS, [*events(text("Hel"), done=False), end])))
+async def test_nothing_is_retried_after_the_first_content(end):
+    deltas = await run(FakeHttp((200, EVENTS, [*events(chunk("Hel"), done=False), end])))
     assert retries_in(deltas) == []
     assert failure_in(deltas).retryable is True
 
 
-def test_a_connection_that_breaks_after_the_finish_reason_loses_nothing():
-    chunks = [*events(text("Hello", "stop"), done=False), HttpError("connection", "reset")]
-    assert isinstance(run(FakeHttp((200, EVENTS, chunks)))[-1], ReplyEnded)
+async def test_a_connection_that_breaks_after_the_finish_reason_loses_nothing():
+    chunks = [*events(chunk("Hello", "stop"), done=False), HttpError("connection", "reset")]
+    assert isinstance((await run(FakeHttp((200, EVENTS, chunks))))[-1], ReplyEnded)
 
 
 @pytest.mark.parametrize(
     ("status", "kind"), [(400, "invalid_request"), (401, "auth"), (402, "quota"), (404, "invalid_request")]
 )
-def test_what_trying_again_cannot_mend_is_not_tried_again(status, kind):
+async def test_permanent_failures_are_not_retried(status, kind):
     http = FakeHttp((status, {}, [b'{"error":{"message":"no"}}']))
-    failure = failure_in(run(http))
+    failure = failure_in(await run(http))
     assert (failure.kind, failure.status, len(http.requests)) == (kind, status, 1)
 
 
-def test_attempts_are_bounded():
+async def test_attempts_are_bounded():
     http = FakeHttp(*[(500, {}, [b"x"])] * 3)
-    assert failure_in(run(http, RetryBudget(attempts=3))).kind == "server"
+    assert failure_in(await run(http, RetryBudget(attempts=3))).kind == "server"
     assert len(http.requests) == 3
 
 
-def test_an_empty_reply_is_retried_twice_at_most():
+async def test_an_empty_reply_is_retried_twice_at_most():
     http = FakeHttp(*[(200, EVENTS, events({"choices": [{"delta": {}, "finish_reason": "stop"}]}))] * 3)
-    failure = failure_in(run(http))
+    failure = failure_in(await run(http))
     assert (failure.kind, len(http.requests)) == ("server", 3)
 
 
 @pytest.mark.parametrize("finish", ["content_filter", "length"])
-def test_a_reply_that_is_empty_for_a_reason_is_a_reply(finish):
+async def test_a_reply_that_is_empty_for_a_reason_is_a_reply(finish):
     chunks = events({"choices": [{"delta": {}, "finish_reason": finish}]})
-    assert isinstance(run(FakeHttp((200, EVENTS, chunks)))[-1], ReplyEnded)
+    assert isinstance((await run(FakeHttp((200, EVENTS, chunks))))[-1], ReplyEnded)
 
 
-def test_refused_on_this_machine_is_not_retried_and_asks_whether_the_server_runs():
+async def test_a_refused_connection_to_this_machine_is_not_retried_and_has_a_hint():
     http = FakeHttp(ConnectionRefused("127.0.0.1 refused the connection."))
-    failure = failure_in(run(http, base_url="http://127.0.0.1:9/v1"))
+    failure = failure_in(await run(http, base_url="http://127.0.0.1:9/v1"))
     assert (failure.kind, failure.retryable) == ("connection", False)
     assert "running" in failure.hint
 
 
-def test_local_servers_may_take_longer_to_begin():
+async def test_local_servers_may_take_longer_to_begin():
     near, far = FakeHttp((200, EVENTS, GOOD)), FakeHttp((200, EVENTS, GOOD))
-    run(near, base_url="http://localhost:1/v1")
-    run(far)
+    await run(near, base_url="http://localhost:1/v1")
+    await run(far)
     assert near.requests[0].idle_timeout_s > far.requests[0].idle_timeout_s
 
 
-def test_a_whole_document_is_a_reply():
+async def test_a_json_document_instead_of_a_stream_is_a_reply():
     body = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
-    deltas = run(FakeHttp((200, {"content-type": "application/json"}, [json.dumps(body).encode()])))
+    deltas = await run(FakeHttp((200, {"content-type": "application/json"}, [json.dumps(body).encode()])))
     assert PartClosed(0, Text("Hi")) in deltas
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-def test_a_stream_that_calls_itself_json_is_read_as_a_stream():
-    deltas = run(FakeHttp((200, {"content-type": "application/json"}, GOOD)))
+async def test_a_stream_with_the_content_type_of_json_is_read_as_a_stream():
+    deltas = await run(FakeHttp((200, {"content-type": "application/json"}, GOOD)))
     assert TextDelta(0, "Hello") in deltas
     assert isinstance(deltas[-1], ReplyEnded)
 
 
-def test_a_web_page_is_not_an_api():
+async def test_a_web_page_is_a_failure_with_a_hint_on_the_base_url():
     page = b"<html><body><h1>Welcome</h1></body></html>"
-    failure = failure_in(run(FakeHttp((200, {"content-type": "text/html; charset=utf-8"}, [page]))))
+    failure = failure_in(await run(FakeHttp((200, {"content-type": "text/html; charset=utf-8"}, [page]))))
     assert (failure.kind, failure.retryable) == ("server", False)
     assert "Welcome" in failure.message
     assert "base URL" in failure.hint
 
 
 @pytest.mark.parametrize("base_url", ["ftp://h/v1", "h/v1", "https://", "https://a b/v1", ""])
-def test_a_base_url_that_is_none_is_said_so_without_a_request(base_url):
+async def test_an_invalid_base_url_is_a_failure_without_a_request(base_url):
     http = FakeHttp()
-    failure = failure_in(run(http, base_url=base_url))
+    failure = failure_in(await run(http, base_url=base_url))
     assert (failure.kind, http.requests) == ("invalid_request", [])
 
 
 @pytest.mark.parametrize("key", ["sk-abc\n", "sk-\u2013abc", "sk-\x00"])
-def test_a_key_that_cannot_be_a_header_is_said_so_without_showing_it(key):
-    failure = failure_in(run(FakeHttp(), key=key))
+async def test_a_key_that_cannot_be_a_header_is_a_failure_that_does_not_show_it(key):
+    failure = failure_in(await run(FakeHttp(), key=key))
     assert failure.kind == "auth"
     assert "abc" not in str(failure)
 
 
-def test_the_key_is_in_no_failure():
+async def test_the_key_is_in_no_failure():
     bodies = [
         (401, {}, [json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}."}}).encode()]),
         HttpError("connection", f"can't reach https://user:{KEY}@host/"),
     ]
     for answer in bodies:
-        deltas = run(FakeHttp(answer), RetryBudget(attempts=1))
+        deltas = await run(FakeHttp(answer), RetryBudget(attempts=1))
         assert KEY not in repr(deltas)
 
 
-def test_a_rejected_key_names_the_variable():
-    failure = failure_in(run(FakeHttp((401, {}, [b""]))))
+async def test_a_rejected_key_names_the_variable():
+    failure = failure_in(await run(FakeHttp((401, {}, [b""]))))
     assert "DEMO_API_KEY" in failure.hint
 
 
-def test_an_unknown_model_points_to_its_name():
-    failure = failure_in(run(FakeHttp((404, {}, [b'{"error":{"message":"model not found"}}']))))
+async def test_an_unknown_model_is_a_failure_with_a_hint_on_choosing_one():
+    failure = failure_in(await run(FakeHttp((404, {}, [b'{"error":{"message":"model not found"}}']))))
     assert "-m" in failure.hint
 
 
-def test_a_refused_field_is_left_out_and_the_request_sent_again():
+async def test_a_refused_field_is_left_out_and_the_request_sent_again():
     refusal = b'{"error":{"message":"stream_options is not supported"}}'
     http = FakeHttp((400, {}, [refusal]), (200, EVENTS, GOOD))
-    assert isinstance(run(http)[-1], ReplyEnded)
+    assert isinstance((await run(http))[-1], ReplyEnded)
     assert ["stream_options" in json.loads(b"".join(r.body)) for r in http.requests] == [True, False]
 
 
-async def test_a_refused_header_is_left_out_without_using_up_a_try():
+async def test_a_refused_header_is_left_out_without_counting_as_an_attempt():
     refusal = {"error": {"type": "invalid_request_error", "message": "anthropic-beta is not supported"}}
     reply = (
         {"type": "message_start", "message": {"id": "m", "model": "x", "usage": {}}},
@@ -337,34 +292,29 @@ async def test_a_refused_header_is_left_out_without_using_up_a_try():
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}},
         {"type": "message_stop"},
     )
-    told = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in reply]
-    http = FakeHttp((400, {}, [json.dumps(refusal).encode()]), (200, EVENTS, told))
+    report = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in reply]
+    http = FakeHttp((400, {}, [json.dumps(refusal).encode()]), (200, EVENTS, report))
     url, name = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     target = ModelEndpoint(AnthropicMessages(url), Endpoint("anthropic", url, name, "k"))
     info = ModelInfo(Origin("anthropic_messages", "anthropic", name))
-    model = HttpModel(target, http, FakeClock(), FakeIds(), info)
-
-    async def go():
-        session = model.open(Prefix("", ()))
-        session.append(User((Text("Hi"),)))
-        return [delta async for delta in session.stream(RequestParams(effort="high"), RetryBudget(attempts=1))]
-
-    assert isinstance((await go())[-1], ReplyEnded)
+    model = HttpModel(target, http, FakeClock(is_eager=True), FakeIds(), info)
+    session = model.open(Prefix("", ()))
+    session.append(User((Text("Hi"),)))
+    deltas = [delta async for delta in session.stream(RequestParams(effort="high"), RetryBudget(attempts=1))]
+    assert isinstance(deltas[-1], ReplyEnded)
     assert ["anthropic-beta" in dict(request.headers) for request in http.requests] == [True, False]
 
 
-async def test_two_sessions_of_one_model_do_not_meet():
-    async def go():
-        http = FakeHttp((200, EVENTS, GOOD), (200, EVENTS, GOOD))
-        model = model_of(http)
-        for name in ("one", "two"):
-            session = model.open(Prefix("", ()))
-            session.append(User((Text(name),)))
-            assert len(session.prefix_hash()) == 64
-            async for _ in session.stream(RequestParams(), RetryBudget()):
-                pass
-        await model.aclose()
-        assert http.is_closed
-        return [json.loads(b"".join(request.body))["messages"] for request in http.requests]
-
-    assert (await go()) == [[{"role": "user", "content": "one"}], [{"role": "user", "content": "two"}]]
+async def test_two_sessions_of_one_model_have_separate_messages():
+    http = FakeHttp((200, EVENTS, GOOD), (200, EVENTS, GOOD))
+    model = model_of(http)
+    for name in ("one", "two"):
+        session = model.open(Prefix("", ()))
+        session.append(User((Text(name),)))
+        assert len(session.prefix_hash()) == 64
+        async for _ in session.stream(RequestParams(), RetryBudget()):
+            pass
+    await model.aclose()
+    assert http.is_closed
+    sent = [json.loads(b"".join(request.body))["messages"] for request in http.requests]
+    assert sent == [[{"role": "user", "content": "one"}], [{"role": "user", "content": "two"}]]

@@ -1,13 +1,12 @@
-"""Keys: where they come from, where they may go, and that nothing else ever shows them."""
+"""Keys of the client: their source, the origins they may be sent to, and that no other text contains them."""
 
-import asyncio
 import json
 from urllib.parse import urlsplit
 
 import pytest
-from client_house import BASE_URL, KEY, ONCE, ask, bad, failure_in, good, is_answered, model_of, retries_in
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_client import BASE_URL, KEY, ONCE, ask, bad, failure_in, good, is_answered, model_of, retries_in
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.http import HttpError
@@ -22,7 +21,7 @@ NEW = "sk-anothersecret0987654321"
 
 
 class ChangingKeys:
-    """Gives one key after the other; a refused one is followed by the next."""
+    """Supplies the given keys in order: the next one after each refusal."""
 
     def __init__(self, *keys):
         self._keys = list(keys)
@@ -38,72 +37,69 @@ class ChangingKeys:
         return self._keys[0]
 
 
-def run(http, **fields):
-    return asyncio.run(ask(model_of(http, **fields), budget=ONCE))
+async def run(http, **fields):
+    return await ask(model_of(http, **fields), budget=ONCE)
 
 
 def keys_sent(http):
     return [dict(request.headers).get("authorization", "").removeprefix("Bearer ") for request in http.requests]
 
 
-# ------------------------------------------------------------------ where they come from
+# ------------------------------------------------------------------ sources
 
 
 async def test_the_source_is_asked_before_each_request():
-    async def go():
-        keys = ChangingKeys(KEY)
-        http = ScriptedHttp([good(), good()])
-        model = model_of(http, keys=keys)
-        await ask(model)
-        keys._keys[:] = [NEW]
-        await ask(model)
-        return keys_sent(http)
-
-    assert (await go()) == [KEY, NEW]
+    keys = ChangingKeys(KEY)
+    http = ScriptedHttp([good(), good()])
+    model = model_of(http, keys=keys)
+    await ask(model)
+    keys._keys[:] = [NEW]
+    await ask(model)
+    assert keys_sent(http) == [KEY, NEW]
 
 
-def test_a_refused_key_is_renewed_once_and_nobody_notices():
+async def test_a_refused_key_is_replaced_once_without_a_visible_retry():
     http, keys = ScriptedHttp([bad(401), good()]), ChangingKeys(KEY, NEW)
-    deltas = run(http, keys=keys)
+    deltas = await run(http, keys=keys)
     assert is_answered(deltas)
     assert retries_in(deltas) == []
     assert (keys_sent(http), keys.refused) == ([KEY, NEW], [KEY])
 
 
-def test_two_refused_keys_are_enough():
+async def test_no_third_key_is_tried():
     http = ScriptedHttp([bad(401)] * 5)
-    assert failure_in(run(http, keys=ChangingKeys(KEY, NEW, "sk-third-secret-000000"))).kind == "auth"
+    assert failure_in(await run(http, keys=ChangingKeys(KEY, NEW, "sk-third-secret-000000"))).kind == "auth"
     assert keys_sent(http) == [KEY, NEW]
 
 
-def test_the_same_key_is_not_tried_again():
+async def test_the_same_key_is_not_tried_again():
     http = ScriptedHttp([bad(401)] * 5)
-    assert failure_in(run(http, keys=FixedKey(KEY))).kind == "auth"
+    assert failure_in(await run(http, keys=FixedKey(KEY))).kind == "auth"
     assert len(http.requests) == 1
 
 
-def test_a_source_that_has_no_key_after_a_refusal_leaves_the_servers_word():
+async def test_if_the_source_has_no_other_key_the_servers_message_is_shown():
     http = ScriptedHttp([bad(401, "expired")])
-    failure = failure_in(run(http, keys=ChangingKeys(KEY, SettingsError("the command failed"))))
+    failure = failure_in(await run(http, keys=ChangingKeys(KEY, SettingsError("the command failed"))))
     assert failure.message == "expired"
 
 
-def test_a_source_without_a_key_is_a_failure_of_its_own_and_nothing_is_sent():
+async def test_a_source_without_a_key_is_a_failure_and_nothing_is_sent():
     http = ScriptedHttp([])
-    failure = failure_in(run(http, keys=ChangingKeys(SettingsError(f"no key, {NEW} was refused"))))
+    failure = failure_in(await run(http, keys=ChangingKeys(SettingsError(f"no key, {NEW} was refused"))))
     assert (failure.kind, failure.retryable, http.requests) == ("auth", False, [])
     assert "no key" in failure.message
     assert NEW not in str(failure)
 
 
 @pytest.mark.parametrize("status", [400, 429, 500])
-def test_only_a_refusal_renews_the_key(status):
+async def test_only_a_refusal_renews_the_key(status):
     keys = ChangingKeys(KEY, NEW)
-    run(ScriptedHttp([bad(status)]), keys=keys)
+    await run(ScriptedHttp([bad(status)]), keys=keys)
     assert keys.refused == []
 
 
-# ------------------------------------------------------------------ where they may go
+# ------------------------------------------------------------------ origins
 
 HOSTS = st.sampled_from(
     ["api.demo.example", "API.demo.example", "api.demo.example.", "evil.example", "demo.example", "127.0.0.1", "[::1]"]
@@ -121,7 +117,7 @@ PLACES = st.builds(
 
 
 def reference_origin(url):
-    """The origin by another reader of URLs; None for what has none."""
+    """The origin of a URL by another parser; None if it has none."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -132,9 +128,9 @@ def reference_origin(url):
 
 
 @given(PLACES, PLACES)
-def test_a_key_goes_to_the_origin_it_was_configured_for_and_nowhere_else(base_url, home):
+async def test_a_key_is_sent_only_to_the_origin_it_was_configured_for(base_url, home):
     http = ScriptedHttp([good()])
-    deltas = run(http, base_url=base_url, key_origin=home)
+    deltas = await run(http, base_url=base_url, key_origin=home)
     for request in http.requests:
         assert reference_origin(request.url) == reference_origin(home) is not None
     if not http.requests:
@@ -144,81 +140,81 @@ def test_a_key_goes_to_the_origin_it_was_configured_for_and_nowhere_else(base_ur
 
 
 @given(PLACES)
-def test_an_origin_has_one_spelling(url):
+def test_an_origin_is_normalized(url):
     origin = origin_of(url)
     if origin:
         assert origin_of(origin) == origin
         assert reference_origin(origin) == reference_origin(url)
 
 
-def test_a_key_for_another_place_is_said_so_and_nothing_is_sent():
+async def test_a_key_of_another_origin_is_a_failure_and_nothing_is_sent():
     http = ScriptedHttp([])
-    failure = failure_in(run(http, key_origin="https://api.other.example"))
+    failure = failure_in(await run(http, key_origin="https://api.other.example"))
     assert http.requests == []
     assert failure.kind == "auth"
     assert "belongs to https://api.other.example:443 and is not sent to https://api.demo.example:443" in failure.message
 
 
-def test_credentials_in_headers_are_bound_too_and_other_headers_are_not():
-    def judge(*headers):
+def test_headers_with_credentials_are_bound_to_the_origin_and_other_headers_are_not():
+    def problem(*headers):
         endpoint = Endpoint("demo", BASE_URL, "m", key_origin="https://other.example")
         return misdirected(endpoint, BASE_URL, headers)
 
-    assert judge(("Authorization", "Bearer x")) is not None
-    assert judge(("X-Api-Key", "x")) is not None
-    assert judge(("x-title", "bradawl")) is None
+    assert problem(("Authorization", "Bearer x")) is not None
+    assert problem(("X-Api-Key", "x")) is not None
+    assert problem(("x-title", "bradawl")) is None
 
 
-def test_without_a_key_there_is_nothing_to_keep():
+async def test_requests_without_a_key_go_to_any_origin():
     http = ScriptedHttp([good()])
-    assert is_answered(run(http, key="", key_origin="https://api.other.example"))
+    assert is_answered(await run(http, key="", key_origin="https://api.other.example"))
 
 
 @pytest.mark.parametrize(
     "url", ["https://user:secret-word@api.demo.example/v1", "https://api.demo.example\\@evil.example"]
 )
-def test_a_base_url_with_credentials_or_two_meanings_is_refused_without_showing_them(url):
+async def test_a_base_url_with_credentials_or_an_ambiguous_one_is_refused_without_showing_it(url):
     http = ScriptedHttp([])
-    failure = failure_in(run(http, base_url=url))
+    failure = failure_in(await run(http, base_url=url))
     assert (failure.kind, http.requests) == ("invalid_request", [])
     assert "secret-word" not in str(failure)
 
 
-# ------------------------------------------------------------------ what shows them
+# ------------------------------------------------------------------ no text contains a key
 
 SECRETS = st.text(
     st.characters(min_codepoint=33, max_codepoint=126, exclude_characters='"\\'), min_size=6, max_size=38
-).map(lambda text: f"{text}~7")  # or a name of ours, which every `repr` shows, might come up as a key
+).map(lambda text: f"{text}~7")  # or a key could equal one of our own names, which every `repr` shows
 
 
 @given(SECRETS, st.sampled_from([400, 401, 403, 404, 429, 500]), st.booleans())
-def test_a_key_that_the_server_repeats_is_in_no_delta(key, status, is_code):
+async def test_a_key_in_the_servers_reply_is_in_no_delta(key, status, is_code):
     error = {"message": "no", "code": key} if is_code else {"message": f"Incorrect key {key}."}
     http = ScriptedHttp([Reply(status, (json.dumps({"error": error}).encode(),))] * 2)
-    deltas = asyncio.run(ask(model_of(http, key=key), budget=RetryBudget(attempts=2)))
+    deltas = await ask(model_of(http, key=key), budget=RetryBudget(attempts=2))
     assert key not in repr(deltas)
 
 
-def test_neither_a_refused_key_nor_the_new_one_is_in_a_delta():
+async def test_neither_a_refused_key_nor_the_new_one_is_in_a_delta():
     http = ScriptedHttp([bad(401), bad(401, f"{KEY} and {NEW} are wrong")])
-    deltas = run(http, keys=ChangingKeys(KEY, NEW))
+    deltas = await run(http, keys=ChangingKeys(KEY, NEW))
     assert failure_in(deltas).message == "*** and *** are wrong"
 
 
 @pytest.mark.parametrize("break_in_body", [True, False])
-def test_a_key_in_the_words_of_the_adapter_is_in_no_delta(break_in_body):
+async def test_a_key_in_an_error_of_the_adapter_is_in_no_delta(break_in_body):
     class BreakingHttp(ScriptedHttp):
         def stream(self, request):
             if not break_in_body:
                 raise HttpError("connection", f"can't send {dict(request.headers)}")
             return super().stream(request)
 
-    deltas = run(BreakingHttp([Reply(200, (Cut(),))]))
+    deltas = await run(BreakingHttp([Reply(200, (Cut(),))]))
     assert failure_in(deltas).kind == "connection"
     assert KEY not in repr(deltas)
 
 
-def test_what_holds_a_key_hides_it():
+def test_the_repr_of_objects_with_a_key_hides_it():
     endpoint = Endpoint("demo", BASE_URL, "m", KEY)
     target = ModelEndpoint(OpenAIChat(BASE_URL), endpoint, FixedKey(KEY))
     model = model_of(ScriptedHttp([]))

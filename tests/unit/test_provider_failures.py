@@ -1,4 +1,4 @@
-"""What providers' errors mean: envelopes, kinds, and when to come back."""
+"""Error responses of providers become a `Failure`: its message, kind, code and time to wait."""
 
 import json
 
@@ -50,7 +50,7 @@ def test_every_envelope_gives_message_and_code(body, message, code):
     assert (seen.message, seen.code, seen.status, seen.kind) == (message, code, 400, "invalid_request")
 
 
-def test_a_web_page_and_nothing_at_all_are_described():
+def test_web_pages_and_empty_bodies_have_a_message():
     page = failure(502, "<!DOCTYPE html><style>b{}</style><h1>Bad  gateway</h1>", content_type="text/html")
     assert (page.kind, "Bad gateway" in page.message, "<h1>" in page.message) == ("server", True, False)
     assert "empty" in failure(500).message
@@ -88,7 +88,7 @@ OVERFLOWS = [
 
 
 @pytest.mark.parametrize("message", OVERFLOWS)
-def test_a_full_context_is_known_inside_a_stream_too(message):
+def test_a_full_context_is_recognised_inside_a_stream(message):
     for event in ({"error": {"message": message}}, {"type": "error", "message": message}, message):
         assert (failure_of_event(event).kind, failure_of_event(event).retryable) == ("context_overflow", False)
 
@@ -103,12 +103,12 @@ def test_a_full_context_is_known_inside_a_stream_too(message):
         "Too many tools: 200 > 128",
     ],
 )
-def test_other_things_that_are_too_large_are_no_full_context(message):
+def test_other_size_limits_are_no_full_context(message):
     assert failure(400, {"error": {"message": message}}).kind == "invalid_request"
 
 
 @pytest.mark.parametrize("message", OVERFLOWS)
-def test_a_full_context_is_known_in_every_wording(message):
+def test_a_full_context_is_recognised_in_every_wording(message):
     seen = failure(400, {"error": {"message": message}})
     assert (seen.kind, seen.retryable) == ("context_overflow", False)
 
@@ -232,12 +232,12 @@ def test_a_full_context_is_known_in_every_wording(message):
         (429, {"error": {"type": "usage_limit_reached", "message": "x"}}, "quota", False),
     ],
 )
-def test_each_kind_of_failure_is_told_apart(status, body, kind, retryable):
+def test_status_and_body_determine_the_kind_of_failure(status, body, kind, retryable):
     seen = failure(status, body)
     assert (seen.kind, seen.retryable) == (kind, retryable)
 
 
-def test_the_server_may_overrule_whether_to_retry():
+def test_a_header_overrides_whether_to_retry():
     assert failure(500, "x", x_should_retry="false").retryable is False
     assert failure(400, "x", x_should_retry="true").retryable is True
 
@@ -275,7 +275,7 @@ def test_a_budget_that_refills_is_retried():
         ({}, "no idea", None),
     ],
 )
-def test_the_wish_of_the_server_is_read_from_wherever_it_is(headers, text, seconds):
+def test_the_requested_wait_is_read_from_headers_and_texts(headers, text, seconds):
     assert failure(429, {"error": {"message": text}}, **headers).retry_after_s == pytest.approx(seconds)
 
 
@@ -289,7 +289,7 @@ def test_the_request_id_is_kept(name):
     assert failure(500, "x", **{name: "req_1"}).request_id == "req_1"
 
 
-def test_keys_are_cut_out_of_texts():
+def test_keys_are_removed_from_texts():
     assert scrub("key hunter2-long is wrong", "hunter2-long") == "key *** is wrong"
     assert "abcdef" not in scrub("Incorrect API key provided: sk-proj-abcdef1234567890")
     assert scrub("task-runner and disk-usage-percentage stay") == "task-runner and disk-usage-percentage stay"
@@ -327,22 +327,22 @@ def test_the_variable_of_a_key_follows_from_the_provider():
         ({"error": "string error"}, "server", True),
     ],
 )
-def test_errors_inside_a_stream_are_told_apart_by_code_and_type(event, kind, retryable):
+def test_code_and_type_determine_the_kind_of_an_error_inside_a_stream(event, kind, retryable):
     seen = failure_of_event(event)
     assert (seen.kind, seen.retryable) == (kind, retryable)
 
 
-def test_the_most_exact_code_is_kept():
+def test_the_most_specific_code_is_kept():
     seen = failure(429, {"error": {"type": "rate_limit_error", "message": "m", "details": {"error_code": "ramp"}}})
     assert seen.code == "ramp"
 
 
-def test_what_a_model_wrote_instead_of_a_call_is_told():
+def test_text_that_a_model_wrote_instead_of_a_call_is_in_the_message():
     seen = failure(400, {"error": {"message": "m", "code": "tool_use_failed", "failed_generation": "<function=x"}})
     assert seen.message == "m The model wrote: <function=x"
 
 
-def test_a_refusal_names_its_parameter_wherever_it_stands():
+def test_a_refused_parameter_is_found_in_json_and_in_plain_text():
     assert "stream_options" in refusal_text(b'{"error":{"message":"Not supported","param":"stream_options"}}')
     assert refusal_text(b"no json: stream_options") == "no json: stream_options"
 
@@ -364,14 +364,14 @@ _JSON = st.recursive(
 
 
 @given(st.integers(0, 999), st.binary(max_size=80) | _JSON.map(lambda value: json.dumps(value).encode()))
-def test_any_answer_at_all_gives_a_failure(status, body):
+def test_any_response_gives_a_failure(status, body):
     seen = failure_of_response(status, {}, body, NOW)
     assert seen.message
     refusal_text(body)
 
 
 @given(_JSON)
-def test_any_event_at_all_gives_a_failure(value):
+def test_any_event_gives_a_failure(value):
     assert failure_of_event(value).message
     read_error(value)
 
@@ -382,12 +382,12 @@ def test_any_event_at_all_gives_a_failure(value):
         st.text(max_size=30),
     )
 )
-def test_any_headers_at_all_give_a_wish_that_makes_sense(headers):
-    wish = failure_of_response(429, headers, b"", NOW).retry_after_s
-    assert wish is None or 0 <= wish < float("inf")
+def test_any_headers_give_a_finite_wait_or_none(headers):
+    wait_s = failure_of_response(429, headers, b"", NOW).retry_after_s
+    assert wait_s is None or 0 <= wait_s < float("inf")
 
 
-def test_an_error_in_a_stream_may_bring_headers_and_words_of_its_own():
+def test_an_error_in_a_stream_may_contain_headers_and_its_own_codes():
     limits = {"x-ratelimit-remaining-tokens": "0", "X-RateLimit-Reset-Tokens": "6.57s", "other": 5}
     seen = failure_of_event({"error": {"code": "rate_limit_exceeded", "message": "slow down", "headers": limits}})
     assert (seen.kind, seen.retry_after_s) == ("rate_limit", 6.57)

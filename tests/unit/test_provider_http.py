@@ -1,4 +1,4 @@
-"""What only one HTTP adapter does, what both must agree on byte for byte, and asking local servers for their window."""
+"""The HTTP adapters: behaviour of both, of the direct one alone, and the context size that local servers report."""
 
 import asyncio
 import gzip
@@ -25,18 +25,14 @@ ADAPTERS = pytest.mark.parametrize("make", [DirectHttp, Httpx2Http], ids=["direc
 SAMPLES = sorted((Path(__file__).parents[1] / "wire" / "samples").glob("*.sse"))
 
 
-def drive(answer, use, make=DirectHttp, tls=None):
+async def drive(answer, use, make=DirectHttp, tls=None):
     """Run `use(http, server)` against a server, and close everything."""
-
-    async def go():
-        async with RawServer(answer, tls) as server:
-            http = make()
-            try:
-                return await use(http, server)
-            finally:
-                await http.aclose()
-
-    return asyncio.run(go())
+    async with RawServer(answer, tls) as server:
+        http = make()
+        try:
+            return await use(http, server)
+        finally:
+            await http.aclose()
 
 
 async def ok(exchange):
@@ -50,11 +46,11 @@ async def failing(http, request):
     return caught.value
 
 
-# ------------------------------------------------------------------ both alike
+# ------------------------------------------------------------------ both adapters
 
 
 @pytest.mark.parametrize("name", RESPONSES)
-async def test_both_adapters_read_the_same_out_of_every_framing(name):
+async def test_both_adapters_read_the_same_from_every_framing(name):
     raw, _ = RESPONSES[name]
 
     async def go(make):
@@ -64,7 +60,7 @@ async def test_both_adapters_read_the_same_out_of_every_framing(name):
 
 
 @pytest.mark.parametrize("packing", ["plain", "gzip", "deflate", "raw deflate"])
-def test_both_adapters_hand_on_the_bytes_of_recorded_streams(packing):
+async def test_both_adapters_deliver_the_bytes_of_recorded_streams(packing):
     pack = {
         "plain": bytes,
         "gzip": gzip.compress,
@@ -82,13 +78,13 @@ def test_both_adapters_hand_on_the_bytes_of_recorded_streams(packing):
     async def use(http, server):
         return {name: await fetch(http, post(f"{server.url}/{name}", b"{}")) for name in recorded}
 
-    direct, other = drive(answer, use, DirectHttp), drive(answer, use, Httpx2Http)
+    direct, other = await drive(answer, use, DirectHttp), await drive(answer, use, Httpx2Http)
     assert direct == other
     assert {name: body for name, (_, _, body) in direct.items()} == recorded
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_both_adapters_fail_in_the_same_kind_of_way(name):
+async def test_both_adapters_fail_with_the_same_kind(name):
     async def go(make):
         with pytest.raises(HttpError) as caught:
             await respond(HttpSetup(make), BROKEN[name], 4000)
@@ -99,7 +95,7 @@ async def test_both_adapters_fail_in_the_same_kind_of_way(name):
 
 @ADAPTERS
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_nobody_listening_is_told_apart_whatever_the_host_is_called(make, host):
+async def test_a_refused_connection_has_its_own_error(make, host):
     async with RawServer(ok) as server:
         pass
     http = make()
@@ -109,17 +105,13 @@ async def test_nobody_listening_is_told_apart_whatever_the_host_is_called(make, 
 
 
 @ADAPTERS
-async def test_a_name_nobody_knows_is_told_in_a_sentence(make):
-    async def go():
-        http = make()
-        error = await failing(http, post("http://nobody.example/v1"))
-        await http.aclose()
-        return error
-
-    error = await go()
+async def test_an_unknown_host_is_an_error_in_one_sentence(make):
+    http = make()
+    error = await failing(http, post("http://unknown.example/v1"))
+    await http.aclose()
     assert error.kind == "connection"
     assert not isinstance(error, ConnectionRefused)
-    assert str(error).startswith("nobody.example can't be reached: ")
+    assert str(error).startswith("unknown.example can't be reached: ")
     assert "Errno" not in str(error)
 
 
@@ -155,11 +147,11 @@ def make_trusting(request, authority, ca_file):
     return makers[request.param]
 
 
-def test_a_certificate_for_another_host_is_refused(make_trusting, authority):
+async def test_a_certificate_for_another_host_is_refused(make_trusting, authority):
     async def use(http, server):
         return await failing(http, post(server.url, b"{}")), len(server.seen)
 
-    error, seen = drive(ok, use, make_trusting, presented(authority, "elsewhere.example"))
+    error, seen = await drive(ok, use, make_trusting, presented(authority, "elsewhere.example"))
     assert (error.kind, seen) == ("connection", 0)
     assert "127.0.0.1" in str(error)
     assert "certificate" in str(error)
@@ -167,35 +159,31 @@ def test_a_certificate_for_another_host_is_refused(make_trusting, authority):
 
 
 @ADAPTERS
-def test_a_certificate_nobody_vouches_for_is_refused_by_the_systems_trust(make, authority):
+async def test_a_certificate_of_an_unknown_authority_is_refused(make, authority):
     async def use(http, server):
         return await failing(http, post(server.url, b"{}")), len(server.seen)
 
-    error, seen = drive(ok, use, make, presented(authority, "127.0.0.1"))
+    error, seen = await drive(ok, use, make, presented(authority, "127.0.0.1"))
     assert (error.kind, seen) == ("connection", 0)
     assert "certificate" in str(error)
 
 
-async def test_a_plain_server_where_tls_is_wanted_is_an_error(make_trusting):
+async def test_a_server_without_tls_is_an_error_for_https(make_trusting):
     async def complain(reader, writer):
         await reader.read(10)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
 
-    async def go():
-        async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
-            http = make_trusting()
-            error = await failing(http, post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", b"{}"))
-            await http.aclose()
-        return error
-
-    error = await go()
+    async with await asyncio.start_server(complain, "127.0.0.1", 0) as server:
+        http = make_trusting()
+        error = await failing(http, post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", b"{}"))
+        await http.aclose()
     assert error.kind == "connection"
     assert str(error).startswith("127.0.0.1 can't be reached: ")
     assert "SSL" not in str(error).replace("SSLError", "")
 
 
-def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority):
+async def test_the_tls_context_is_created_once_and_only_when_needed(authority):
     made = []
 
     def make_context():
@@ -205,18 +193,18 @@ def test_the_tls_context_is_made_once_and_only_when_it_is_needed(authority):
     async def use(http, server):
         return [(await fetch(http, post(server.url, b"{}")))[2] for _ in range(2)]
 
-    assert drive(ok, use, lambda: DirectHttp(make_context)) == [b"ok", b"ok"]
+    assert await drive(ok, use, lambda: DirectHttp(make_context)) == [b"ok", b"ok"]
     assert made == []
 
     async def close_each_time(exchange):
         await ok(exchange)
         exchange.hang_up()
 
-    assert drive(close_each_time, use, lambda: DirectHttp(make_context), presented(authority, "127.0.0.1"))
+    assert await drive(close_each_time, use, lambda: DirectHttp(make_context), presented(authority, "127.0.0.1"))
     assert made == [1]
 
 
-async def test_a_proxy_that_does_not_answer_is_named_without_its_password():
+async def test_an_unreachable_proxy_is_named_without_its_password():
     proxy = "http://someone:hush@127.0.0.1:9"
     http = Httpx2Http(proxy=proxy)
     error = await failing(http, HttpRequest("POST", "https://models.example/v1", (), (b"{}",)))
@@ -234,11 +222,11 @@ async def test_a_missing_ca_file_is_named():
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_kept_connection_that_died_unseen_is_replaced_and_the_request_sent_once_more(method):
+async def test_a_dead_kept_connection_is_replaced_and_the_request_sent_again(method):
     async def answer(exchange):
         await exchange.body()
         if len(server_of[0].seen) == 2:
-            return exchange.reset()  # the server's patience ended just when the request was on its way
+            return exchange.reset()  # the server closed the idle connection just as the request was sent
         return await exchange.answer(b"ok")
 
     server_of = []
@@ -248,10 +236,10 @@ def test_a_kept_connection_that_died_unseen_is_replaced_and_the_request_sent_onc
         bodies = [(await fetch(http, HttpRequest(method, server.url, ())))[2] for _ in range(2)]
         return bodies, server.connections, len(server.seen)
 
-    assert drive(answer, use) == ([b"ok", b"ok"], 2, 3)
+    assert await drive(answer, use) == ([b"ok", b"ok"], 2, 3)
 
 
-def test_a_fresh_connection_that_breaks_is_not_tried_again():
+async def test_a_new_connection_that_breaks_is_not_retried():
     async def answer(exchange):
         await exchange.body()
         exchange.reset()
@@ -260,11 +248,11 @@ def test_a_fresh_connection_that_breaks_is_not_tried_again():
         await failing(http, post(server.url, b"{}"))
         return len(server.seen)
 
-    assert drive(answer, use) == 1
+    assert await drive(answer, use) == 1
 
 
 @pytest.mark.parametrize("sent", [b"H", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"])
-def test_a_request_that_was_answered_with_a_single_byte_is_never_sent_again(sent):
+async def test_a_request_with_at_least_one_byte_of_reply_is_never_sent_again(sent):
     async def answer(exchange):
         await exchange.body()
         if exchange.path == "/first":
@@ -277,10 +265,10 @@ def test_a_request_that_was_answered_with_a_single_byte_is_never_sent_again(sent
         await failing(http, post(f"{server.url}/second", b"{}"))
         return server.connections, len(server.seen)
 
-    assert drive(answer, use) == (1, 2)
+    assert await drive(answer, use) == (1, 2)
 
 
-def test_a_server_that_stays_silent_on_a_kept_connection_is_not_asked_twice():
+async def test_silence_on_a_kept_connection_is_not_retried():
     async def answer(exchange):
         await exchange.body()
         await (exchange.answer(b"ok") if exchange.path == "/first" else exchange.until_gone())
@@ -290,19 +278,19 @@ def test_a_server_that_stays_silent_on_a_kept_connection_is_not_asked_twice():
         error = await failing(http, post(f"{server.url}/second", b"{}", idle_timeout_s=0.05))
         return error.kind, len(server.seen)
 
-    assert drive(answer, use) == ("timeout", 2)
+    assert await drive(answer, use) == ("timeout", 2)
 
 
-def test_an_idle_connection_is_closed_after_its_time():
+async def test_an_idle_connection_is_closed_after_its_keep_alive_time():
     async def use(http, server):
         await fetch(http, post(server.url))
         await server.idle()
         return (await fetch(http, post(server.url)))[2], server.connections
 
-    assert drive(ok, use, lambda: DirectHttp(keep_alive_s=0.05)) == (b"ok", 2)
+    assert await drive(ok, use, lambda: DirectHttp(keep_alive_s=0.05)) == (b"ok", 2)
 
 
-def test_what_a_server_sends_unasked_is_never_taken_for_an_answer():
+async def test_bytes_sent_without_a_request_are_never_read_as_a_response():
     async def answer(exchange):
         await exchange.body()
         await exchange.answer(b"mine")
@@ -311,25 +299,22 @@ def test_what_a_server_sends_unasked_is_never_taken_for_an_answer():
     async def use(http, server):
         return [(await fetch(http, post(server.url)))[2] for _ in range(3)], server.connections
 
-    bodies, connections = drive(answer, use)
+    bodies, connections = await drive(answer, use)
     assert bodies == [b"mine"] * 3
     assert connections == 3
 
 
 async def test_origins_never_share_a_connection():
-    async def go():
-        async with RawServer(ok) as one, RawServer(ok) as other:
-            http = DirectHttp()
-            for url in (one.url, other.url, f"http://localhost:{one.port}", one.url):
-                await fetch(http, post(url))
-            await http.aclose()
-            return one.connections, other.connections
-
-    assert (await go()) == (2, 1)
+    async with RawServer(ok) as one, RawServer(ok) as other:
+        http = DirectHttp()
+        for url in (one.url, other.url, f"http://localhost:{one.port}", one.url):
+            await fetch(http, post(url))
+        await http.aclose()
+        assert (one.connections, other.connections) == (2, 1)
 
 
 @ADAPTERS
-def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces(make):
+async def test_a_body_that_expands_a_thousandfold_is_delivered_in_small_pieces(make):
     async def answer(exchange):
         await exchange.answer(gzip.compress(bytes(20_000_000)), "200 OK", "content-encoding: gzip")
 
@@ -338,12 +323,12 @@ def test_a_body_that_unpacks_to_a_thousandfold_comes_in_small_pieces(make):
             sizes = [len(chunk) async for chunk in response.chunks()]
         return sum(sizes), max(sizes)
 
-    total, largest = drive(answer, use, make)
+    total, largest = await drive(answer, use, make)
     assert total == 20_000_000
     assert largest <= 64 * 1024
 
 
-def test_a_reader_that_pauses_does_not_make_the_adapter_hoard():
+async def test_the_adapter_does_not_buffer_for_a_reader_that_pauses():
     written = []
 
     async def answer(exchange):
@@ -364,12 +349,12 @@ def test_a_reader_that_pauses_does_not_make_the_adapter_hoard():
             held = sum(written)
             return held, first + sum([len(chunk) async for chunk in chunks])
 
-    held, total = drive(answer, use)
+    held, total = await drive(answer, use)
     assert total == 40_000_000
-    assert held < 20_000_000  # what the system's own buffers take, and a little more
+    assert held < 20_000_000  # the size of the system's own buffers, with some room
 
 
-def test_a_connection_whose_long_answer_nobody_read_still_hears_the_next_one():
+async def test_an_unread_long_response_does_not_break_the_next_request():
     long = bytes(500_000)
 
     async def answer(exchange):
@@ -382,13 +367,13 @@ def test_a_connection_whose_long_answer_nobody_read_still_hears_the_next_one():
     async def use(http, server):
         async with http.stream(post(f"{server.url}/long")):
             await asyncio.wait_for(has_gone.wait(), 5)
-            await asyncio.sleep(0.05)  # the rest lies in the system's buffers
+            await asyncio.sleep(0.05)  # the rest stays in the system's buffers
         return [(await fetch(http, post(server.url, idle_timeout_s=1.0)))[2] for _ in range(2)]
 
-    assert drive(answer, use) == [b"ok", b"ok"]
+    assert await drive(answer, use) == [b"ok", b"ok"]
 
 
-def test_a_slow_upload_is_not_silence():
+async def test_a_slow_upload_is_no_timeout():
     silence_s = 0.4
 
     async def answer(exchange):
@@ -400,7 +385,7 @@ def test_a_slow_upload_is_not_silence():
         return (await fetch(http, post(server.url, bytes(8_000_000), idle_timeout_s=silence_s)))[2]
 
     before = time.monotonic()
-    assert drive(answer, use) == b"ok"
+    assert await drive(answer, use) == b"ok"
     assert time.monotonic() - before > silence_s
 
 
@@ -420,7 +405,7 @@ def test_a_slow_upload_is_not_silence():
         ),
     ],
 )
-def test_a_url_is_taken_apart(url, parts):
+def test_a_url_is_split_into_its_parts(url, parts):
     target = target_of(url)
     assert (target.is_tls, target.host, target.port, target.path, target.authority) == parts
 
@@ -458,33 +443,33 @@ def local_server(answers):
         ({}, None),
     ],
 )
-def test_the_running_context_is_asked_for_in_every_dialect(answers, expected):
+async def test_the_context_size_is_read_from_the_apis_of_all_known_servers(answers, expected):
     async def use(http, server):
         before = time.monotonic()
         found = await running_context(http, server.url + "/v1", "m")
         return found, time.monotonic() - before
 
-    found, seconds = drive(local_server(answers), use)
+    found, seconds = await drive(local_server(answers), use)
     assert found == expected
     assert seconds < 2
 
 
-def test_servers_elsewhere_are_not_asked():
+async def test_servers_on_other_machines_are_not_queried():
     async def use(http, server):
         return await running_context(http, "https://api.example.com/v1", "m"), server.seen
 
-    assert drive(local_server({}), use) == (None, [])
+    assert await drive(local_server({}), use) == (None, [])
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("text", "message"),
     [
         ("[Errno -2] Name or service not known", "host can't be reached: Name or service not known."),
         ("All connection attempts failed.", "host can't be reached: All connection attempts failed."),
         ("", "host can't be reached."),
     ],
 )
-def test_a_host_that_can_not_be_reached_is_told_in_a_sentence_without_the_systems_number(said, told):
+def test_an_unreachable_host_is_an_error_without_the_systems_error_number(text, message):
     with pytest.raises(HttpError) as caught, _translated("host"):
-        raise httpx2.ConnectError(said)
-    assert str(caught.value) == told
+        raise httpx2.ConnectError(text)
+    assert str(caught.value) == message

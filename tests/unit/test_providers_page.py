@@ -1,4 +1,4 @@
-"""What docs/providers.md says is true."""
+"""docs/providers.md agrees with the program: providers, settings, flags and examples."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ def example(name):
 
 
 def fields_after(heading):
-    """The names in the first column of the table behind these words."""
+    """The names in the first column of the table below this heading."""
     table = PAGE[PAGE.index(heading) :].partition("|---|---|\n")[2].partition("\n\n")[0]
     return {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
 
@@ -41,12 +41,12 @@ def load(tmp_path):
     return load
 
 
-def test_every_known_provider_is_there():
+def test_every_known_provider_is_listed():
     assert {command.partition("/")[0] for _, _, command in ROWS} == set(PROVIDERS) - {SCRIPTED}
 
 
 @pytest.mark.parametrize(("address", "key", "command"), ROWS)
-def test_a_key_in_the_variable_and_the_command_are_enough(load, address, key, command):
+def test_each_row_needs_only_its_key_and_its_command(load, address, key, command):
     environ = {key.strip("`"): "k"} if key else {}
     if address.startswith("`AZURE"):
         environ["AZURE_OPENAI_ENDPOINT"] = "https://name.openai.azure.com"
@@ -58,7 +58,7 @@ def test_a_key_in_the_variable_and_the_command_are_enough(load, address, key, co
     assert model_endpoint(model, {}).endpoint.model == model.name
 
 
-def test_the_examples_load_and_mean_what_stands_beside_them(load, tmp_path):
+def test_the_examples_load_and_mean_what_the_text_says(load, tmp_path):
     own = example("a gateway")
     assert load({"model": "work/x"}, own).api == "anthropic_messages"
     assert load({"model": "kimi-cn/x"}, own, KIMI_CN_KEY="k").api_key == "k"
@@ -84,11 +84,11 @@ def test_every_setting_is_named():
     assert fields_after("With `anthropic_messages`:") == {*MessagesProfile.__struct_fields__, *WAITS}
 
 
-def test_every_flag_it_names_exists():
+def test_every_flag_on_the_page_exists():
     known = {name for action in main_parser()._actions for name in action.option_strings}
     of_servers = {"--jinja", "--enable-auto-tool-choice", "--tool-call-parser"}
     assert set(re.findall(r"`(?:bradawl )?(--?[a-z][\w-]*)", PAGE)) - of_servers <= known
 
 
-def test_the_readme_leads_there():
+def test_the_readme_links_to_the_page():
     assert "(docs/providers.md)" in (ROOT / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""What the README shows is true."""
+"""The README's examples run, and its tables agree with the program."""
 
 import json
 import re
@@ -60,8 +60,8 @@ def test_the_library_example_of_the_readme_runs(
 
 
 def test_the_exit_codes_of_the_readme_are_those_of_the_program() -> None:
-    told = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", README, re.MULTILINE) for code in row.split(",")}
-    assert told == {0, ERROR, TRY_AGAIN, USAGE, NO_SANDBOX, LIMIT, REFUSED, NOT_SAVED, CANCELLED, TERMINATED}
+    listed = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", README, re.MULTILINE) for code in row.split(",")}
+    assert listed == {0, ERROR, TRY_AGAIN, USAGE, NO_SANDBOX, LIMIT, REFUSED, NOT_SAVED, CANCELLED, TERMINATED}
 
 
 def test_the_readmes_table_of_settings_is_that_of_the_program() -> None:
@@ -72,5 +72,5 @@ def test_the_readmes_table_of_settings_is_that_of_the_program() -> None:
 
 def test_every_flag_in_the_readmes_tables_exists() -> None:
     known = {name for action in main_parser()._actions for name in action.option_strings}
-    told = set(re.findall(r"`(--?[a-zA-Z][\w-]*)", README)) - {"--compile-bytecode"}
-    assert told <= known, told - known
+    listed = set(re.findall(r"`(--?[a-zA-Z][\w-]*)", README)) - {"--compile-bytecode"}
+    assert listed <= known, listed - known

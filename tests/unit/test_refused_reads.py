@@ -1,17 +1,17 @@
-"""Lines that would read a denied folder, without a sandbox: lines that are not refused are run for real."""
+"""Lines that would read a denied folder without a sandbox are refused; lines that are allowed are run for real."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from test_rules_in_lines import BUBBLEWRAP, decided, denied
 
 from bradawl.core.permissions import Allow, Deny
 
 CANARY = "CANARY_41"
 
-LEAKS = r"""
+LINES_THAT_READ = r"""
 cat secrets/key.txt
 cat s[e]crets/key.txt
 cat s{e,x}crets/key.txt
@@ -343,8 +343,8 @@ def run(line: str, ws: Path) -> str:
     return (done.stdout + done.stderr).decode(errors="replace")
 
 
-@pytest.mark.parametrize("line", lines(LEAKS))
-def test_no_line_shows_what_a_rule_refuses_to_read(ws, line):
+@pytest.mark.parametrize("line", lines(LINES_THAT_READ))
+def test_no_line_prints_what_a_rule_refuses_to_read(ws, line):
     decision = decided(line, ws, denied(ws, "Read(secrets/**)"), mode="bypass")
     shown = "" if isinstance(decision, Deny) else run(line, ws)
     assert CANARY not in shown
@@ -352,14 +352,14 @@ def test_no_line_shows_what_a_rule_refuses_to_read(ws, line):
 
 
 @pytest.mark.parametrize("line", lines(ORDINARY))
-def test_ordinary_commands_run_beside_such_a_rule(ws, line):
+def test_ordinary_lines_run_despite_the_rule(ws, line):
     decision = decided(line, ws, denied(ws, "Read(secrets/**)"), mode="bypass")
     assert isinstance(decision, Allow), decision
     assert CANARY not in run(line, ws)
 
 
 @pytest.mark.parametrize("line", ["git add -A", "git add .", "git add -A && git commit -m 'x y'"])
-def test_git_may_add_all_where_it_ignores_what_is_refused(ws, line):
+def test_git_may_add_all_if_it_ignores_the_refused_files(ws, line):
     (ws / ".gitignore").write_text("secrets/\n")
     rules = denied(ws, "Read(secrets/**)")
     assert isinstance(decided(line, ws, rules, mode="bypass"), Allow)
@@ -379,5 +379,5 @@ def test_a_sandbox_that_hides_the_files_lets_them_run(ws):
 @pytest.mark.parametrize(
     "line", ["x . " * 8_000, "cat " + " ".join(f"a{n}/b" for n in range(9_000)) + " secrets/key.txt"]
 )
-def test_a_line_too_long_to_be_compared_is_refused(ws, line):
+def test_a_line_too_long_to_be_checked_is_refused(ws, line):
     assert isinstance(decided(line, ws, denied(ws, "Read(secrets/**)"), mode="bypass"), Deny)

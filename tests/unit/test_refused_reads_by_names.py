@@ -1,9 +1,9 @@
-"""Lines that would read denied paths through names printed by git or `ls`, links of the line itself, and `shopt`."""
+"""Refuses lines that would read denied paths through names printed by git or `ls`, links of the line, or `shopt`."""
 
 import subprocess
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from test_refused_reads import CANARY, run
 from test_refused_reads import ws as _ws
 from test_rules_in_lines import decided, denied
@@ -13,7 +13,7 @@ from bradawl.core.permissions import Allow, Deny
 ws = _ws
 RULES = ("Read(.env)", "Read(secrets/**)", "Read(conf/in/key.txt)")
 
-LEAKS = r"""
+LINES_THAT_READ = r"""
 git ls-files | xargs cat
 git ls-files | xargs grep -h ''
 git ls-files | xargs tail
@@ -96,8 +96,8 @@ def tree(ws):
     return ws
 
 
-@pytest.mark.parametrize("line", lines(LEAKS))
-def test_no_line_shows_what_a_rule_refuses_to_read(tree, line):
+@pytest.mark.parametrize("line", lines(LINES_THAT_READ))
+def test_no_line_prints_what_a_rule_refuses_to_read(tree, line):
     decision = decided(line, tree, denied(tree, *RULES), mode="bypass")
     shown = "" if isinstance(decision, Deny) else run(line, tree)
     assert CANARY not in shown
@@ -105,7 +105,7 @@ def test_no_line_shows_what_a_rule_refuses_to_read(tree, line):
 
 
 @pytest.mark.parametrize("line", lines(ORDINARY))
-def test_ordinary_lines_run_beside_such_rules(tree, line):
+def test_ordinary_lines_run_despite_the_rules(tree, line):
     decision = decided(line, tree, denied(tree, *RULES), mode="bypass")
     assert isinstance(decision, Allow), decision
     assert CANARY not in run(line, tree)

@@ -1,7 +1,7 @@
-"""More spellings of lines that change protected paths; none of them is run."""
+"""More spellings of lines that would change protected paths are refused; the test runs none of them."""
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from test_refused_writes import RULES
 from test_refused_writes import ws as _ws
 from test_rules_in_lines import decided, denied
@@ -10,7 +10,7 @@ from bradawl.core.permissions import Deny
 
 ws = _ws
 
-BY_RULE = r"""
+WRITES_OF_DENIED_PATHS = r"""
 find conf -name guard.txt -ok rm {} \;
 find . -samefile conf/guard.txt -delete
 find conf -newer a.txt -o -name 'g*' -delete
@@ -184,7 +184,7 @@ npx rimraf conf
 npx prettier --write conf/guard.txt
 """
 
-GUARDED = r"""
+WRITES_OF_PROTECTED_PATHS = r"""
 echo .git/hooks/pre-commit | while read f; do cp a.txt $f; done
 find . -path '*/hooks/pre-commit' -exec tee {} + < a.txt
 find .git -type f -name '*.sample' -delete
@@ -317,13 +317,13 @@ def place(tmp_path_factory):
     return ws.__wrapped__(tmp_path_factory.mktemp("lines"))
 
 
-@pytest.mark.parametrize("line", lines(BY_RULE))
-def test_a_rule_about_editing_refuses(place, line):
+@pytest.mark.parametrize("line", lines(WRITES_OF_DENIED_PATHS))
+def test_an_edit_rule_refuses_the_line(place, line):
     assert isinstance(decided(line, place, denied(place, *RULES), mode="bypass"), Deny)
 
 
-@pytest.mark.parametrize("line", lines(GUARDED))
-def test_every_mode_refuses(place, line):
+@pytest.mark.parametrize("line", lines(WRITES_OF_PROTECTED_PATHS))
+def test_every_mode_refuses_the_line(place, line):
     assert isinstance(decided(line, place, mode="bypass"), Deny)
 
 
@@ -337,7 +337,7 @@ def test_every_mode_refuses(place, line):
         "find closed -empty -delete; cp -r closed build; rm closed/*/x",
     ],
 )
-def test_nothing_in_a_line_or_on_the_disk_makes_it_fail(place, line):
+def test_no_line_and_no_file_name_makes_the_decision_fail(place, line):
     (place / "broken.tgz").write_bytes(b"\x1f\x8b\x08\x00" + b"\xff" * 100)
     (place / "closed").mkdir(exist_ok=True)
     decided(line, place, denied(place, *RULES), mode="bypass")

@@ -1,18 +1,18 @@
-"""Lines that would change protected paths, without a sandbox: lines that are not refused are run for real."""
+"""Lines that would change protected paths without a sandbox are refused; lines that are allowed are run for real."""
 
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from shell_house import lines
+from shell_workspace import lines
 from test_rules_in_lines import BUBBLEWRAP, decided, denied
 
 from bradawl.core.permissions import Allow, Deny
 
 RULES = ("Edit(conf/guard.txt)", "Edit(migrations/**)")
 
-BY_RULE = r"""
+WRITES_OF_DENIED_PATHS = r"""
 find conf -name guard.txt -delete
 find conf -name 'gu*' -delete
 find conf -iname 'GU*.txt' -delete
@@ -192,7 +192,7 @@ time -o conf/guard.txt true || rm conf/g*
 vim -es -c 'w! conf/guard.txt' -c q a.txt || rm conf/g*
 """
 
-GUARDED = r"""
+WRITES_OF_PROTECTED_PATHS = r"""
 cp a.txt .git/h?oks/pre-commit
 cp -t .g*/hooks a.txt
 cd .gi? && cp ../a.txt hooks/pre-push
@@ -363,35 +363,35 @@ def state(*tops: Path) -> dict[str, bytes | str]:
     return found
 
 
-def of_rules(ws: Path) -> dict[str, bytes | str]:
+def denied_files(ws: Path) -> dict[str, bytes | str]:
     return state(ws / "conf/guard.txt", ws / "migrations")
 
 
-def guarded(ws: Path) -> dict[str, bytes | str]:
+def protected_files(ws: Path) -> dict[str, bytes | str]:
     return state(ws / ".git/hooks", ws / ".git/config", ws / ".bradawl", ws.parent / "home")
 
 
-@pytest.mark.parametrize("line", lines(BY_RULE))
+@pytest.mark.parametrize("line", lines(WRITES_OF_DENIED_PATHS))
 def test_no_line_changes_what_a_rule_refuses_to_edit(ws, line):
-    before = of_rules(ws)
+    before = denied_files(ws)
     decision = decided(line, ws, denied(ws, *RULES), mode="bypass")
     if not isinstance(decision, Deny):
         run(line, ws)
-    assert of_rules(ws) == before
+    assert denied_files(ws) == before
     assert isinstance(decision, Deny)
 
 
-@pytest.mark.parametrize("line", lines(GUARDED))
-def test_no_line_changes_what_no_mode_allows(ws, line):
-    before = guarded(ws)
+@pytest.mark.parametrize("line", lines(WRITES_OF_PROTECTED_PATHS))
+def test_no_line_changes_paths_that_every_mode_protects(ws, line):
+    before = protected_files(ws)
     decision = decided(line, ws, mode="bypass")
     if not isinstance(decision, Deny):
         run(line, ws)
-    assert guarded(ws) == before
+    assert protected_files(ws) == before
     assert isinstance(decision, Deny)
 
 
-def test_an_allowing_rule_does_not_help_in_default_mode(ws):
+def test_allow_rules_override_neither_deny_rules_nor_protected_paths_in_default_mode(ws):
     allowed = denied(ws, "Bash(cp *)", "Bash(sed *)", "Bash(find *)", "Bash(git *)", verdict="allow")
     rules = (*denied(ws, *RULES), *allowed)
     for line in ("cp a.txt conf/g*", "sed -i s/o/0/ m*/001.sql", "find conf -delete", "git mv migrations m3"):
@@ -400,13 +400,13 @@ def test_an_allowing_rule_does_not_help_in_default_mode(ws):
         assert isinstance(decided(line, ws, allowed), Deny), line
 
 
-def test_a_rule_that_asks_is_asked_about(ws):
+def test_an_ask_rule_makes_the_line_a_question(ws):
     rules = (*denied(ws, "Edit(migrations/**)", verdict="ask"), *denied(ws, "Bash(cp *)", verdict="allow"))
     decision = decided("cp a.txt m*/001.sql", ws, rules)
     assert "migrations" in getattr(decision, "reason", "")
 
 
-def test_a_sandbox_that_covers_the_files_lets_such_lines_run(ws):
+def test_with_a_sandbox_that_protects_the_files_the_lines_run(ws):
     rules = denied(ws, *RULES)
     for line in ("cp a.txt conf/g*", "find . -name guard.txt -delete"):
         assert isinstance(decided(line, ws, rules, BUBBLEWRAP, "bypass"), Allow), line

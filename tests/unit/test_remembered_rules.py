@@ -1,4 +1,4 @@
-"""What was allowed for good in a project: kept in the user's own folder, read anew, never overwritten when broken."""
+"""`RememberedRules`: a project's saved rules in the user's folder, reread on changes, never written over if broken."""
 
 import os
 import subprocess
@@ -30,18 +30,18 @@ def memory(place, project="project", data="data"):
 
 
 def edit(remembered, text):
-    """As an editor does it that writes into the file."""
+    """Changes the file in place, as some editors do."""
     Path(remembered.path).write_text(text)
     os.utime(remembered.path, ns=(time.time_ns(), time.time_ns() + len(text)))
 
 
-def test_nothing_is_remembered_at_first_and_no_file_is_made_by_looking(place):
+def test_reading_an_empty_store_creates_no_file(place):
     remembered = memory(place)
     assert (remembered.rules(), remembered.texts, remembered.problems) == ((), (), ())
     assert list((place / "data").iterdir()) == []
 
 
-def test_what_is_added_holds_at_once_and_for_the_next_start(place):
+def test_an_added_rule_applies_at_once_and_after_a_restart(place):
     remembered, open_elsewhere = memory(place), memory(place)
     assert open_elsewhere.rules() == ()
     assert remembered.add([RULE]) == remembered.path
@@ -50,7 +50,7 @@ def test_what_is_added_holds_at_once_and_for_the_next_start(place):
         assert later.rules() == remembered.rules() and later.texts == (RULE,)
 
 
-def test_the_file_is_the_users_alone_and_can_be_read_by_people(place):
+def test_the_file_is_private_and_readable_toml(place):
     remembered = memory(place)
     remembered.add([RULE])
     remembered.add([OTHER, RULE])
@@ -62,14 +62,14 @@ def test_the_file_is_the_users_alone_and_can_be_read_by_people(place):
     assert [entry.name for entry in path.parent.iterdir() if entry.suffix == ".new"] == []
 
 
-def test_each_project_has_its_own_by_its_real_path(place):
+def test_each_project_has_its_own_rules_by_its_real_path(place):
     (place / "project2").mkdir()
     memory(place).add([RULE])
     assert memory(place, "project2").rules() == ()
     assert memory(place).path != memory(place, "project2").path
 
 
-def test_what_somebody_wrote_into_the_file_stays(place):
+def test_text_that_the_user_wrote_into_the_file_stays(place):
     remembered = memory(place)
     remembered.add([RULE])
     text = Path(remembered.path).read_text().replace("[[rule]]", "# mine\n[[rule]]  # first")
@@ -79,7 +79,7 @@ def test_what_somebody_wrote_into_the_file_stays(place):
     assert remembered.texts == (RULE, OTHER)
 
 
-def test_a_rule_that_is_removed_from_the_file_holds_no_longer(place):
+def test_a_rule_removed_from_the_file_no_longer_applies(place):
     remembered = memory(place)
     remembered.add([RULE])
     assert remembered.rules()
@@ -107,7 +107,7 @@ def test_a_rule_that_is_removed_from_the_file_holds_no_longer(place):
         "a = " + "[" * 100_000,
     ],
 )
-def test_a_broken_file_allows_nothing_is_told_and_is_left_as_it_is(place, text):
+def test_a_broken_file_allows_nothing_is_reported_and_is_not_changed(place, text):
     remembered = memory(place)
     remembered.add([RULE])
     edit(remembered, text)
@@ -119,14 +119,14 @@ def test_a_broken_file_allows_nothing_is_told_and_is_left_as_it_is(place, text):
     assert Path(remembered.path).read_text() == text
 
 
-def test_a_file_of_bytes_that_are_no_text_is_broken_too(place):
+def test_a_file_that_is_not_utf8_is_broken_too(place):
     remembered = memory(place)
     remembered.add([RULE])
     Path(remembered.path).write_bytes(b"\xff\xfe\x00")
     assert remembered.rules() == () and "UTF-8" in remembered.problems[0]
 
 
-def test_one_rule_that_can_not_be_read_does_not_take_the_others_with_it(place):
+def test_an_invalid_rule_does_not_disable_the_others(place):
     remembered = memory(place)
     remembered.add([RULE])
     edit(remembered, Path(remembered.path).read_text() + '\n[[rule]]\nallow = "Bash(a && b)"\n')
@@ -134,7 +134,7 @@ def test_one_rule_that_can_not_be_read_does_not_take_the_others_with_it(place):
     assert "one rule per command" in remembered.problems[0]
 
 
-def test_a_list_written_inline_is_read_but_not_added_to(place):
+def test_an_inline_list_is_read_but_not_extended(place):
     remembered = memory(place)
     remembered.add([RULE])
     edit(remembered, f'rule = [{{allow = "{RULE}"}}]\n')
@@ -144,7 +144,7 @@ def test_a_list_written_inline_is_read_but_not_added_to(place):
     assert remembered.texts == (RULE,)
 
 
-def test_a_file_that_others_could_change_does_not_count(place):
+def test_a_file_that_others_can_change_is_ignored(place):
     remembered = memory(place)
     remembered.add([RULE])
     Path(remembered.path).chmod(0o622)
@@ -155,7 +155,7 @@ def test_a_file_that_others_could_change_does_not_count(place):
         remembered.add([OTHER])
 
 
-def test_a_link_a_folder_and_a_pipe_are_no_file_of_rules(place):
+def test_a_link_a_folder_or_a_pipe_in_place_of_the_file_is_ignored(place):
     remembered = memory(place)
     path = Path(remembered.path)
     path.parent.mkdir(mode=0o700)
@@ -169,7 +169,7 @@ def test_a_link_a_folder_and_a_pipe_are_no_file_of_rules(place):
 
 
 @pytest.mark.parametrize("data", ["project", "project/.bradawl", "link"])
-def test_nothing_is_remembered_inside_the_workspace(place, data):
+def test_nothing_is_saved_inside_the_workspace(place, data):
     (place / "project" / "inside").mkdir()
     (place / "link").symlink_to(place / "project" / "inside")
     remembered = memory(place, data=data)
@@ -183,20 +183,20 @@ def test_nothing_is_remembered_inside_the_workspace(place, data):
         remembered.add([RULE])
 
 
-def test_a_rule_that_is_none_is_not_saved(place):
+def test_an_invalid_rule_is_not_saved(place):
     remembered = memory(place)
     with pytest.raises(SettingsError, match="did you mean Bash"):
         remembered.add([RULE, "Bsah(x)"])
     assert not Path(remembered.path).exists()
 
 
-def test_a_folder_that_can_not_be_made_is_told(place):
+def test_a_folder_that_can_not_be_created_is_an_error(place):
     (place / "data" / "permissions").write_text("a file")
     with pytest.raises(SettingsError, match="can't be written"):
         memory(place).add([RULE])
 
 
-def test_what_a_killed_process_left_behind_is_taken_over(place):
+def test_an_unfinished_file_of_a_killed_process_is_replaced(place):
     remembered = memory(place)
     remembered.add([RULE])
     Path(remembered.path + ".new").write_text("half of a fi")
@@ -223,7 +223,7 @@ def test_processes_that_add_at_the_same_time_lose_nothing(place):
     assert set(remembered.texts) == expected and len(remembered.texts) == 45
 
 
-def test_looking_again_reads_nothing_as_long_as_nothing_changed(place):
+def test_an_unchanged_file_is_not_read_again(place):
     remembered = memory(place)
     remembered.add([RULE])
     assert remembered.rules() is remembered.rules()
@@ -231,7 +231,7 @@ def test_looking_again_reads_nothing_as_long_as_nothing_changed(place):
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_a_rule_comes_back_as_it_was_saved(place, text):
+def test_every_valid_rule_is_loaded_as_it_was_saved(place, text):
     remembered = memory(place)
     rule = f"Read({text})"
     try:
@@ -241,7 +241,7 @@ def test_whatever_is_a_rule_comes_back_as_it_was_saved(place, text):
     assert rule in memory(place).texts
 
 
-def test_a_folder_whose_name_is_no_text_has_its_rules_too(place):
+def test_a_folder_whose_name_is_not_utf8_has_its_own_rules(place):
     odd = os.fsdecode(os.fsencode(str(place)) + b"/\xff\"'")
     Path(odd).mkdir()
     remembered = RememberedRules(str(place / "data"), odd, str(place / "home"))
@@ -249,10 +249,10 @@ def test_a_folder_whose_name_is_no_text_has_its_rules_too(place):
     assert RememberedRules(str(place / "data"), odd, str(place / "home")).texts == (RULE,)
 
 
-# ------------------------------------------------------------------ what covers a call
+# ------------------------------------------------------------------ rules that cover a call
 
 
-def test_rules_cover_a_call_alone_or_with_those_that_are_there(place):
+def test_new_rules_cover_a_call_alone_or_together_with_existing_ones(place):
     remembered = memory(place)
     both = Request("bash", "", Effects(unknown=True, commands=(("npm", "test"), ("git", "add", ".")), seal="s"))
     assert remembered.proposals(both) == ("Bash(npm test)", "Bash(git add:*)")
@@ -263,7 +263,7 @@ def test_rules_cover_a_call_alone_or_with_those_that_are_there(place):
     assert remembered.why_not_allowed(both, []) != ""
 
 
-def test_the_other_folders_of_the_workspace_count_as_inside(place):
+def test_additional_folders_count_as_inside_the_workspace(place):
     other = RememberedRules(str(place / "data"), "/ws", "/home/u", ("/more",))
     reading = Request("probe", "", Effects(reads=("/ws/a", "/more/b"), writes=("/more/c/d",)))
     assert other.proposals(reading) == ("Edit(//more/c/**)",)

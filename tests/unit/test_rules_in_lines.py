@@ -1,6 +1,5 @@
-"""Rules about paths, and files with keys, in lines of bash that no sandbox covers."""
+"""Path rules and the protection of files with keys apply to shell lines that run without a sandbox."""
 
-import asyncio
 import subprocess
 from pathlib import Path
 
@@ -56,7 +55,7 @@ def decided(
     return decide(policy, Request("bash", "digest", effects))
 
 
-UNDERSTOOD = [
+READS_OF_SECRETS = [
     "cat secrets/k",
     "cat secre*/k",
     "cat ./secrets/../secrets/k",
@@ -94,9 +93,9 @@ UNDERSTOOD = [
 ]
 
 
-@pytest.mark.parametrize("line", UNDERSTOOD)
+@pytest.mark.parametrize("line", READS_OF_SECRETS)
 @pytest.mark.parametrize("mode", ["default", "bypass"])
-def test_a_line_that_would_read_what_a_rule_refuses_is_refused(ws, line, mode):
+def test_a_line_that_would_read_a_refused_path_is_refused(ws, line, mode):
     assert isinstance(decided(line, ws, denied(ws, "Read(secrets/**)"), mode=mode), Deny)
 
 
@@ -118,22 +117,22 @@ def test_a_line_that_would_read_what_a_rule_refuses_is_refused(ws, line, mode):
         "xargs cat <<< secrets/k",
     ],
 )
-def test_a_line_that_is_not_understood_is_refused_as_far_as_its_words_say(ws, line):
+def test_a_line_that_is_not_understood_is_refused_if_its_words_name_a_refused_path(ws, line):
     rules = denied(ws, "Read(secrets/**)")
     for sandbox, mode in ((Sandbox(), "default"), (Sandbox(), "bypass"), (LANDLOCK, "auto")):
         assert not isinstance(decided(line, ws, rules, sandbox, mode), Allow)
-    held = decided(line, ws, rules, BUBBLEWRAP, "auto")
-    assert not isinstance(held, Allow) or held.grant.rules
+    sandboxed = decided(line, ws, rules, BUBBLEWRAP, "auto")
+    assert not isinstance(sandboxed, Allow) or sandboxed.grant.rules
 
 
 @pytest.mark.parametrize("line", ["python3 x.py", "make", "npm run secrets"])
-def test_what_cannot_be_seen_through_asks_or_is_covered(ws, line):
+def test_lines_with_unknown_effects_need_a_question_or_a_sandbox(ws, line):
     rules = denied(ws, "Read(secrets/**)")
     assert isinstance(decided(line, ws, rules), Ask)
     assert isinstance(decided(line, ws, rules, LANDLOCK, "auto"), Ask)
-    held = decided(line, ws, rules, BUBBLEWRAP, "auto")
-    assert isinstance(held, Allow)
-    assert [rule.text for rule in held.grant.rules] == ["Read(secrets/**)"]
+    sandboxed = decided(line, ws, rules, BUBBLEWRAP, "auto")
+    assert isinstance(sandboxed, Allow)
+    assert [rule.text for rule in sandboxed.grant.rules] == ["Read(secrets/**)"]
 
 
 @pytest.mark.parametrize(
@@ -159,13 +158,13 @@ def test_what_cannot_be_seen_through_asks_or_is_covered(ws, line):
     ],
 )
 @pytest.mark.parametrize("sandbox", [Sandbox(), BUBBLEWRAP, LANDLOCK], ids=["none", "bubblewrap", "landlock"])
-def test_other_lines_run_as_ever(ws, line, sandbox):
+def test_other_lines_are_not_affected(ws, line, sandbox):
     rules = denied(ws, "Read(migrations/**)", "Edit(secrets/**)", "Read(**/*.pem)")
     (ws / "secrets").rename(ws / "plain")  # a name that needs permission itself
     assert isinstance(decided(line, ws, rules, sandbox, "auto" if sandbox.name else "default"), Allow)
 
 
-def test_a_search_is_left_to_the_sandbox(ws):
+def test_a_search_is_allowed_if_the_sandbox_hides_the_files(ws):
     rules = denied(ws, "Read(secrets/**)")
     for line in ("grep -rn needle .", "rg needle", "cp -r app other"):
         assert isinstance(decided(line, ws, rules, BUBBLEWRAP, "auto"), Allow), line
@@ -192,7 +191,7 @@ def test_a_search_is_left_to_the_sandbox(ws):
     ],
 )
 @pytest.mark.parametrize("sandbox", [Sandbox(), BUBBLEWRAP], ids=["none", "bubblewrap"])
-def test_a_line_that_would_write_what_a_rule_refuses_is_refused(ws, line, sandbox):
+def test_a_line_that_would_write_a_refused_path_is_refused(ws, line, sandbox):
     rules = denied(ws, "Edit(migrations/**)")
     decision = decided(line, ws, rules, sandbox, "auto" if sandbox.name else "bypass")
     assert isinstance(decision, Deny) or (sandbox.name and isinstance(decision, Allow) and decision.grant.rules)
@@ -221,7 +220,7 @@ def git(ws: Path, *words: str) -> None:
         "git log -L1,2:secrets/k",
     ],
 )
-def test_what_git_has_recorded_of_a_refused_file_is_refused_too(ws, line):
+def test_contents_of_a_refused_file_in_git_are_refused_too(ws, line):
     git(ws, "init", "-q")
     git(ws, "add", "-A")
     git(ws, "commit", "-qm", "x")
@@ -270,7 +269,7 @@ def test_what_git_has_recorded_of_a_refused_file_is_refused_too(ws, line):
         "base64 a/b/c/d/e/.env",
     ],
 )
-def test_a_file_with_keys_is_asked_about_at_any_depth(ws, line):
+def test_reading_a_file_with_keys_is_asked_about_at_any_depth(ws, line):
     (ws / "a/b/c/d/e").mkdir(parents=True)
     (ws / "a/b/c/d/e/.env").write_text("K=1")
     assert not isinstance(decided(line, ws), Allow)
@@ -290,7 +289,7 @@ def test_a_file_with_keys_is_asked_about_at_any_depth(ws, line):
         "rg --no-ignore K",
     ],
 )
-def test_a_search_that_passes_over_it_is_not(ws, line):
+def test_a_search_that_skips_files_with_keys_is_not_asked_about(ws, line):
     (ws / "a/b/c/d/e").mkdir(parents=True)
     (ws / "a/b/c/d/e/.env").write_text("K=1")
     (ws / ".gitignore").write_text(".env\n!.env.example\n")
@@ -299,10 +298,10 @@ def test_a_search_that_passes_over_it_is_not(ws, line):
 
 @pytest.mark.parametrize("name", [".ignore", ".rgignore", "a/.gitignore", ".git/info/exclude"])
 @pytest.mark.parametrize("text", ["!.env\n", "x\n !.e*\n", "!a/**\n", "!**/.env", "!*\n", "!/a/b/c/d/e/.env\n"])
-def test_an_ignore_file_may_bring_it_back(ws, name, text):
-    for file, said in (("a/b/c/d/e/.env", "K=1"), (name, text)):
+def test_a_search_is_asked_about_if_an_ignore_file_includes_the_keys(ws, name, text):
+    for file, message in (("a/b/c/d/e/.env", "K=1"), (name, text)):
         (ws / file).parent.mkdir(parents=True, exist_ok=True)
-        (ws / file).write_text(said)
+        (ws / file).write_text(message)
     assert isinstance(decided("rg K", ws), Ask)
 
 
@@ -311,27 +310,27 @@ def test_an_ignore_file_may_bring_it_back(ws, name, text):
 
 @pytest.mark.parametrize("rg", [RG, None], ids=["ripgrep", "own"])
 @pytest.mark.parametrize("mode", ["content", "files", "count"])
-def test_searches_leave_out_what_a_rule_refuses(ws, rg, mode):
+async def test_search_tools_omit_refused_paths(ws, rg, mode):
     rules = denied(ws, "Read(secrets/**)", "Read(**/*.sql)")
     with workspace(ws) as made:
         context = msgspec.structs.replace(made.context(), rules=rules, files=ruled(made.files, rules))
 
-        def said(tool, **arguments) -> str:
-            output = asyncio.run(tool.run(tool.params(**arguments), context))
+        async def output_of(tool, **arguments) -> str:
+            output = await tool.run(tool.params(**arguments), context)
             return "".join(part.text for part in output.parts)
 
-        found = said(Grep(RG), pattern="needle", output_mode=mode)
+        found = await output_of(Grep(RG), pattern="needle", output_mode=mode)
         assert "a.py" in found
         assert "app/secrets/k" in found
         assert not any(line.startswith(("secrets", "migrations")) for line in found.splitlines())
         assert "left out" in found
-        listed = said(Glob(rg), pattern="**/*")
+        listed = await output_of(Glob(rg), pattern="**/*")
         assert "src/a.py" in listed
         assert not any(line.startswith(("secrets", "migrations")) for line in listed.splitlines())
-        assert "secrets/" not in said(ReadFile(), file_path=".").splitlines()
+        assert "secrets/" not in (await output_of(ReadFile(), file_path=".")).splitlines()
 
 
-async def test_an_edit_shows_nothing_of_what_a_rule_refuses_to_read(ws):
+async def test_an_edit_prints_nothing_of_a_path_that_a_rule_refuses_to_read(ws):
     rules = denied(ws, "Read(secrets/**)")
     with workspace(ws) as made:
         context = msgspec.structs.replace(made.context(), rules=rules, files=ruled(made.files, rules))
@@ -361,7 +360,7 @@ def test_a_tool_that_declares_a_folder_declares_all_below_it(tool, effects, expe
 
 
 @pytest.mark.parametrize(("sandbox", "count"), [(NONE, 1), (LANDLOCK, 1), (BUBBLEWRAP, 0)])
-def test_the_doctor_says_where_nothing_hides_what_rules_refuse(ws, sandbox, count):
+def test_doctor_reports_whether_a_sandbox_hides_refused_files(ws, sandbox, count):
     from bradawl.app.doctor import rule_checks
 
     rules = denied(ws, "Read(secrets/**)")

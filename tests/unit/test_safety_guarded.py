@@ -1,4 +1,4 @@
-"""Protected and secret paths: as rules, as lists, and by name."""
+"""Built-in rules for protected and secret paths, the lists behind them, and names of files that hold secrets."""
 
 import time
 
@@ -32,12 +32,12 @@ def judged(
 
 
 @pytest.mark.parametrize("name", protected_names())
-def test_what_programs_may_never_write_no_file_tool_writes_unasked(name):
+def test_file_tools_ask_before_writing_paths_that_programs_may_never_write(name):
     assert not isinstance(judged("accept-edits", writes=f"{WORKSPACE}/{name.replace('*', 'x')}"), Allow)
 
 
 @pytest.mark.parametrize("name", watched_names())
-def test_what_must_stay_missing_no_file_tool_writes(name):
+def test_no_file_tool_creates_paths_that_must_stay_missing(name):
     assert isinstance(judged("bypass", writes=f"{WORKSPACE}/{name}"), Deny)
 
 
@@ -60,12 +60,12 @@ def test_credentials_are_asked_about_even_in_a_workspace(place, below):
         "/dev/sda",
     ],
 )
-def test_no_mode_writes_what_is_guarded(mode, place):
+def test_no_mode_writes_a_protected_path(mode, place):
     assert isinstance(judged(mode, writes=place), Deny)
     assert write_refusal(place, (WORKSPACE,), HOME)
 
 
-def test_the_system_is_written_only_where_nobody_is_asked():
+def test_system_folders_are_written_only_in_bypass_mode():
     modes: tuple[Mode, ...] = ("default", "accept-edits", "plan", "auto", "bypass")
     decided = [type(judged(mode, writes="/etc/hosts")) for mode in modes]
     assert decided == [Deny, Deny, Deny, Deny, Allow]
@@ -77,18 +77,18 @@ def test_the_system_is_written_only_where_nobody_is_asked():
     "root",
     ["/usr/src/app", "/etc/nginx", "/var/lib/jenkins/x", "/home/u/.config/fish", "/home/u/.oh-my-zsh", "/root/.ssh/x"],
 )
-def test_a_workspace_in_a_guarded_place_can_be_worked_in(root):
+def test_a_workspace_inside_a_protected_folder_can_be_edited(root):
     assert isinstance(judged("accept-edits", writes=f"{root}/file", roots=(root,)), Allow)
     assert not isinstance(judged("accept-edits", writes=f"{root}-other/file", roots=(root,)), Allow)
     assert isinstance(judged("accept-edits", writes=f"{root}/.git/config", roots=(root,)), Deny)
 
 
-def test_a_workspace_that_is_the_whole_machine_opens_nothing():
+def test_the_root_folder_as_a_workspace_permits_nothing_more():
     assert isinstance(judged("accept-edits", writes="/etc/hosts", roots=("/",)), Deny)
     assert isinstance(judged("accept-edits", writes="/home/u/.bashrc", roots=("/",)), Deny)
 
 
-def test_own_folders_are_hidden_but_for_what_may_be_read():
+def test_bradawls_own_folders_are_hidden_except_for_readable_parts():
     own, readable = ("/data/bradawl",), ("/data/bradawl/blobs/x",)
     found = [
         judged("auto", reads=path, own=own, readable=readable)
@@ -99,7 +99,7 @@ def test_own_folders_are_hidden_but_for_what_may_be_read():
     assert isinstance(judged("bypass", writes="/data/bradawl/blobs/x/1", own=own, readable=readable), Deny)
 
 
-def test_without_a_known_home_the_homes_of_all_are_guarded():
+def test_without_a_known_home_all_home_folders_are_protected():
     rules = built_in_rules((WORKSPACE,), "")
     policy = Policy("bypass", rules=rules, roots=(WORKSPACE,))
     assert isinstance(decide(policy, Request("tool", "", Effects(writes=("/home/x/.bashrc",)))), Deny)
@@ -110,7 +110,7 @@ def test_without_a_known_home_the_homes_of_all_are_guarded():
 @pytest.mark.parametrize(
     "name", [".env", ".ENV", ".env.local", ".env-prod", ".env~", ".envrc", "id_rsa", "ID_ED25519", ".netrc"]
 )
-def test_names_that_hold_secrets_are_known(name):
+def test_names_of_files_with_secrets_are_recognised(name):
     assert is_secret_name(name)
     assert search_exclusion()(f"/ws/{name}")
 
@@ -129,7 +129,7 @@ def test_names_that_hold_secrets_are_known(name):
         ".envs",
     ],
 )
-def test_names_that_only_look_like_it_are_not(name):
+def test_similar_names_of_other_files_are_not(name):
     assert not is_secret_name(name)
     assert not search_exclusion()(f"/ws/{name}")
 
@@ -138,7 +138,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size
 
 
 @given(st.lists(NAMES | st.sampled_from([".git", "hooks", ".bradawl", "config", ".env", "modules"]), max_size=6))
-def test_whatever_is_in_git_or_ours_is_never_written_unasked(parts):
+def test_files_in_git_and_bradawls_folders_are_never_written_without_a_question(parts):
     path = "/".join([WORKSPACE, *parts])
     is_in = {".git", ".bradawl"} & {part.casefold() for part in parts}
     decision = judged("accept-edits", writes=path)
@@ -148,9 +148,9 @@ def test_whatever_is_in_git_or_ours_is_never_written_unasked(parts):
 @pytest.mark.parametrize(
     "unit", [".git/", "config/", "a", ".git/modules/", ".env.", "secret", "/", "\n", "%2", "a:", "hooks/", ".g"]
 )
-def test_long_paths_cost_no_more_than_their_length(unit):
+def test_long_paths_take_linear_time(unit):
     path = (WORKSPACE + "/" + unit * 4096)[:4096]
-    judged("accept-edits", writes=path)  # compiles
+    judged("accept-edits", writes=path)  # compiles the rules
     began = time.perf_counter()
     judged("accept-edits", writes=path)
     judged("accept-edits", reads=path)
@@ -186,7 +186,7 @@ def test_long_paths_cost_no_more_than_their_length(unit):
         *("AG\u200bENTS.md", ".Vscode/x", "NODE_MODULES/.BIN/x", "src/__pycache__/x.cpython-311.pyc"),
     ],
 )
-def test_what_runs_or_steers_tools_later_is_asked_about(mode, name):
+def test_files_that_run_later_or_configure_tools_are_asked_about(mode, name):
     assert isinstance(judged(mode, writes=f"{WORKSPACE}/{name}"), Ask)
 
 
@@ -230,10 +230,10 @@ def test_what_runs_or_steers_tools_later_is_asked_about(mode, name):
         ),
     ],
 )
-def test_ordinary_files_are_edited_unasked(name):
+def test_ordinary_files_are_edited_without_a_question(name):
     assert isinstance(judged("accept-edits", writes=f"{WORKSPACE}/{name}"), Allow)
 
 
 @pytest.mark.parametrize("name", ["sudoers", "sudoers.d/x", "passwd", "shadow", "cron.d/x", "pam.d/sshd"])
-def test_no_mode_writes_what_decides_who_may_do_what(name):
+def test_no_mode_writes_files_that_decide_permissions(name):
     assert isinstance(judged("bypass", writes=f"/etc/{name}"), Deny)

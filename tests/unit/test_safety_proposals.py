@@ -1,4 +1,4 @@
-"""Suggested rules are narrow, together cover the call, and are missing where a rule would allow anything."""
+"""Suggested rules are narrow, cover the call together, and are omitted if a rule would allow too much."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from bradawl.safety.permissions.rule_syntax import parse_rule
 from bradawl.safety.permissions.suggestions import proposals
 
 
-def offered(effects, tool="bash"):
+def suggested(effects, tool="bash"):
     return proposals(Request(tool, "d", effects), cwd="/ws", home="/home/u", roots=("/ws",))
 
 
@@ -20,7 +20,7 @@ def line(*commands, **more):
 
 
 def for_command(text):
-    return offered(line(text.split()))
+    return suggested(line(text.split()))
 
 
 def allows(texts, effects, tool="bash"):
@@ -64,7 +64,7 @@ def allows(texts, effects, tool="bash"):
         ("sort -k 2 *.txt", "sort -k 2 '*.txt'"),
     ],
 )
-def test_a_command_is_offered_with_the_words_that_say_what_it_is(command, rule):
+def test_a_command_is_suggested_with_the_words_that_identify_it(command, rule):
     assert for_command(command) == (f"Bash({rule})",)
     assert allows(for_command(command), line(command.split()))
 
@@ -174,19 +174,19 @@ def test_a_command_is_offered_with_the_words_that_say_what_it_is(command, rule):
         *("Python x.py", "PYTHON3 x", "RM x", "python2.7 x", "ruby3.2 x", "clang++-15 run"),
     ],
 )
-def test_nothing_is_offered_for_what_can_run_or_lose_anything(command):
+def test_no_rule_is_suggested_for_commands_that_can_run_or_delete_anything(command):
     assert for_command(command) == ()
 
 
-def test_each_command_of_a_line_gets_its_rule_and_together_they_allow_it():
+def test_each_command_of_a_line_has_a_rule_and_all_rules_together_allow_the_line():
     effects = line(["cd", "web"], ["npm", "run", "lint"], ["git", "add", "."], ["npm", "run", "lint"], ["tail", "-5"])
-    assert offered(effects) == ("Bash(npm run lint)", "Bash(git add:*)", "Bash(tail -5)")
-    assert allows(offered(effects), effects)
+    assert suggested(effects) == ("Bash(npm run lint)", "Bash(git add:*)", "Bash(tail -5)")
+    assert allows(suggested(effects), effects)
 
 
-def test_one_command_without_a_rule_leaves_the_line_without_any():
-    assert offered(line(["npm", "test"], ["bash", "x"])) == ()
-    assert offered(line(*[["pytest"]] * 3, *[[f"tool{n}", "a.b"] for n in range(11)])) == ()
+def test_one_command_without_a_rule_leaves_the_line_without_rules():
+    assert suggested(line(["npm", "test"], ["bash", "x"])) == ()
+    assert suggested(line(*[["pytest"]] * 3, *[[f"tool{n}", "a.b"] for n in range(11)])) == ()
 
 
 @pytest.mark.parametrize(
@@ -205,14 +205,14 @@ def test_one_command_without_a_rule_leaves_the_line_without_any():
         line(["mkdir", "/opt/x"], unknown=False, understood=True, writes=("/opt/x",)),
     ],
 )
-def test_nothing_is_offered_for_a_line_that_does_more_than_its_words_say(effects):
-    assert offered(effects) == ()
+def test_no_rule_is_suggested_for_a_line_with_further_effects(effects):
+    assert suggested(effects) == ()
 
 
-def test_a_reading_command_that_is_asked_about_for_its_place_is_offered_whole():
+def test_a_read_outside_the_workspace_is_suggested_as_a_whole_command():
     effects = line(["cat", "/etc/hosts"], unknown=False, understood=True, reads=("/etc/hosts",))
-    assert offered(effects) == ("Bash(cat /etc/hosts)",)
-    assert allows(offered(effects), effects)
+    assert suggested(effects) == ("Bash(cat /etc/hosts)",)
+    assert allows(suggested(effects), effects)
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,8 @@ def test_a_reading_command_that_is_asked_about_for_its_place_is_offered_whole():
         (Effects(spends=True, reads=("/ws",)), "agent", ("Agent",)),
     ],
 )
-def test_other_tools_are_offered_by_folder_host_or_name(effects, tool, texts):
-    assert offered(effects, tool) == texts
+def test_rules_for_other_tools_name_a_folder_a_host_or_the_tool(effects, tool, texts):
+    assert suggested(effects, tool) == texts
     if tool != "agent":
         assert allows(texts, effects, tool)
 
@@ -256,12 +256,12 @@ def test_other_tools_are_offered_by_folder_host_or_name(effects, tool, texts):
         (Effects(), "grep"),
     ],
 )
-def test_what_a_rule_can_not_name_exactly_is_not_offered(effects, tool):
-    assert offered(effects, tool) == ()
+def test_no_rule_is_suggested_for_what_a_rule_can_not_name_exactly(effects, tool):
+    assert suggested(effects, tool) == ()
 
 
 @pytest.mark.parametrize("command", ["cat x", "mytool x", "pytest x", "black x", "touch x", "tsc -p x", "wc -l x"])
-def test_a_rule_that_is_offered_for_one_file_covers_no_other(command):
+def test_a_rule_suggested_for_one_file_covers_no_other(command):
     texts = for_command(command)
     assert allows(texts, line(command.split()))
     for other in (command.replace(" x", " y"), f"{command} y", command.replace(" x", " ~/.ssh/id_rsa")):
@@ -274,9 +274,9 @@ NAMES = st.text(st.sampled_from("ab*?[]\\!~$ ().'\"é/"), min_size=1, max_size=8
 
 
 @given(st.sampled_from(["/ws", "/home/u", "/srv/x", ""]), NAMES)
-def test_whatever_is_offered_for_a_path_can_be_read_and_covers_it(folder, name):
+def test_rules_suggested_for_any_path_are_valid_and_cover_it(folder, name):
     effects = Effects(writes=(f"{folder}/{name}",))
-    texts = offered(effects, "write_file")
+    texts = suggested(effects, "write_file")
     assert not texts or allows(texts, effects, "write_file")
     assert texts or name != name.strip() or not name.isprintable()
 
@@ -287,15 +287,15 @@ WORDS = st.lists(
 
 
 @given(st.sampled_from(["mytool", "sort", "git", "npm", "pytest", "cat"]), WORDS)
-def test_whatever_is_offered_for_a_command_can_be_read_and_covers_it(program, words):
+def test_rules_suggested_for_any_command_are_valid_and_cover_it(program, words):
     effects = line([program, *words])
-    if texts := offered(effects):
+    if texts := suggested(effects):
         assert allows(texts, effects)
 
 
-def test_a_command_offered_whole_allows_no_other():
+def test_a_rule_for_a_whole_command_allows_no_other():
     effects = line(["sort", "a*", "it", "x y"])
-    texts = offered(effects)
+    texts = suggested(effects)
     assert texts == ("Bash(sort 'a*' it 'x y')",)
     for other in (["sort", "ab", "it", "x y"], ["sort", "a*", "it"], ["sort", "a*", "it", "x y", "-o"]):
         assert not allows(texts, line(other))

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_safety_rules import reads, rules, speaks
+from test_safety_rules import matches, reads, rules
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
@@ -60,7 +60,7 @@ from patience import is_within
     ],
 )
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
-def test_a_path_that_a_rule_names_is_found(spec, path, verdict):
+def test_a_path_that_a_rule_names_matches(spec, path, verdict):
     assert reads(f"Read({spec})", path, verdict)
 
 
@@ -92,16 +92,16 @@ def test_a_path_that_a_rule_names_is_found(spec, path, verdict):
     ],
 )
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
-def test_a_path_that_a_rule_does_not_name_is_left_alone(spec, path, verdict):
+def test_a_path_that_a_rule_does_not_name_does_not_match(spec, path, verdict):
     assert not reads(f"Read({spec})", path, verdict)
 
 
-def test_what_narrows_does_not_care_about_upper_and_lower_case_and_what_widens_does():
+def test_restricting_rules_ignore_case_and_permitting_rules_do_not():
     assert reads("Read(./.env)", "/ws/.ENV", "deny") and reads("Read(./.env)", "/ws/.ENV", "ask")
     assert not reads("Read(./.env)", "/ws/.ENV", "allow")
 
 
-def test_what_narrows_also_holds_for_the_place_its_name_leads_to():
+def test_restricting_rules_also_match_the_target_of_a_link():
     links = {"/ws/secrets": "/srv/vault"}
     for spec in ("secrets/**", "./secrets", "secrets/*.key", "//ws/secrets"):
         assert reads(f"Read({spec})", "/srv/vault/a.key", "deny", links)
@@ -109,19 +109,19 @@ def test_what_narrows_also_holds_for_the_place_its_name_leads_to():
     assert not reads("Read(secrets/*.key)", "/srv/vault/a.txt", "deny", links)
 
 
-def test_a_link_in_the_workspace_never_widens_a_rule():
+def test_a_link_in_the_workspace_never_extends_an_allow_rule():
     assert not reads("Edit(src/**)", "/etc/passwd", links={"/ws/src": "/etc"})
-    assert not speaks("Edit(src/**)", writes=("/etc/passwd",), links={"/ws/src": "/etc"})
-    assert not speaks("Edit(//ws/src/**)", writes=("/etc/passwd",), links={"/ws/src": "/etc"})
+    assert not matches("Edit(src/**)", writes=("/etc/passwd",), links={"/ws/src": "/etc"})
+    assert not matches("Edit(//ws/src/**)", writes=("/etc/passwd",), links={"/ws/src": "/etc"})
 
 
-def test_the_folders_rules_start_from_are_resolved():
+def test_the_base_folders_of_rules_are_resolved():
     assert reads("Read(~/x)", "/data/u/x", links={"/home/u": "/data/u"})
     assert reads("Read(//tmp/x)", "/private/tmp/x", links={"/tmp": "/private/tmp"})
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("!x", "makes no exceptions"),
         ("~other/x", "your own home"),
@@ -134,13 +134,13 @@ def test_the_folders_rules_start_from_are_resolved():
     ],
 )
 @pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
-def test_a_path_that_can_not_be_understood_is_an_error(spec, said, verdict):
-    with pytest.raises(SettingsError, match=re.escape(said)) as caught:
+def test_an_invalid_pattern_is_an_error(spec, message, verdict):
+    with pytest.raises(SettingsError, match=re.escape(message)) as caught:
         rules(f"Read({spec})", verdict)
     assert str(caught.value).startswith("config.toml: ")
 
 
-def test_a_folder_that_is_not_known_is_an_error():
+def test_an_unknown_base_folder_is_an_error():
     with pytest.raises(SettingsError, match="home folder is not known"):
         parse_rule("Read(~/x)", "deny", "flag", Bases("/ws", "", "/ws"), str)
 
@@ -151,21 +151,21 @@ SEGMENTS = st.lists(
 NAMES = st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=6)
 
 
-def names_it(segments, names):
+def matches_by_backtracking(segments, names):
     """The reference implementation: backtracking."""
     if not segments:
         return True
     first, rest = segments[0], segments[1:]
     if first == "**":
-        return any(names_it(rest, names[skipped:]) for skipped in range(len(names) + 1))
-    return bool(names) and fnmatchcase(names[0], first) and names_it(rest, names[1:])
+        return any(matches_by_backtracking(rest, names[skipped:]) for skipped in range(len(names) + 1))
+    return bool(names) and fnmatchcase(names[0], first) and matches_by_backtracking(rest, names[1:])
 
 
 @given(SEGMENTS, NAMES)
-def test_patterns_mean_what_trying_everything_would_find(segments, names):
+def test_patterns_match_like_a_backtracking_reference(segments, names):
     pattern = path_pattern("./" + "/".join(segments), Bases("/f", "/h", "/ws"), str, widens=True)
     found = re.fullmatch(pattern, "/ws/" + "/".join(names), re.DOTALL) is not None
-    assert found == names_it(segments, names)
+    assert found == matches_by_backtracking(segments, names)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rules as users write them: what they match, and which are rejected."""
+"""Permission rules as users write them: which calls they match, and which texts are rejected."""
 
 import re
 
@@ -35,16 +35,16 @@ def hidden(found, names):
     return hidden_tools(found, map(spec_of, names))
 
 
-def speaks(text, verdict="allow", tool="other", links=None, **effects):
+def matches(text, verdict="allow", tool="other", links=None, **effects):
     return any(met(rule, names_of(tool), Effects(**effects)) for rule in rules(text, verdict, links))
 
 
 def reads(text, path, verdict="allow", links=None):
-    return speaks(text, verdict, links=links, reads=(path,))
+    return matches(text, verdict, links=links, reads=(path,))
 
 
 def runs(text, *words, verdict="allow"):
-    return speaks(text, verdict, commands=(words,))
+    return matches(text, verdict, commands=(words,))
 
 
 # ------------------------------------------------------------------ commands
@@ -71,7 +71,7 @@ def runs(text, *words, verdict="allow"):
     ],
 )
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
-def test_a_command_that_a_rule_names_is_found(spec, line, verdict):
+def test_a_command_that_a_rule_names_matches(spec, line, verdict):
     assert runs(f"Bash({spec})", *line.split(), verdict=verdict)
 
 
@@ -89,11 +89,11 @@ def test_a_command_that_a_rule_names_is_found(spec, line, verdict):
         ("find . -name '*.py'", "find . -name a.py"),
     ],
 )
-def test_a_command_that_a_rule_does_not_name_is_not_allowed_by_it(spec, line):
+def test_a_command_that_a_rule_does_not_name_is_not_allowed(spec, line):
     assert not runs(f"Bash({spec})", *line.split())
 
 
-def test_a_quoted_word_is_one_word_that_stands_for_itself():
+def test_a_quoted_word_is_one_literal_word():
     assert runs("Bash(git commit -m 'a b')", "git", "commit", "-m", "a b")
     assert runs("Bash(echo 'it'\\''s')", "echo", "it's")
     assert runs('Bash(echo "a \\"b\\" [x]")', "echo", 'a "b" [x]')
@@ -101,24 +101,24 @@ def test_a_quoted_word_is_one_word_that_stands_for_itself():
     assert runs("Bash(echo '')", "echo", "")
 
 
-def test_in_a_rule_that_refuses_a_quoted_star_is_still_a_star():
+def test_in_a_refusing_rule_a_quoted_star_is_still_a_wildcard():
     assert runs("Bash(curl 'http://*')", "curl", "http://example.com", verdict="deny")
     assert not runs("Bash(curl 'http://*')", "curl", "http://example.com")
 
 
-def test_a_program_is_refused_by_whatever_path_it_is_called():
+def test_a_refused_program_is_refused_by_any_path():
     for words in (("rm", "x"), ("/bin/rm", "-rf", "x"), ("./rm",)):
         assert runs("Bash(rm *)", *words, verdict="deny") and runs("Bash(rm:*)", *words, verdict="ask")
     assert not runs("Bash(rm *)", "/tmp/rm", "x")
 
 
-def test_a_last_star_that_is_part_of_a_word_refuses_further_words_and_allows_none():
+def test_a_trailing_star_in_a_word_refuses_further_words_and_allows_none():
     assert runs("Bash(rm*)", "rm", "-rf", "x", verdict="deny")
     assert not runs("Bash(rm*)", "rm", "-rf", "x")
     assert runs("Bash(npm run test*)", "npm", "run", "test:unit")
 
 
-def test_what_a_command_would_start_in_turn_is_only_held_against_it():
+def test_nested_commands_match_refusing_rules_only():
     effects = Effects(unknown=True, commands=(("sudo", "rm", "x"),), inner=(("rm", "x"),))
     assert any(met(rule, names_of("bash"), effects) for rule in rules("Bash(rm *)", "deny"))
     assert not any(met(rule, names_of("bash"), effects) for rule in rules("Bash(rm *)", "allow"))
@@ -132,7 +132,7 @@ def test_what_a_command_would_start_in_turn_is_only_held_against_it():
     ],
 )
 @pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
-def test_more_than_one_plain_command_is_an_error(spec, verdict):
+def test_a_rule_with_more_than_one_simple_command_is_an_error(spec, verdict):
     with pytest.raises(SettingsError):
         rules(f"Bash({spec})", verdict)
 
@@ -142,7 +142,7 @@ def test_the_error_for_joined_commands_says_what_to_write():
         rules("Bash(npm test && git push)")
 
 
-def test_commands_that_may_reach_the_network_are_listed_plainly_or_as_a_rule():
+def test_network_commands_are_listed_as_text_or_as_a_rule():
     for text in ("npm install *", "Bash(npm install *)", "npm install:*", "bash(npm install:*)"):
         rule = network_rule(text, "config.toml", "/home/u")
         assert (rule.verdict, rule.on, rule.words, rule.text) == ("allow", "network", ("npm", "install", "*"), text)
@@ -178,20 +178,22 @@ def test_commands_that_may_reach_the_network_are_listed_plainly_or_as_a_rule():
         ("web_*", {"web_fetch"}),
     ],
 )
-def test_a_name_alone_hides_the_tools_it_stands_for(text, tools):
+def test_a_rule_with_only_a_name_hides_the_tools_of_that_name(text, tools):
     assert set(hidden(rules(text, "deny"), OWN)) == tools
     assert hidden(rules(text, "ask"), OWN) == ()
 
 
-def test_a_rule_for_a_part_of_what_a_tool_does_hides_nothing():
+def test_a_rule_with_a_pattern_hides_no_tool():
     for text in ("Bash(rm *)", "Read(**)", "Edit(**)", "WebFetch(domain:*)"):
         assert hidden(rules(text, "deny"), OWN) == ()
 
 
-def test_a_way_to_touch_the_world_stands_for_every_tool_that_does_so():
-    assert speaks("Edit", "deny", tool="bash", writes=("/x",)) and speaks("Edit(//x)", "deny", writes=("/x",))
-    assert speaks("Read", "deny", tool="mine", reads=("/x",)) and not speaks("Read", "deny", writes=("/x",))
-    assert speaks("Edit", "allow", tool="mine", writes=("/x",)) and not speaks("edit_file", tool="mine", writes=("/x",))
+def test_a_rule_name_applies_to_every_tool_with_that_effect():
+    assert matches("Edit", "deny", tool="bash", writes=("/x",)) and matches("Edit(//x)", "deny", writes=("/x",))
+    assert matches("Read", "deny", tool="mine", reads=("/x",)) and not matches("Read", "deny", writes=("/x",))
+    assert matches("Edit", "allow", tool="mine", writes=("/x",)) and not matches(
+        "edit_file", tool="mine", writes=("/x",)
+    )
 
 
 MCP = ("mcp__github__get_issue", "mcp__github__create_issue", "mcp__gitlab__get_issue", "mcp__github_x__get")
@@ -212,9 +214,9 @@ def test_tools_of_a_server_are_named_by_server_and_tool(text, tools):
     assert hidden(rules(text, "deny"), MCP) == tools
 
 
-def test_what_is_allowed_of_a_server_is_named_exactly():
-    assert speaks("mcp__github__get_*", tool=MCP[0]) and not speaks("mcp__github__get_*", tool=MCP[1])
-    assert not speaks("MCP__GITHUB", tool=MCP[0])
+def test_allow_rules_for_tools_of_a_server_need_exact_names():
+    assert matches("mcp__github__get_*", tool=MCP[0]) and not matches("mcp__github__get_*", tool=MCP[1])
+    assert not matches("MCP__GITHUB", tool=MCP[0])
     assert hidden(rules("mcp__git*", "deny"), MCP) == MCP
     for text in ("mcp__*", "mcp__git*", "mcp__*__get", "*", "mcp__", "mcp__a b", "mcp__x(y)"):
         with pytest.raises(SettingsError):
@@ -236,26 +238,26 @@ def test_what_is_allowed_of_a_server_is_named_exactly():
         ("domain:localhost", "localhost", True),
     ],
 )
-def test_a_host_stands_for_all_below_it(spec, host, is_found):
-    assert speaks(f"WebFetch({spec})", hosts=(host,)) == is_found
+def test_a_host_matches_all_of_its_subdomains(spec, host, is_found):
+    assert matches(f"WebFetch({spec})", hosts=(host,)) == is_found
 
 
 @pytest.mark.parametrize(
     "spec", ["example.com", "https://example.com/*", "domain:", "domain:a/b", "domain:a b", "domain:a*"]
 )
-def test_what_is_no_host_is_an_error_that_shows_how(spec):
+def test_an_invalid_host_is_an_error_with_an_example(spec):
     with pytest.raises(SettingsError, match=r"WebFetch\(domain:example\.com\)"):
         rules(f"WebFetch({spec})", "deny")
 
 
-def test_a_tool_of_ones_own_is_named_alone():
-    assert speaks("deploy_it", tool="deploy_it") and not speaks("deploy_it", tool="deploy_it2")
+def test_a_users_own_tool_takes_no_pattern():
+    assert matches("deploy_it", tool="deploy_it") and not matches("deploy_it", tool="deploy_it2")
     with pytest.raises(SettingsError, match="named alone"):
         rules("deploy_it(x)", "deny")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("Bsah(rm *)", "did you mean Bash"),
         ("Raed", "did you mean Read"),
@@ -275,19 +277,19 @@ def test_a_tool_of_ones_own_is_named_alone():
     ],
 )
 @pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
-def test_what_is_no_rule_is_an_error_that_says_why(text, said, verdict):
-    with pytest.raises(SettingsError, match=re.escape(said)):
+def test_an_invalid_rule_is_an_error_with_a_reason(text, message, verdict):
+    with pytest.raises(SettingsError, match=re.escape(message)):
         rules(text, verdict)
 
 
-# ------------------------------------------------------------------ what others wrote
+# ------------------------------------------------------------------ rules of a project
 
 
 def from_project(text, verdict="deny"):
     return parse_project_rule(text, verdict, "/ws/.bradawl/config.toml", Bases("/ws", "/home/u", "/ws"), str)
 
 
-def test_a_good_rule_of_a_project_is_like_any_other():
+def test_a_valid_rule_of_a_project_is_like_any_other():
     assert from_project("Read(./.env)") == (
         parse_rule("Read(./.env)", "deny", "/ws/.bradawl/config.toml", Bases("/ws", "/home/u", "/ws"), str),
         "",
@@ -299,7 +301,7 @@ def test_a_good_rule_of_a_project_is_like_any_other():
     ("text", "tool"),
     [("Bash(rm && x)", "bash"), ("Read([)", "read_file"), ("Bash(", "bash"), ("mcp__x(y)", "mcp__x__z")],
 )
-def test_what_narrows_and_can_not_be_read_refuses_the_whole_tool(text, tool, verdict):
+def test_an_invalid_restricting_rule_refuses_the_whole_tool(text, tool, verdict):
     found, warning = from_project(text, verdict)
     assert tool in hidden(found, (*OWN, "mcp__x__z"))
     assert "refused" in warning and all("can't be read" in rule.reason for rule in found)
@@ -307,18 +309,18 @@ def test_what_narrows_and_can_not_be_read_refuses_the_whole_tool(text, tool, ver
 
 
 @pytest.mark.parametrize("text", ["", "???", "Frobnicate(x)", "rm -rf /", "\x00"])
-def test_where_even_the_tool_can_not_be_told_every_tool_is_refused(text):
+def test_an_invalid_restricting_rule_without_a_known_tool_refuses_every_tool(text):
     found, warning = from_project(text)
     assert set(hidden(found, OWN)) == set(OWN) and "every tool" in warning
 
 
-def test_an_allowance_that_can_not_be_read_is_left_out():
+def test_an_invalid_allow_rule_is_ignored():
     found, warning = from_project("Bash(a && b)", "allow")
     assert found == () and "ignored" in warning
 
 
 @given(st.text(max_size=60), st.sampled_from(["deny", "ask", "allow"]))
-def test_no_text_does_more_than_be_a_rule_or_an_error(text, verdict):
+def test_any_text_is_a_rule_or_an_error(text, verdict):
     found, warning = from_project(text, verdict)
     assert found or warning
     effects = Effects(reads=("/ws/a",), writes=("/ws/b",), hosts=("h",), commands=(("a", "b"),))
@@ -342,7 +344,7 @@ def judge(given_policy, effects, tool="bash"):
     return type(decide(given_policy, request(tool, effects)))
 
 
-def test_deny_goes_before_ask_and_ask_before_allow_whatever_is_more_special():
+def test_deny_wins_over_ask_and_ask_over_allow_regardless_of_specificity():
     assert judge(policy(allow=["Bash(npm run test:*)"]), SHELL) is Allow
     assert judge(policy(allow=["Bash(npm run test)"], ask=["Bash(npm *)"]), SHELL) is Ask
     assert judge(policy(allow=["Bash(npm run test)"], ask=["Bash"], deny=["Bash(npm:*)"]), SHELL) is Deny
@@ -354,14 +356,14 @@ def test_every_command_of_a_line_must_be_allowed():
     assert judge(policy(allow=["Bash(npm test)", "Bash(git add:*)"]), line) is Allow
 
 
-def test_a_file_that_is_allowed_by_name_is_written_unasked_and_its_neighbour_is_not():
+def test_only_the_file_that_a_rule_allows_is_written_without_a_question():
     allowed = policy(allow=["Edit(src/**)"])
     assert judge(allowed, Effects(writes=("/ws/src/a",)), "edit_file") is Allow
     assert judge(allowed, Effects(writes=("/ws/src/a", "/ws/b")), "multi_edit") is Ask
 
 
 @given(st.sampled_from(["Read(./.env)", "Bash(rm *)", "Edit", "WebFetch(domain:x.org)", "mcp__x", "Bash"]))
-def test_a_refusal_holds_in_every_mode(text):
+def test_a_refusing_rule_applies_in_every_mode(text):
     effects = {
         "R": ("read_file", Effects(reads=("/ws/.env",))),
         "E": ("write_file", Effects(writes=("/ws/a",))),

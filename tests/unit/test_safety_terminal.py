@@ -1,4 +1,4 @@
-"""`escape` spells out every invisible character, and `clean` handles texts at the edges of what it looks for."""
+"""`escape` replaces every invisible character by its number; `clean` removes control sequences up to their limits."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from bradawl.safety.terminal import StreamCleaner, clean, escape, hidden_count, 
         ("\U000e0041\U0001d159", "\\U000e0041\\U0001d159"),
     ],
 )
-def test_a_character_that_is_not_plainly_visible_is_spelled_by_its_number_and_no_other(text: str, shown: str):
+def test_every_invisible_character_is_shown_by_its_number(text: str, shown: str):
     assert escape(text) == shown
 
 
@@ -30,28 +30,28 @@ def test_a_character_that_is_not_plainly_visible_is_spelled_by_its_number_and_no
         ('{\r\n "a": 1 }', '{\r\n "a": 1 }'),
     ],
 )
-def test_json_keeps_its_value_where_a_terminal_may_not_get_a_character(json: str, shown: str):
+def test_json_keeps_its_value_with_escaped_characters(json: str, shown: str):
     assert json_for_terminals(json) == shown
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 8])
 @pytest.mark.parametrize("introducer", "\x90\x98\x9d\x9e\x9f")
-def test_an_8_bit_string_begins_anew_however_often_it_is_begun(introducer: str, times: int):
+def test_each_8_bit_introducer_begins_a_new_string(introducer: str, times: int):
     assert clean(f"a{introducer * times}0;title\x07b") == "ab"
 
 
 @pytest.mark.parametrize("times", [1, 2, 3, 8])
-def test_an_8_bit_control_does_so_too(times: int):
+def test_each_8_bit_control_begins_a_new_sequence(times: int):
     assert clean("a" + "\x9b" * times + "31mb") == "ab"
 
 
-def test_what_is_counted_as_hidden_is_what_is_taken_away():
+def test_hidden_count_counts_hiding_characters_and_not_joiners_of_emoji():
     assert hidden_count("\U0001f468\xad\u200d\U0001f469") == 0
     assert hidden_count("a\xad\u200db") == 1
     assert hidden_count("\ufeffa\ufeff") == 1
 
 
-def test_a_cleaner_may_be_used_again():
+def test_a_cleaner_may_be_used_for_several_texts():
     cleaner = StreamCleaner()
     assert [cleaner.feed("a\x1b]0;title"), cleaner.finish(), cleaner.feed("b"), cleaner.finish()] == ["a", "", "b", ""]
     assert [cleaner.feed("a\x1b["), cleaner.finish(), cleaner.feed("31mb"), cleaner.finish()] == ["a", "", "31mb", ""]
@@ -81,56 +81,56 @@ def streamed(text: str) -> str:
         (f"\x1b]{'0' * 17}{'a' * 5_000}b", "ab"),
     ],
 )
-def test_a_sequence_takes_away_so_many_characters_and_no_more_whole_or_in_pieces(text: str, shown: str):
+def test_a_sequence_removes_a_limited_number_of_characters_whole_or_in_pieces(text: str, shown: str):
     assert clean(text) == streamed(text) == shown
 
 
 @pytest.mark.parametrize("end", ["\n", "\x07", "\x18", "\x1a", "\x1b\\", "\x1b[m", "\x80", "\x85", "\x9c"])
 @pytest.mark.parametrize("begin", ["]", "P", "X", "^", "_", "]0;", "]8;;"])
-def test_whatever_ends_a_string_for_some_terminal_ends_it_here(begin: str, end: str):
+def test_every_known_string_terminator_ends_a_string(begin: str, end: str):
     text = f"a\x1b{begin}x{end}b"
     assert clean(text) == streamed(text) == ("a\nb" if end == "\n" else "ab")
 
 
 @pytest.mark.parametrize("final", ["@", "A", "Z", "a", "z", "~", "`", "{", "|"])
 @pytest.mark.parametrize("between", ["", "0", "?25", "<=>", "0;1:2", " ", "/", "0!"])
-def test_every_final_character_of_a_control_goes_with_it_and_the_next_stays(between: str, final: str):
+def test_the_final_character_of_a_control_is_removed_and_the_next_stays(between: str, final: str):
     text = f"a\x1b[{between}{final}{final}"
     assert clean(text) == streamed(text) == f"a{final}"
 
 
 @pytest.mark.parametrize("kind", ["0", "9", "=", ">", "A", "Z", "`", "c", "z", "~", "(B", " F", "/~", "#8", "%G"])
-def test_every_short_sequence_goes_and_the_next_character_stays(kind: str):
+def test_a_short_sequence_is_removed_and_the_next_character_stays(kind: str):
     assert clean(f"a\x1b{kind}0") == streamed(f"a\x1b{kind}0") == "a0"
 
 
 # ------------------------------------------------------------------ kinds of characters
 
-NOTHING_TO_SEE = (
+INVISIBLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b\u2060\u2065\u206f\u3164\ufe00\ufe0d\uffa0"
     "\ufff0\ufff8\U0001d173\U0001d17a\U000e0000\U000e0001\U000e0041\U000e007f\U000e0080\U000e0100\U000e01ef\U000e0fff"
 )
-COMMAND_OR_TURN = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069\ufeff\ufff9\ufffb\U00013430\U0001343f\U0001bca0\U0001bca3"
-SEEN_BY_SOME = "\x00\x08\x0b\x1f\x7f\x9a\xad\u0600\u0605\u06dd\u070f\u0890\u0891\u08e2\ud800\udfff\U000110bd\U000110cd"
-BLANK_BUT_A_SYMBOL = "\u2800\U00016fe4\U0001d159"
+FORMAT_CONTROLS = "\u061c\u200e\u200f\u202a\u202e\u2066\u2069\ufeff\ufff9\ufffb\U00013430\U0001343f\U0001bca0\U0001bca3"
+SHOWN_BY_SOME = "\x00\x08\x0b\x1f\x7f\x9a\xad\u0600\u0605\u06dd\u070f\u0890\u0891\u08e2\ud800\udfff\U000110bd\U000110cd"
+BLANK_SYMBOLS = "\u2800\U00016fe4\U0001d159"
 
 
-@pytest.mark.parametrize("character", NOTHING_TO_SEE + COMMAND_OR_TURN, ids=ascii)
-def test_what_hides_or_turns_text_goes_is_spelled_out_and_counts(character: str):
+@pytest.mark.parametrize("character", INVISIBLE + FORMAT_CONTROLS, ids=ascii)
+def test_characters_that_hide_or_reorder_text_are_removed_escaped_and_counted(character: str):
     assert clean(f"a{character}b") == "ab"
     assert escape(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
     assert hidden_count(f"a{character}b") == 1
 
 
-@pytest.mark.parametrize("character", SEEN_BY_SOME, ids=ascii)
-def test_what_some_show_goes_and_is_spelled_out_and_does_not_count(character: str):
+@pytest.mark.parametrize("character", SHOWN_BY_SOME, ids=ascii)
+def test_characters_that_some_terminals_show_are_removed_and_escaped_but_not_counted(character: str):
     assert clean(f"a{character}b\xe9") == "ab\xe9"
     assert escape(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
     assert hidden_count(f"a{character}b\xe9") == 0
 
 
-@pytest.mark.parametrize("character", BLANK_BUT_A_SYMBOL, ids=ascii)
-def test_a_symbol_that_looks_like_a_blank_stays_in_a_text_and_is_spelled_out_for_who_judges(character: str):
+@pytest.mark.parametrize("character", BLANK_SYMBOLS, ids=ascii)
+def test_a_symbol_that_looks_blank_stays_in_texts_and_is_escaped_in_questions(character: str):
     assert clean(f"a{character}b") == f"a{character}b"
     assert escape(f"a{character}b") == f"a{ascii(character)[1:-1]}b"
 
@@ -139,11 +139,11 @@ EMOJI = (
     "\xa9\xae\u203c\u2049\u2122\u2139\u2194\u231a\u24c2\u25b6"
     "\u2600\u2764\u2934\u2b05\u3030\u303d\u3297\u3299\U0001f004\U0001f468\U0001faf8"
 )
-LETTERS_THAT_JOIN = "\u0628\u0645\u06cc\u0754\u08a0\u0915\u0995\u0a15\u0a95\u0b15\u0c95\u0d15\u0d9a"
+JOINING_LETTERS = "\u0628\u0645\u06cc\u0754\u08a0\u0915\u0995\u0a15\u0a95\u0b15\u0c95\u0d15\u0d9a"
 
 
 @pytest.mark.parametrize("emoji", EMOJI)
-def test_emoji_of_every_block_keep_the_selector_and_the_joiner_that_they_need(emoji: str):
+def test_emoji_of_every_block_keep_their_selectors_and_joiners(emoji: str):
     for text in (f"{emoji}\ufe0f", f"{emoji}\ufe0e!", f"{emoji}\u200d{emoji}", f"{emoji}\ufe0f\u200d{emoji}\ufe0f"):
         assert clean(text) == streamed(text) == text
         assert hidden_count(text) == 0
@@ -151,8 +151,8 @@ def test_emoji_of_every_block_keep_the_selector_and_the_joiner_that_they_need(em
     assert clean(f"x\u200d{emoji}") == f"x{emoji}"
 
 
-@pytest.mark.parametrize("letter", LETTERS_THAT_JOIN)
-def test_letters_of_every_script_that_joins_keep_a_joiner_between_them(letter: str):
+@pytest.mark.parametrize("letter", JOINING_LETTERS)
+def test_letters_of_joining_scripts_keep_a_joiner_between_them(letter: str):
     for joiner in "\u200c\u200d":
         text = f"{letter}{joiner}{letter}"
         assert clean(text) == streamed(text) == text
@@ -161,7 +161,7 @@ def test_letters_of_every_script_that_joins_keep_a_joiner_between_them(letter: s
 
 
 @pytest.mark.parametrize("key", "0159#*")
-def test_a_key_keeps_its_selector_only_below_a_cap(key: str):
+def test_a_keycap_character_keeps_its_selector_only_before_the_enclosing_keycap(key: str):
     text = f"{key}\ufe0f\u20e3"
     assert clean(text) == streamed(text) == text
     assert clean(f"{key}\ufe0fx") == streamed(f"{key}\ufe0fx") == f"{key}x"
@@ -169,7 +169,7 @@ def test_a_key_keeps_its_selector_only_below_a_cap(key: str):
 
 
 @pytest.mark.parametrize(("soft", "kept"), [("\u200c", ""), ("\u200d", ""), ("\ufe0e", "\ufe0e"), ("\ufe0f", "\ufe0f")])
-def test_of_a_row_of_them_only_a_selector_stays_and_only_the_first(soft: str, kept: str):
+def test_of_several_joiners_and_selectors_only_the_first_selector_stays(soft: str, kept: str):
     for count in (2, 3, 4, 50):
         text = f"\U0001f468{soft * count}\U0001f468"
         assert clean(text) == streamed(text) == f"\U0001f468{kept}\U0001f468"

@@ -1,6 +1,5 @@
-"""A yes for the session to a command holds as long as nothing that decides what it does has changed."""
+"""Consent for the session to a command lasts until something that determines its effect changes."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +16,8 @@ from bradawl.shaping.approval_scope import covered
 from bradawl.testing.fakes import RecordingEmit
 
 
-class Asked:
-    """An approver that says yes for the session, and keeps what it was asked."""
+class AllowForSession:
+    """An approver that allows each call for the session, and records the questions."""
 
     def __init__(self) -> None:
         self.questions: list[Question] = []
@@ -31,7 +30,7 @@ class Asked:
         return None
 
 
-LOADED = {
+LOADED_FILES = {
     "pkd/__init__.py": "",
     "pkd/__main__.py": "from . import part\n",
     "pkd/part.py": "open('../ran', 'a').write('part\\n')\n",
@@ -54,7 +53,7 @@ LOADED = {
 }
 
 
-class Place:
+class ScriptWorkspace:
     """A workspace with scripts, a folder of programs beside it, and a PATH that begins there."""
 
     def __init__(self, root: Path) -> None:
@@ -67,7 +66,7 @@ class Place:
         (self.work / "Makefile").write_text("all:\n\tsub/x\n\techo made >> ../ran\nsub:\n\tpython3 tools/gen.py\n")
         (self.work / "env.sh").write_text("echo sourced >> ../ran\n")
 
-        for name, text in LOADED.items():
+        for name, text in LOADED_FILES.items():
             (self.work / name).parent.mkdir(exist_ok=True)
             (self.work / name).write_text(text)
         self.script("x.sh", "echo x >> ../ran")
@@ -78,15 +77,15 @@ class Place:
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
 
-    def questions(self, *steps: str | Callable[[], Any], then: Callable[[], Any] = lambda: None) -> list[str]:
-        """The lines that were asked about; a step that is no line is done between them."""
+    async def questions(self, *steps: str | Callable[[], Any], then: Callable[[], Any] = lambda: None) -> list[str]:
+        """The lines that were asked about; a step that is a function is called between them."""
         lines = [step for step in steps if isinstance(step, str)]
         script = [
             {"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]}
             for n, line in enumerate(lines)
         ]
         (self.root / "script.json").write_text(json.dumps([*script, {"text": "done"}]))
-        asked = Asked()
+        approver = AllowForSession()
         path = f"{self.bin}:/usr/local/bin:/usr/bin:/bin"
         settings = Settings(
             model=ModelSettings("scripted", str(self.root / "script.json")),
@@ -97,7 +96,7 @@ class Place:
             sandbox="off",
             user_tools=False,
         )
-        agent = build_agent(settings, asked)
+        agent = build_agent(settings, approver)
         between = {}
         count = 0
         for step in steps:
@@ -107,21 +106,18 @@ class Place:
                 between[count] = step
         emit = RecordingEmit()
 
-        def hear(item: Any) -> None:
+        def emit_and_act(item: Any) -> None:
             emit(item)
             done = sum(type(event).__name__ == "ToolFinished" for event in emit.events)
             if type(getattr(item, "event", None)).__name__ == "ToolFinished" and done in between:
                 between.pop(done)()
 
-        async def main() -> None:
-            try:
-                async with agent.open() as session:
-                    await session.run("go", hear)
-            finally:
-                await agent.aclose()
-
-        asyncio.run(main())
-        return [json.loads(one.call.raw_arguments)["command"] for one in asked.questions]
+        try:
+            async with agent.open() as session:
+                await session.run("go", emit_and_act)
+        finally:
+            await agent.aclose()
+        return [json.loads(one.call.raw_arguments)["command"] for one in approver.questions]
 
 
 LINES = [
@@ -144,12 +140,12 @@ LINES += [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_same_call_is_not_asked_about_again(tmp_path: Path, line: str) -> None:
-    place = Place(tmp_path)
-    assert place.questions(line, "true", line).count(line) == 1
+async def test_an_unchanged_call_is_not_asked_about_again(tmp_path: Path, line: str) -> None:
+    place = ScriptWorkspace(tmp_path)
+    assert (await place.questions(line, "true", line)).count(line) == 1
 
 
-CHANGES: dict[str, Callable[[Place], Any]] = {
+CHANGES: dict[str, Callable[[ScriptWorkspace], Any]] = {
     "./build.sh": lambda p: p.script("build.sh", "echo two >> ../ran"),
     "sh build.sh": lambda p: p.script("build.sh", "echo two >> ../ran"),
     "python3 x.py": lambda p: (p.work / "x.py").write_text("print(2)\n"),
@@ -201,13 +197,13 @@ CHANGES: dict[str, Callable[[Place], Any]] = {
 
 
 @pytest.mark.parametrize("line", CHANGES)
-def test_a_changed_script_or_program_is_asked_about_again(tmp_path: Path, line: str) -> None:
-    place = Place(tmp_path)
-    assert place.questions(line, lambda: CHANGES[line](place), line).count(line) == 2
+async def test_a_changed_script_or_program_is_asked_about_again(tmp_path: Path, line: str) -> None:
+    place = ScriptWorkspace(tmp_path)
+    assert (await place.questions(line, lambda: CHANGES[line](place), line)).count(line) == 2
 
 
-def test_a_link_that_leads_elsewhere_is_another_script(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+async def test_a_link_with_a_new_target_is_asked_about_again(tmp_path: Path) -> None:
+    place = ScriptWorkspace(tmp_path)
     place.script("other.sh", "echo other")
     (place.work / "run").symlink_to("build.sh")
 
@@ -215,11 +211,11 @@ def test_a_link_that_leads_elsewhere_is_another_script(tmp_path: Path) -> None:
         (place.work / "run").unlink()
         (place.work / "run").symlink_to("other.sh")
 
-    assert place.questions("./run", swap, "./run").count("./run") == 2
+    assert (await place.questions("./run", swap, "./run")).count("./run") == 2
 
 
-def test_another_folder_of_the_same_name_is_another_place(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+async def test_another_folder_of_the_same_name_is_asked_about_again(tmp_path: Path) -> None:
+    place = ScriptWorkspace(tmp_path)
 
     def swap() -> None:
         (place.work / "sub").rename(place.work / "old")
@@ -227,13 +223,13 @@ def test_another_folder_of_the_same_name_is_another_place(tmp_path: Path) -> Non
         (place.work / "sub" / "x").write_bytes((place.work / "old" / "x").read_bytes())
         (place.work / "sub" / "x").chmod(0o755)
 
-    asked = place.questions("cd sub", "./x", swap, "./x")
+    asked = await place.questions("cd sub", "./x", swap, "./x")
     assert asked.count("./x") == 2
 
 
-def test_a_variable_exported_since_is_a_new_question(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    asked = place.questions("./build.sh", "export STAGE=live", "./build.sh")
+async def test_a_command_is_asked_about_again_after_an_export(tmp_path: Path) -> None:
+    place = ScriptWorkspace(tmp_path)
+    asked = await place.questions("./build.sh", "export STAGE=live", "./build.sh")
     assert asked.count("./build.sh") == 2
 
 
@@ -253,9 +249,9 @@ def test_a_variable_exported_since_is_a_new_question(tmp_path: Path) -> None:
         "find . -name '*.sh' -exec sh {} \\;",
     ],
 )
-def test_what_runs_something_that_can_not_be_told_is_asked_about_each_time(tmp_path: Path, line: str) -> None:
-    place = Place(tmp_path)
-    assert place.questions(line, line).count(line) == 2
+async def test_a_command_that_runs_unknown_programs_is_asked_about_each_time(tmp_path: Path, line: str) -> None:
+    place = ScriptWorkspace(tmp_path)
+    assert (await place.questions(line, line)).count(line) == 2
 
 
 @pytest.mark.parametrize(
@@ -272,21 +268,19 @@ def test_what_runs_something_that_can_not_be_told_is_asked_about_each_time(tmp_p
         ),
     ],
 )
-def test_the_files_of_a_command_are_its_program_and_what_it_names(
-    words: tuple[str, ...], names: tuple[str, ...]
-) -> None:
+def test_the_files_of_a_command_are_its_program_and_its_scripts(words: tuple[str, ...], names: tuple[str, ...]) -> None:
     assert run_files([words], "/w") == (names, True)
 
 
-def test_a_yes_is_for_the_agent_that_asked_in_its_sandbox_and_place() -> None:
+def test_consent_is_bound_to_the_agent_its_sandbox_and_its_folder() -> None:
     effects = Effects(unknown=True, commands=(("./x",),), seal="s")
     request, grant = Request("bash", "d", effects), Grant(command_hash="s", outside_sandbox=True)
     known = covered(request, Ask(grant, "why"), "main", "/w", {})
     assert known == covered(request, Ask(grant, "for another reason"), "main", "/w", {})
-    held = msgspec.structs.replace(grant, outside_sandbox=False)
+    sandboxed = msgspec.structs.replace(grant, outside_sandbox=False)
     others = [
         covered(request, Ask(grant, "why"), "agent-1", "/w", {}),
-        covered(request, Ask(held, "why"), "main", "/w", {}),
+        covered(request, Ask(sandboxed, "why"), "main", "/w", {}),
         covered(request, Ask(msgspec.structs.replace(grant, network=True), "why"), "main", "/w", {}),
         covered(request, Ask(grant, "why"), "main", "/v", {}),
         covered(request, Ask(grant, "why"), "main", "/w", {"A": "b"}),
@@ -299,7 +293,7 @@ def test_a_yes_is_for_the_agent_that_asked_in_its_sandbox_and_place() -> None:
     )
 
 
-def test_a_yes_to_a_tool_leaves_what_a_rule_asks_about_to_another_question() -> None:
+def test_consent_to_a_tool_does_not_cover_calls_that_a_rule_asks_about() -> None:
     request = Request("edit_file", "d", Effects(writes=("/w/a",)))
     grant = Grant()
     assert covered(request, Ask(grant, "it changes something"), "main", "/w", {}) == "edit_file"

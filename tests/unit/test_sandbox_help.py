@@ -1,6 +1,5 @@
-"""What somebody is told who has no sandbox: why, what that means, and what to type."""
+"""Messages for users without a sandbox: the reason, its consequences, and the command that installs one."""
 
-import asyncio
 import io
 import json
 import os
@@ -51,12 +50,12 @@ def switches(**values: str):
         ({}, ""),
     ],
 )
-def test_the_kernels_switch_that_is_in_the_way_is_named_with_what_to_type(values, named):
+def test_a_kernel_setting_that_prevents_the_sandbox_is_named_with_a_command(values, named):
     hints = list(kernel_hints(switches(**values)))
     assert (f"  sudo sysctl -w {named}" in hints) if named else hints == []
 
 
-def test_both_ways_to_a_sandbox_are_named(monkeypatch):
+def test_both_ways_to_install_a_sandbox_are_named(monkeypatch):
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "n", "6", "v", "x86_64")))
     for text in (install_hint(), refused_hint(), "\n".join(install_lines())):
         assert "apt install bubblewrap" in text and "dnf" in text and "pacman" in text
@@ -79,12 +78,12 @@ def test_the_command_fits_how_bradawl_was_installed(prefix, command, monkeypatch
 
 
 @pytest.mark.parametrize("machine", ["riscv64", "armv7l", "i686"])
-def test_where_there_is_no_package_for_the_machine_none_is_named(machine, monkeypatch):
+def test_no_package_is_named_on_a_machine_without_one(machine, monkeypatch):
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "n", "6", "v", machine)))
     assert "bradawl[sandbox]" not in install_hint() and "apt install bubblewrap" in install_hint()
 
 
-def test_nor_where_the_c_library_is_another(monkeypatch):
+def test_no_package_is_named_with_another_c_library(monkeypatch):
     def confstr(name):
         raise ValueError
 
@@ -92,7 +91,7 @@ def test_nor_where_the_c_library_is_another(monkeypatch):
     assert "bradawl[sandbox]" not in install_hint()
 
 
-def test_the_warning_at_the_start_names_both(tmp_path):
+def test_the_warning_at_the_start_names_both_ways(tmp_path):
     made = Settings(model=ModelSettings("demo", "x"), cwd="/ws", home="/h", environment={"PATH": str(tmp_path)})
     text = sandbox_warning(lambda: NONE, made, user_is_there=True)
     assert "apt install bubblewrap" in text and "bradawl[sandbox]" in text
@@ -110,7 +109,7 @@ def advice(effects: Effects, sandbox: Sandbox = NONE, mode="default") -> str:
 
 
 @pytest.mark.parametrize("sandbox", [NONE, LANDLOCK])
-def test_what_a_sandbox_would_have_let_pass_is_told_how_to_get_one(sandbox):
+def test_a_refusal_that_a_sandbox_would_avoid_says_how_to_install_one(sandbox):
     text = advice(COMMAND, sandbox, "default" if sandbox is NONE else "auto")
     assert text.endswith("GET ONE") and "--yolo" in text
 
@@ -125,16 +124,16 @@ def test_what_a_sandbox_would_have_let_pass_is_told_how_to_get_one(sandbox):
         Effects(commands=(("npm", "ci"),), unknown=True, seal="x", lifts=("network",)),
     ],
 )
-def test_what_it_would_not_have_let_pass_says_nothing_of_it(effects):
+def test_other_refusals_do_not_mention_the_sandbox(effects):
     assert "GET ONE" not in advice(effects)
 
 
-def test_nor_is_it_said_where_there_is_one():
+def test_refusals_with_a_sandbox_do_not_mention_its_installation():
     assert "GET ONE" not in advice(COMMAND, Sandbox("bubblewrap"), "auto")
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_told"),
+    ("changes", "is_reported"),
     [
         ({}, True),
         ({"permission_mode": "auto"}, True),
@@ -143,7 +142,7 @@ def test_nor_is_it_said_where_there_is_one():
         ({"cwd": "{home}"}, False),
     ],
 )
-def test_it_is_told_only_where_it_would_help(tmp_path, changes, is_told):
+def test_a_sandbox_is_recommended_only_if_it_would_help(tmp_path, changes, is_reported):
     home, ws = tmp_path / "home", tmp_path / "ws"
     home.mkdir()
     ws.mkdir()
@@ -156,7 +155,7 @@ def test_it_is_told_only_where_it_would_help(tmp_path, changes, is_told):
         environment={"HOME": str(home)},
         **given,
     )
-    assert bool(help_with_refusals(made)) is is_told
+    assert bool(help_with_refusals(made)) is is_reported
 
 
 def script(tmp_path: Path, command: str) -> Path:
@@ -167,7 +166,7 @@ def script(tmp_path: Path, command: str) -> Path:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_run_that_refuses_for_want_of_a_sandbox_says_so(tmp_path, monkeypatch, as_json):
+def test_a_run_that_refuses_for_lack_of_a_sandbox_says_so(tmp_path, monkeypatch, as_json):
     ws, home = tmp_path / "ws", tmp_path / "home"
     ws.mkdir()
     home.mkdir()
@@ -183,10 +182,10 @@ def test_a_run_that_refuses_for_want_of_a_sandbox_says_so(tmp_path, monkeypatch,
         "output_format": "json" if as_json else "text",
     }
     launch(options, environ, console, as_json=as_json, build=lambda settings, approver: build_agent(settings, approver))
-    said = errors.getvalue() + (out.getvalue() if as_json else "")
+    message = errors.getvalue() + (out.getvalue() if as_json else "")
     assert not (ws / "made").exists()
-    assert "apt install bubblewrap" in said and "bradawl[sandbox]" in said, said
-    assert "With a sandbox commands run unasked" in said, said
+    assert "apt install bubblewrap" in message and "bradawl[sandbox]" in message, message
+    assert "With a sandbox commands run unasked" in message, message
     if as_json:
         assert "bradawl[sandbox]" in json.dumps(json.loads(out.getvalue()))
 
@@ -194,9 +193,9 @@ def test_a_run_that_refuses_for_want_of_a_sandbox_says_so(tmp_path, monkeypatch,
 # ------------------------------------------------------------------ doctor
 
 
-def examine(home: Path, cwd: Path, **environ: str):
+async def examine(home: Path, cwd: Path, **environ: str):
     given = {"HOME": str(home), "PATH": "/usr/bin:/bin", **environ}
-    return asyncio.run(diagnose({}, given, str(cwd), lambda *_: ScriptedHttp(lambda _: Cut()), build_agent))
+    return await diagnose({}, given, str(cwd), lambda *_: ScriptedHttp(lambda _: Cut()), build_agent)
 
 
 @pytest.fixture
@@ -206,38 +205,38 @@ def places(tmp_path) -> tuple[Path, Path]:
     return tmp_path / "home", tmp_path / "ws"
 
 
-def test_the_doctor_looks_for_a_sandbox_also_without_a_model_and_says_why_there_is_none(places, monkeypatch):
-    def look(self):
+async def test_doctor_reports_why_there_is_no_sandbox_without_a_model_too(places, monkeypatch):
+    def probe(self):
         self._report.append("bwrap: no luck")
 
-    monkeypatch.setattr("bradawl.sandbox.selection.SandboxSelection._probe_backends", look)
-    found = examine(*places)
+    monkeypatch.setattr("bradawl.sandbox.selection.SandboxSelection._probe_backends", probe)
+    found = await examine(*places)
     (check,) = [each for each in found.checks if each.name == "sandbox"]
     assert check.state == "warning" and "bwrap: no luck" in check.hint and "bradawl[sandbox]" in check.hint
 
 
-def test_also_where_a_settings_file_is_broken(places):
+async def test_doctor_checks_the_sandbox_despite_a_broken_settings_file(places):
     config = places[0] / ".config/bradawl"
     config.mkdir(parents=True)
     (config / "config.toml").write_text("model = [")
-    assert any(each.name == "sandbox" for each in examine(*places).checks)
+    assert any(each.name == "sandbox" for each in (await examine(*places)).checks)
 
 
-def test_a_required_sandbox_that_is_missing_is_a_problem_with_its_reason(places, monkeypatch):
+async def test_a_missing_required_sandbox_is_a_problem_with_its_reason(places, monkeypatch):
     monkeypatch.setattr(
         "bradawl.sandbox.selection.SandboxSelection._probe_backends", lambda self: self._report.append("no luck")
     )
-    found = examine(*places, BRADAWL_SANDBOX="required")
+    found = await examine(*places, BRADAWL_SANDBOX="required")
     (check,) = [each for each in found.checks if each.name == "sandbox"]
     assert check.state == "problem" and "no luck" in check.hint and not found.healthy
 
 
-def test_a_workspace_that_can_not_be_held_is_not_told_to_install_anything(places):
-    (check,) = [each for each in examine(places[0], places[0]).checks if each.name == "sandbox"]
+async def test_no_installation_is_recommended_if_the_workspace_is_the_problem(places):
+    (check,) = [each for each in (await examine(places[0], places[0])).checks if each.name == "sandbox"]
     assert "holds your home folder" in check.hint and "apt install" not in check.hint
 
 
-def test_who_has_a_bubblewrap_that_fails_is_not_told_to_install_it():
+def test_no_installation_is_recommended_if_bubblewrap_fails():
     (check,) = sandbox_checks(NONE, "auto", ("/usr/bin/bwrap: bwrap: no namespaces",))
     assert "no namespaces" in check.hint and "apt install" not in check.hint
 
@@ -251,44 +250,44 @@ def test_who_has_a_bubblewrap_that_fails_is_not_told_to_install_it():
         ("it is not executable", "/usr/bin/bwrap"),
     ],
 )
-def test_who_has_a_bubblewrap_with_wrong_permissions_is_told_to_repair_them(reason, place):
+def test_wrong_permissions_of_bubblewrap_are_reported_with_a_repair(reason, place):
     (check,) = sandbox_checks(NONE, "auto", (f"/usr/bin/bwrap is not used: {reason}",))
     assert check.hint.splitlines()[-1] == f"  sudo chmod 755 {place}" and "apt install" not in check.hint
 
 
-def test_who_has_a_bubblewrap_of_another_users_is_not_told_to_install_it():
+def test_no_installation_is_recommended_for_a_bubblewrap_of_another_user():
     why = ("/usr/bin/bwrap is not used: /usr/bin/bwrap belongs to another user",)
     (check,) = sandbox_checks(NONE, "auto", why)
     assert "apt install" not in check.hint and "chmod" not in check.hint
 
 
-def test_landlock_says_what_then_asks():
+def test_landlock_names_the_calls_that_are_asked_about():
     check = sandbox_checks(LANDLOCK, "auto", ())[0]
     assert "is asked about" in check.hint and "apt install bubblewrap" in check.hint
 
 
-def test_programs_that_are_not_used_are_named(places):
+async def test_doctor_names_programs_that_are_not_trusted(places):
     planted = places[1] / "bin"
     planted.mkdir()
     for name in ("git", "bash", "rg"):
         (planted / name).write_text("#!/bin/sh\n")
         (planted / name).chmod(0o755)
-    found = {each.name: each for each in examine(*places, PATH=f"{planted}:/usr/bin:/bin").checks}
+    found = {each.name: each for each in (await examine(*places, PATH=f"{planted}:/usr/bin:/bin")).checks}
     for name, file in (("git", "git"), ("bash", "bash"), ("ripgrep", "rg")):
         assert f"{planted}/{file} is not used: " in found[name].hint
         assert str(planted) not in found[name].text
 
 
-def test_an_installation_in_the_workspace_is_told_with_what_is_better(places):
+async def test_an_installation_in_the_workspace_is_reported_with_an_alternative(places):
     prefix = os.path.realpath(sys.prefix)
-    found = {each.name: each for each in examine(places[0], Path(prefix).parent).checks}
+    found = {each.name: each for each in (await examine(places[0], Path(prefix).parent)).checks}
     assert found["installation"].state == "warning" and prefix in found["installation"].text
     assert "pipx" in found["installation"].hint and "uv tool" in found["installation"].hint
-    assert "installation" not in {each.name for each in examine(*places).checks}
+    assert "installation" not in {each.name for each in (await examine(*places)).checks}
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="namespaces are Linux's")
-def test_where_user_namespaces_are_forbidden_the_switch_is_named(places):
+def test_the_setting_that_forbids_user_namespaces_is_named(places):
     inner = f"echo 0 >/proc/sys/user/max_user_namespaces && exec {shlex.quote(sys.executable)} -m bradawl doctor"
     made = subprocess.run(
         ["unshare", "-Ur", "sh", "-c", inner],

@@ -1,4 +1,4 @@
-"""Protected files are again as they were, whatever a program did to them, and nothing of what it did is lost."""
+"""`ProtectedFiles` restores protected files after a program changed them, and keeps the changed versions aside."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back
 
 
-class Checked:
+class ProtectedWorkspace:
     """A workspace with a repository, and its protected files."""
 
     def __init__(self, place: Path) -> None:
@@ -31,9 +31,9 @@ class Checked:
         hook.write_text("#!/bin/sh\nmake lint\n")
         hook.chmod(0o755)
         (self.root / ".vscode/tasks.json").write_bytes(b'{"v": "\xff"}')
-        self.files = self.anew()
+        self.files = self.new_instance()
 
-    def anew(self) -> ProtectedFiles:
+    def new_instance(self) -> ProtectedFiles:
         root = os.path.realpath(self.root)
         names = (*protected_names(), *watched_names())
         return ProtectedFiles(lambda: [(root, name) for name in names], str(self.kept))
@@ -50,7 +50,7 @@ class Checked:
     def kept_files(self) -> list[bytes]:
         return [path.read_bytes() for path in self.kept.rglob("*") if path.is_file()]
 
-    def picture(self) -> dict[str, tuple]:
+    def snapshot(self) -> dict[str, tuple]:
         return {
             str(path.relative_to(self.root)): (
                 stat.S_IFMT(path.lstat().st_mode),
@@ -64,8 +64,8 @@ class Checked:
 
 
 @pytest.fixture
-def checked(tmp_path) -> Checked:
-    return Checked(tmp_path)
+def checked(tmp_path) -> ProtectedWorkspace:
+    return ProtectedWorkspace(tmp_path)
 
 
 def write(name: str, text: str = "bad"):
@@ -133,28 +133,28 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("acts", ATTACKS.values(), ids=ATTACKS.keys())
-def test_what_a_program_changed_is_as_it_was_and_told(checked, acts):
-    before = checked.picture()
+def test_changes_by_a_program_are_undone_and_reported(checked, acts):
+    before = checked.snapshot()
     assert checked.after(*acts)
-    now = checked.picture()
+    now = checked.snapshot()
     assert {name: now.get(name) for name in before} == before
     added = {name for name in now if name not in before}
     assert added <= {".git/old", ".git/old/pre-commit", ".git/modules", ".git/modules/a", ".git/modules/a/b"}
     assert checked.after() == set()
 
 
-def test_what_was_changed_is_kept(checked):
+def test_changed_versions_are_kept_aside(checked):
     assert checked.after(write(".git/config", "mine"), write(".bradawl/x", "yours")) == {".git/config", ".bradawl"}
     assert sorted(checked.kept_files()) == [b"mine", b"yours"]
 
 
-def test_nothing_is_told_or_kept_when_nothing_changed(checked):
+def test_nothing_is_reported_or_kept_if_nothing_changed(checked):
     rewritten = replace(".git/config", "[core]\n\tbare = false\n")
     assert checked.after(rewritten, write("src/main.py"), write(".git/HEAD"), write(".git/objects/aa/b")) == set()
     assert checked.kept_files() == []
 
 
-def test_what_was_allowed_by_name_stays(checked):
+def test_changes_to_files_allowed_by_name_stay(checked):
     assert (
         checked.after(write(".git/config", "a"), write(".mcp.json", "b"), allowed=(".git/config", ".mcp.json")) == set()
     )
@@ -163,8 +163,8 @@ def test_what_was_allowed_by_name_stays(checked):
     assert (checked.root / ".git/config").read_text() == "a"
 
 
-def test_nothing_is_written_through_a_link_that_a_program_laid(checked):
-    """A restored hook must not land where a link leads."""
+def test_nothing_is_written_through_a_link_that_a_program_created(checked):
+    """A restored hook must not be written to the target of a link."""
     away = checked.outside
     (away / "pre-commit").write_text("outside")
     checked.after(remove(".git/hooks"), lambda root: (root / ".git/hooks").symlink_to(away))
@@ -174,7 +174,7 @@ def test_nothing_is_written_through_a_link_that_a_program_laid(checked):
 
 
 def test_settings_behind_a_link_in_the_workspace_are_protected_with_the_link(tmp_path):
-    checked = Checked(tmp_path)
+    checked = ProtectedWorkspace(tmp_path)
     (checked.root / ".git").replace(checked.root / "data")
     (checked.root / ".git").symlink_to("data")
     assert checked.after(write("data/config")) == {"data/config"}
@@ -184,7 +184,7 @@ def test_settings_behind_a_link_in_the_workspace_are_protected_with_the_link(tmp
 
 
 def test_a_new_repository_that_runs_nothing_stays(tmp_path):
-    checked = Checked(tmp_path)
+    checked = ProtectedWorkspace(tmp_path)
     shutil.rmtree(checked.root / ".git")
 
     def git(*words: str):
@@ -211,8 +211,8 @@ def test_a_new_repository_that_runs_nothing_stays(tmp_path):
         "\x00[core]",
     ],
 )
-def test_a_new_repository_that_runs_something_loses_that(tmp_path, text):
-    checked = Checked(tmp_path)
+def test_settings_that_run_programs_are_removed_from_a_new_repository(tmp_path, text):
+    checked = ProtectedWorkspace(tmp_path)
     shutil.rmtree(checked.root / ".git")
     assert checked.after(write(".git/config", text), write(".git/hooks/pre-commit")) == {
         ".git/config",
@@ -221,8 +221,8 @@ def test_a_new_repository_that_runs_something_loses_that(tmp_path, text):
     assert not (checked.root / ".git/hooks/pre-commit").exists()
 
 
-def test_programs_that_overlap_share_one_picture(checked):
-    """What the first one changes is not taken for how the second one found things."""
+def test_overlapping_programs_share_one_reference_state(checked):
+    """Changes by the first program must not become the reference state of the second."""
     checked.files.begin()
     write(".git/config")(checked.root)
     checked.files.begin()
@@ -233,17 +233,17 @@ def test_programs_that_overlap_share_one_picture(checked):
     assert (checked.root / ".git/config").read_text() == "[core]\n\tbare = false\n"
 
 
-def test_the_user_may_change_them_between_programs(checked):
+def test_the_user_may_change_protected_files_between_programs(checked):
     checked.after()
     write(".git/config", "by hand")(checked.root)
     assert checked.after() == set()
     assert (checked.root / ".git/config").read_text() == "by hand"
 
 
-def test_a_file_too_large_for_a_copy_is_told_and_left(checked):
+def test_a_file_too_large_to_copy_is_reported_and_not_restored(checked):
     (checked.root / ".vscode/index.db").write_bytes(b"x" * 2_000_000)
-    (told,) = checked.after(write(".vscode/index.db", "y"))
-    assert told == ".vscode/index.db (could not be put back: it is too large for a copy)"
+    (message,) = checked.after(write(".vscode/index.db", "y"))
+    assert message == ".vscode/index.db (could not be put back: it is too large for a copy)"
 
 
 def test_a_large_file_in_the_place_of_a_small_one_is_moved_away(checked):
@@ -254,7 +254,7 @@ def test_a_large_file_in_the_place_of_a_small_one_is_moved_away(checked):
     assert [len(data) for data in checked.kept_files()] == [3_000_000, 3_000_000]
 
 
-def test_odd_names_are_put_back(checked):
+def test_files_with_unusual_names_are_restored(checked):
     odd = os.fsdecode(b"odd \xff\n name")
     (checked.root / ".git/hooks" / odd).write_bytes(b"\0")
     assert len(checked.after(remove(f".git/hooks/{odd}"))) == 1
@@ -276,7 +276,7 @@ def test_a_deep_tree_made_by_a_program_is_moved_away(checked):
     subprocess.run(["rm", "-rf", str(checked.kept)], check=True)
 
 
-def test_a_root_that_is_gone_is_not_made_again(checked):
+def test_a_removed_root_is_not_created_again(checked):
     assert all("could not be put back" in each for each in checked.after(lambda root: shutil.rmtree(root)))
     assert not checked.root.exists()
 
@@ -294,7 +294,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_what_was_changed_before_the_agent_was_killed_is_put_back_by_the_next(checked):
+def test_the_next_agent_undoes_changes_made_before_the_last_one_was_killed(checked):
     subprocess.run([sys.executable, "-c", _KILLED, os.path.realpath(checked.root), str(checked.kept)], check=False)
     assert (checked.root / ".git/config").read_text() == "bad"
     assert checked.after() == {".git/config", ".mcp.json"}
@@ -303,10 +303,10 @@ def test_what_was_changed_before_the_agent_was_killed_is_put_back_by_the_next(ch
     assert not list(checked.kept.glob("before-*"))
 
 
-def test_a_record_of_an_agent_that_lives_is_left_to_it(checked):
+def test_the_record_of_a_running_agent_is_not_used(checked):
     checked.files.begin()
     write(".git/config")(checked.root)
-    other = checked.anew()
+    other = checked.new_instance()
     other.begin()
     assert other.end() == ()
     other.close()
@@ -314,20 +314,20 @@ def test_a_record_of_an_agent_that_lives_is_left_to_it(checked):
     checked.files.close()
 
 
-def test_a_record_that_is_no_record_is_passed_over(checked):
+def test_an_invalid_record_is_ignored(checked):
     checked.kept.mkdir(parents=True)
     (checked.kept / "before-00").write_bytes(b"\xc1garbage")
     assert checked.after() == set()
 
 
-def test_what_was_kept_goes_after_a_month(checked):
+def test_kept_versions_are_removed_after_a_month(checked):
     checked.after(write(".git/config", "old"))
     (folder,) = checked.kept.iterdir()
-    checked.files = checked.anew()
+    checked.files = checked.new_instance()
     checked.after(write(".git/config", "new"))
     assert sorted(checked.kept_files()) == [b"new", b"old"]
     os.utime(folder, (1, 1))
-    checked.files = checked.anew()
+    checked.files = checked.new_instance()
     checked.after()
     assert checked.kept_files() == [b"new"]
 
@@ -335,7 +335,7 @@ def test_what_was_kept_goes_after_a_month(checked):
 _NAMES = st.sampled_from(
     [".git", ".git/config", ".git/hooks", ".git/hooks/pre-commit", ".mcp.json", ".vscode", ".bradawl"]
 )
-_ACTS = st.one_of(
+_CHANGES = st.one_of(
     st.tuples(st.just("write"), _NAMES, st.sampled_from(["a", "b"])),
     st.tuples(st.just("remove"), _NAMES, st.none()),
     st.tuples(st.just("rename"), _NAMES, _NAMES),
@@ -343,11 +343,11 @@ _ACTS = st.one_of(
 )
 
 
-@given(st.lists(_ACTS, max_size=8))
-def test_any_row_of_changes_is_undone(tmp_path_factory, acts):
+@given(st.lists(_CHANGES, max_size=8))
+def test_any_sequence_of_changes_is_undone(tmp_path_factory, acts):
     place = tmp_path_factory.mktemp("any")
-    checked = Checked(place)
-    before = checked.picture()
+    checked = ProtectedWorkspace(place)
+    before = checked.snapshot()
     makers = {"write": write, "remove": lambda name, _: remove(name), "rename": rename, "link": link}
 
     def all_acts(root: Path) -> None:
@@ -359,23 +359,23 @@ def test_any_row_of_changes_is_undone(tmp_path_factory, acts):
 
     restored = checked.after(all_acts)
     assert not [each for each in restored if "could not" in each]
-    now = checked.picture()
+    now = checked.snapshot()
     assert {name: now.get(name) for name in before} == before
     assert {name for name in now if name.split("/")[0] in (".bradawl", ".mcp.json", ".envrc")} == set()
     assert checked.after() == set()
     shutil.rmtree(place)
 
 
-OTHER = Path("/dev/shm")
-INTO_ANOTHER = ["mkfifo x", "mkdir x; mkfifo x/p; echo a > x/f; ln -s / x/l", "truncate -s 2T x", "echo a > x"]
+OTHER_FILE_SYSTEM = Path("/dev/shm")
+OBSTACLES = ["mkfifo x", "mkdir x; mkfifo x/p; echo a > x/f; ln -s / x/l", "truncate -s 2T x", "echo a > x"]
 
 
-@pytest.mark.parametrize("line", INTO_ANOTHER)
-def test_what_stands_in_the_way_is_moved_also_to_another_file_system(tmp_path, line):
-    if not os.access(OTHER, os.W_OK) or OTHER.stat().st_dev == tmp_path.stat().st_dev:
+@pytest.mark.parametrize("line", OBSTACLES)
+def test_obstacles_are_moved_aside_even_to_another_file_system(tmp_path, line):
+    if not os.access(OTHER_FILE_SYSTEM, os.W_OK) or OTHER_FILE_SYSTEM.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("there is no second file system to write to")
     subprocess.run(["bash", "-c", line], cwd=tmp_path, check=True)
-    with tempfile.TemporaryDirectory(dir=OTHER) as kept:
+    with tempfile.TemporaryDirectory(dir=OTHER_FILE_SYSTEM) as kept:
         put_back(f"{tmp_path}/x", str(tmp_path), None, SetAsideFolder(kept))
         assert not os.path.lexists(tmp_path / "x")
         names = {path.name[4:] if path.parent.parent == Path(kept) else path.name for path in Path(kept).rglob("*")}
@@ -383,7 +383,7 @@ def test_what_stands_in_the_way_is_moved_also_to_another_file_system(tmp_path, l
         assert sum(path.lstat().st_size for path in Path(kept).rglob("*") if path.is_file()) < 10_000
 
 
-def test_what_lies_aside_is_removed_when_it_is_old_or_too_much(tmp_path, monkeypatch):
+def test_moved_obstacles_are_removed_when_old_or_too_large(tmp_path, monkeypatch):
     monkeypatch.setattr(putting_back, "_KEPT_BYTES", 100_000)
     now = time.time()
     for name, age_s, size in (("old", 31 * 86_400, 1), ("more", 200, 90_000), ("middle", 100, 60_000), ("new", 1, 1)):

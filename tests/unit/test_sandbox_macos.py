@@ -1,4 +1,4 @@
-"""The profile for macOS, read back and judged as the kernel does: the last line that speaks of a thing counts."""
+"""The macOS sandbox profile, evaluated by a small interpreter of its language: the last matching rule decides."""
 
 import re
 
@@ -48,7 +48,7 @@ def _unescaped(found: re.Match[str]) -> str:
     return {"n": "\n"}.get(found[1], found[1])
 
 
-def speaks_of(filters: list, path: str) -> bool:
+def matches(filters: list, path: str) -> bool:
     for kind, (_, value), *_ in (each for each in filters if isinstance(each[1], tuple)):
         if kind == "literal" and path == value:
             return True
@@ -70,7 +70,7 @@ def allows(text: str, operation: str, path: str) -> bool:
             each in ("default", operation) or (each.endswith("*") and operation.startswith(each[:-1]))
             for each in operations
         )
-        if named and (not filters or speaks_of(filters, path)):
+        if named and (not filters or matches(filters, path)):
             verdict = line[0] == "allow"
     return verdict
 
@@ -94,7 +94,7 @@ def reads(path: str, grant: Grant = GRANT) -> bool:
         "/dev/null",
     ],
 )
-def test_what_belongs_to_the_workspace_is_written(path):
+def test_files_of_the_workspace_are_writable(path):
     assert writes(path)
 
 
@@ -120,17 +120,17 @@ def test_what_belongs_to_the_workspace_is_written(path):
         f"{WS}/.env",
     ],
 )
-def test_what_is_protected_or_outside_is_not_written(path):
+def test_protected_and_outside_files_are_not_writable(path):
     assert not writes(path)
     assert not writes(path, operation="file-write-create")
 
 
 @pytest.mark.parametrize("path", [f"{WS}/.git", f"{WS}/.git/info", f"{WS}/.git/hooks", f"{WS}/.bradawl"])
-def test_folders_of_protected_files_are_not_moved(path):
+def test_folders_of_protected_files_can_not_be_moved(path):
     assert not writes(path, operation="file-write-unlink")
 
 
-def test_a_repository_can_be_made_and_a_prepared_folder_not_be_brought_into_it():
+def test_a_repository_can_be_created_but_not_its_protected_folders():
     assert writes(f"{WS}/.git", operation="file-write-create")
     assert not writes(f"{WS}/.git/info", operation="file-write-create")
     assert not writes(f"{WS}/.git/modules/x", operation="file-write-create")
@@ -149,23 +149,23 @@ def test_a_repository_can_be_made_and_a_prepared_folder_not_be_brought_into_it()
         f"{WS}/a/.env.local",
     ],
 )
-def test_keys_and_own_data_are_not_read(path):
+def test_keys_and_bradawls_data_are_not_readable(path):
     assert not reads(path)
 
 
 @pytest.mark.parametrize(
     "path", [f"{WS}/a", "/usr/bin/git", f"{HOME}/.gitconfig", f"{HOME}/.config/bradawl/blobs/x", f"{WS}/.env.example"]
 )
-def test_the_rest_is_read(path):
+def test_other_files_are_readable(path):
     assert reads(path)
 
 
-def test_a_grant_that_writes_nothing_gives_no_root():
+def test_a_grant_without_paths_makes_only_the_scratch_folder_writable():
     assert not writes(f"{WS}/a", Grant())
     assert writes("/private/tmp/s/x", Grant())
 
 
-def test_what_was_uncovered_is_read_and_written_only_where_that_was_granted():
+def test_uncovered_paths_are_readable_and_writable_only_if_granted():
     config = f"{WS}/.git/config"
     assert writes(config, Grant(writable=(WS,), uncovered=(config,)))
     key = f"{HOME}/.ssh/known_hosts"
@@ -182,10 +182,10 @@ def test_the_network_is_closed_unless_granted():
     assert "unix" not in granted
 
 
-def test_everything_is_refused_that_no_line_allows():
+def test_operations_that_no_rule_allows_are_refused():
     lines = read(profile(LAYOUT, GRANT))
     assert lines[:2] == [["version", "1"], ["deny", "default"]]
-    # A line without filters allows all of its kind.
+    # A rule without filters allows the operation everywhere.
     bare = {" ".join(line[1:]) for line in lines if line[0] == "allow" and all(isinstance(each, str) for each in line)}
     assert bare == {"process-exec process-fork", "sysctl-read", "ipc-posix-sem", "file-read*"}
 
@@ -204,7 +204,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("root", HOSTILE)
-def test_a_path_is_nothing_but_a_path(root):
+def test_a_hostile_path_is_only_a_string_in_the_profile(root):
     layout = SandboxLayout(roots=(root,), home=f"{root}-home", scratch="/private/tmp/s")
     text = profile(layout, Grant(writable=(root,)))
     assert len(read(text)) == len(
@@ -220,7 +220,7 @@ _NAMES = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_char
 
 
 @given(_NAMES)
-def test_any_name_of_a_folder_is_nothing_but_that(name):
+def test_any_folder_name_is_only_a_string_in_the_profile(name):
     root = f"/ws/{name}"
     text = profile(SandboxLayout(roots=(root,), home="/h", scratch="/s"), Grant(writable=(root,)))
     assert allows(text, "file-write-data", f"{root}/a")
@@ -229,20 +229,20 @@ def test_any_name_of_a_folder_is_nothing_but_that(name):
 
 
 @pytest.mark.parametrize("root", ["/ws\x00", "/ws\r", "/ws\x1b", "/ws\udcff"])
-def test_a_path_that_can_t_be_written_down_is_refused(root):
+def test_a_path_that_the_profile_can_not_contain_is_refused(root):
     with pytest.raises(ToolError, match="rename it"):
         profile(SandboxLayout(roots=(root,), home="/h", scratch="/s"), Grant(writable=(root,)))
 
 
-def test_a_program_is_started_by_the_systems_launcher():
+def test_the_systems_sandbox_exec_starts_the_program():
     program = Program(("/bin/bash", "-c", "true"), WS, {"PATH": "/bin", "API_KEY": "x", "A": "b"}, exported=("A",))
-    held = SandboxExecBackend(LAYOUT)
-    launch = held.launch(program, GRANT)
+    backend = SandboxExecBackend(LAYOUT)
+    launch = backend.launch(program, GRANT)
     assert launch.argv[:2] == ("/usr/bin/sandbox-exec", "-p")
     assert launch.argv[3:] == program.argv
     assert launch.argv[2] == profile(LAYOUT, GRANT)
     assert launch.environment["TMPDIR"] == "/private/tmp/s"
     assert launch.environment["A"] == "b"
     assert "API_KEY" not in launch.environment
-    assert held.sandbox.lacks == tuple(GUARANTEES)
-    assert held.host_path("/x") == "/x"
+    assert backend.sandbox.lacks == tuple(GUARANTEES)
+    assert backend.host_path("/x") == "/x"

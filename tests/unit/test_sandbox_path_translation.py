@@ -1,3 +1,5 @@
+"""The search path inside a sandbox: which folders with shims of version managers are visible."""
+
 import os
 from pathlib import Path
 
@@ -5,7 +7,7 @@ from bradawl.sandbox.backend import SandboxLayout
 from bradawl.sandbox.path_translation import reexposed_paths
 
 
-def test_the_shims_of_a_version_manager_are_shown_with_what_they_start_but_never_a_whole_home(tmp_path):
+def test_shims_of_a_version_manager_are_visible_with_their_programs_but_never_the_whole_home(tmp_path):
     home = f"{os.path.realpath(tmp_path)}/other"
     for name in ("bin", ".pyenv/shims", ".local/bin"):
         Path(home, name).mkdir(parents=True)

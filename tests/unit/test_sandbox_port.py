@@ -38,7 +38,7 @@ def test_a_backend_has_each_member_with_the_same_parameters(kind):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="these backends need Linux")
 @pytest.mark.parametrize("kind", BACKENDS)
-def test_a_backend_that_started_nothing_leaves_nothing(kind, tmp_path: Path):
+def test_a_backend_that_started_no_program_leaves_no_file(kind, tmp_path: Path):
     (tmp_path / "ws").mkdir()
     (tmp_path / "home").mkdir()
     place = str(tmp_path.resolve())

@@ -1,3 +1,5 @@
+"""The seccomp programs refuse and allow the intended system calls on each processor."""
+
 import errno
 import struct
 
@@ -44,25 +46,25 @@ STREAM, DATAGRAM, RAW, CLOSE_ON_EXEC = 1, 2, 3, 0o2000000
 
 
 def run(program: bytes, number: int, *arguments: int, machine: str) -> int:
-    """What the kernel would say: a reader of the few instructions there are."""
+    """The verdict of a seccomp program, by an interpreter of the few BPF instructions it uses."""
     values = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     data = struct.pack("=iIQ6Q", number, MACHINES[machine], 0, *values)
     lines = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]
-    at = held = 0
+    at = accumulator = 0
     while True:
         code, yes, no, value = lines[at]
         at += 1
         match code:
             case 0x20:
-                (held,) = struct.unpack_from("=I", data, value)
+                (accumulator,) = struct.unpack_from("=I", data, value)
             case 0x54:
-                held &= value
+                accumulator &= value
             case 0x15:
-                at += yes if held == value else no
+                at += yes if accumulator == value else no
             case 0x35:
-                at += yes if held >= value else no
+                at += yes if accumulator >= value else no
             case 0x45:
-                at += yes if held & value else no
+                at += yes if accumulator & value else no
             case 0x06:
                 return value
 
@@ -85,12 +87,12 @@ def test_every_jump_ends_in_the_program(machine):
 
 
 @pytest.mark.parametrize("call", ["ptrace", "mount", "bpf", "keyctl", "process_vm_readv", "userfaultfd"])
-def test_what_no_program_needs_is_refused(machine, call):
+def test_system_calls_that_no_program_needs_are_refused(machine, call):
     for network in (True, False):
         assert judged(call, machine=machine, network=network) == EPERM
 
 
-def test_what_is_shared_without_namespaces_is_refused_only_there(machine):
+def test_calls_on_resources_shared_without_namespaces_are_refused_only_there(machine):
     refused = (30, 31, 66, 69, 241) if machine == "x86_64" else (196, 195, 191, 189, 181)
     limits = 302 if machine == "x86_64" else 261
     apart, beside = filter_for(False, machine=machine), filter_for(False, machine=machine, sees_others=True)
@@ -103,40 +105,45 @@ def test_what_is_shared_without_namespaces_is_refused_only_there(machine):
         assert code == 6 or at + 1 + max(yes, no) < len(beside) // 8
 
 
-def test_ordinary_calls_are_not(machine):
+def test_ordinary_calls_are_allowed(machine):
     assert judged("read", machine=machine) == ALLOW
     assert judged("socketpair", UNIX, STREAM, machine=machine) == ALLOW
 
 
 @pytest.mark.parametrize("family", [UNIX, INET, INET6, NETLINK, PACKET, VSOCK, 38])
-def test_without_the_network_no_socket_is_had(machine, family):
+def test_without_network_no_socket_can_be_created(machine, family):
     for kind in (STREAM, DATAGRAM, RAW):
         assert judged("socket", family, kind, machine=machine) == EPERM
 
 
-def test_with_the_network_sockets_for_it_and_unix_sockets_are(machine):
+def test_with_network_internet_and_unix_sockets_can_be_created(machine):
     found = [judged("socket", family, DATAGRAM, machine=machine, network=True) for family in (UNIX, INET, INET6)]
     assert found == [ALLOW] * 3
     for family in (NETLINK, PACKET, VSOCK):
         assert judged("socket", family, RAW, machine=machine, network=True) == EPERM
 
 
-def test_streams_only_are_streams_whatever_flags_they_have(machine):
-    def had(family: int, kind: int) -> int:
+def test_streams_only_permits_stream_sockets_with_any_flags(machine):
+    def can_create(family: int, kind: int) -> int:
         return judged("socket", family, kind, machine=machine, loopback=True, streams_only=True)
 
-    assert [had(INET, STREAM), had(INET6, STREAM | CLOSE_ON_EXEC)] == [ALLOW] * 2
-    assert [had(INET, DATAGRAM), had(INET, RAW), had(INET6, DATAGRAM | CLOSE_ON_EXEC), had(UNIX, STREAM)] == [EPERM] * 4
+    assert [can_create(INET, STREAM), can_create(INET6, STREAM | CLOSE_ON_EXEC)] == [ALLOW] * 2
+    assert [
+        can_create(INET, DATAGRAM),
+        can_create(INET, RAW),
+        can_create(INET6, DATAGRAM | CLOSE_ON_EXEC),
+        can_create(UNIX, STREAM),
+    ] == [EPERM] * 4
 
 
-def test_nothing_is_typed_into_a_terminal_and_other_questions_are_answered(machine):
+def test_pushing_input_into_a_terminal_is_refused_and_other_ioctls_are_allowed(machine):
     assert judged("ioctl", 0, 0x5412, machine=machine) == EPERM
-    assert judged("ioctl", 0, 0x1_0000_5412, machine=machine) == EPERM  # the kernel looks at the low half only
+    assert judged("ioctl", 0, 0x1_0000_5412, machine=machine) == EPERM  # the kernel uses the low half only
     assert judged("ioctl", 0, 0x541C, machine=machine) == EPERM
     assert judged("ioctl", 0, 0x5413, machine=machine) == ALLOW
 
 
-def test_no_new_namespace_is_opened_and_processes_are(machine):
+def test_new_namespaces_are_refused_and_new_processes_allowed(machine):
     for flag in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
         assert judged("clone", flag | 17, machine=machine) == EPERM
         assert judged("unshare", flag, machine=machine) == EPERM
@@ -145,7 +152,7 @@ def test_no_new_namespace_is_opened_and_processes_are(machine):
     assert run(filter_for(False, machine=machine), 435, machine=machine) == ENOSYS
 
 
-def test_calls_in_the_way_of_another_processor_end_the_program(machine):
+def test_calls_in_the_abi_of_another_processor_kill_the_program(machine):
     program = filter_for(True, machine=machine)
     other = next(each for each in MACHINES if each != machine)
     assert run(program, 0, machine=other) == KILL
@@ -153,7 +160,7 @@ def test_calls_in_the_way_of_another_processor_end_the_program(machine):
         assert run(program, 0x40000000 | 41, UNIX, machine=machine) == KILL
 
 
-def test_other_processors_are_said_not_to_be_known():
+def test_an_unknown_processor_is_an_error():
     assert not is_known("riscv64")
     with pytest.raises(KeyError):
         filter_for(False, machine="riscv64")

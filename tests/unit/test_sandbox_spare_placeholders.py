@@ -1,4 +1,4 @@
-"""Empty files and folders that stand where something is missing, from a stock of them."""
+"""Placeholders: empty files and folders that a sandbox mounts over missing paths, reused from a stock."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from bradawl.sandbox.mounts.spare_placeholders import SpareFiles, SpareFolders
 
 
-def test_file_is_made_once_and_is_the_same_each_time(tmp_path: Path):
+def test_a_placeholder_file_is_created_once_and_reused(tmp_path: Path):
     spares, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
     spares.put_at(str(path))
     first = path.stat().st_ino
@@ -19,31 +19,31 @@ def test_file_is_made_once_and_is_the_same_each_time(tmp_path: Path):
     assert list((tmp_path / "stock").iterdir()) == []
 
 
-def test_file_does_not_replace_what_is_there(tmp_path: Path):
+def test_a_placeholder_file_does_not_replace_an_existing_file(tmp_path: Path):
     spares, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
     spares.put_at(str(path))
     path.unlink()
-    path.write_text("somebody's")
+    path.write_text("existing")
     with pytest.raises(FileExistsError):
         spares.put_at(str(path))
-    assert path.read_text() == "somebody's"
+    assert path.read_text() == "existing"
 
 
-def test_file_that_was_written_to_is_not_used_again(tmp_path: Path):
+def test_a_placeholder_file_that_was_written_to_is_not_reused(tmp_path: Path):
     spares, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
     spares.put_at(str(path))
-    with path.open("a") as held:
+    with path.open("a") as file:
         path.unlink()
-        held.write("kept open")
-        held.flush()
+        file.write("kept open")
+        file.flush()
         spares.put_at(str(path))
         assert path.read_text() == ""
-        held.write("again")
-        held.flush()
+        file.write("again")
+        file.flush()
         assert path.read_text() == ""
 
 
-def test_file_with_another_name_is_not_used_again(tmp_path: Path):
+def test_a_placeholder_file_with_a_second_link_is_not_reused(tmp_path: Path):
     spares, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
     spares.put_at(str(path))
     (tmp_path / "other").hardlink_to(path)
@@ -53,7 +53,7 @@ def test_file_with_another_name_is_not_used_again(tmp_path: Path):
     assert path.read_text() == ""
 
 
-def test_files_of_two_places_have_nothing_in_common(tmp_path: Path):
+def test_placeholder_files_of_two_paths_are_separate(tmp_path: Path):
     spares = SpareFiles(f"{tmp_path}/stock")
     first, second = tmp_path / "first", tmp_path / "second"
     spares.put_at(str(first))
@@ -63,7 +63,7 @@ def test_files_of_two_places_have_nothing_in_common(tmp_path: Path):
     assert second.stat().st_ino != first_inode
 
 
-def test_what_a_killed_agent_left_is_removed_and_who_lives_makes_it_again(tmp_path: Path):
+def test_placeholders_of_a_killed_agent_are_removed_and_a_running_agent_recreates_its_own(tmp_path: Path):
     left, path = SpareFiles(f"{tmp_path}/stock"), tmp_path / "ghost"
     left.put_at(str(path))
     path.unlink()
@@ -74,7 +74,7 @@ def test_what_a_killed_agent_left_is_removed_and_who_lives_makes_it_again(tmp_pa
     assert path.read_text() == ""
 
 
-def test_without_a_stock_files_are_made_each_time(tmp_path: Path):
+def test_without_a_stock_placeholders_are_created_each_time(tmp_path: Path):
     (tmp_path / "stock").write_text("no folder")
     for place in ("", f"{tmp_path}/stock"):
         spares, path = SpareFiles(place), tmp_path / "ghost"
@@ -85,7 +85,7 @@ def test_without_a_stock_files_are_made_each_time(tmp_path: Path):
         spares.close()
 
 
-def test_folder_with_something_in_it_stays(tmp_path: Path):
+def test_a_placeholder_folder_that_is_not_empty_stays(tmp_path: Path):
     spares, path = SpareFolders(f"{tmp_path}/stock"), tmp_path / "ghost"
     spares.put_at(str(path))
     assert spares.take_back(str(path))

@@ -1,4 +1,4 @@
-"""What git tracks is no secret, and hiding it would make git commit the cover."""
+"""Files that git tracks are not hidden by the sandbox: they are no secrets, and git would commit the mask."""
 
 import subprocess
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_a_file_is_tracked_by_its_whole_path(repository: Path) -> None:
     assert not is_tracked(f"{top}/sub/.env.production", top)
 
 
-def test_what_is_added_or_removed_later_counts_at_once(repository: Path) -> None:
+def test_changes_of_the_index_take_effect_at_once(repository: Path) -> None:
     top = str(repository)
     git(repository, "add", "-f", ".env")
     assert is_tracked(f"{top}/.env", top)
@@ -53,7 +53,7 @@ def test_outside_a_repository_nothing_is_tracked(tmp_path: Path) -> None:
     assert not is_tracked(f"{tmp_path}/.env", str(tmp_path))
 
 
-def test_only_what_is_not_tracked_is_covered(repository: Path) -> None:
+def test_only_untracked_files_are_masked(repository: Path) -> None:
     top = str(repository)
     mounts = MountPlan(top).for_workspace(WorkspaceSurvey(top).result()).mounts
     hidden = {path[len(top) + 1 :] for path, cover in mounts.items() if cover.kind == "secret"}

@@ -1,3 +1,5 @@
+"""Environment variables inside a sandbox: which are passed, left out or added."""
+
 import pytest
 
 from bradawl.sandbox.environment import sandbox_environment
@@ -20,19 +22,19 @@ KEYS, HELPERS, NEEDED = (names.split(" ") for names in (_KEYS, _HELPERS, _NEEDED
 
 
 @pytest.mark.parametrize("name", [*KEYS, *HELPERS])
-def test_keys_and_what_runs_something_else_are_left_out(name):
+def test_keys_and_variables_that_run_programs_are_left_out(name):
     assert sandbox_environment({name: "x"}, ()) == {}
     assert sandbox_environment({name: "x"}, (name,)) == {name: "x"}, "what the session exported passes"
     assert sandbox_environment({name: "x"}, (), (name,)) == {name: "x"}, "what the user has named passes"
 
 
 @pytest.mark.parametrize("name", NEEDED)
-def test_what_everybody_needs_is_there(name):
+def test_commonly_needed_variables_are_passed(name):
     assert sandbox_environment({name: "x"}, ()) == {name: "x"}
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_a_star_lets_no_key_pass(name):
+def test_a_pattern_passes_no_key(name):
     assert sandbox_environment({name: "x", "ACME_URL": "u"}, (), ("*", "ACME_*")) == {"ACME_URL": "u"}
 
 
@@ -40,11 +42,11 @@ def test_a_star_lets_no_key_pass(name):
     ("value", "network", "passes"),
     [("http://proxy:1", True, True), ("http://proxy:1", False, False), ("http://me:secret@proxy:1", True, False)],
 )
-def test_a_proxy_without_a_password_comes_with_the_network(value, network, passes):
+def test_a_proxy_without_a_password_is_passed_with_the_network(value, network, passes):
     assert bool(sandbox_environment({"https_proxy": value}, (), network=network)) is passes
 
 
-def test_tools_keep_their_things_in_the_projects_cache():
+def test_caches_of_tools_are_in_the_projects_cache_folder():
     made = cache_variables("/c", "/home/u", {}, lambda path: False, network=True)
     assert made["XDG_CACHE_HOME"] == "/c/xdg"
     assert made.pop("LSAN_OPTIONS") == "detect_leaks=0"
@@ -52,11 +54,11 @@ def test_tools_keep_their_things_in_the_projects_cache():
     assert {"npm_config_cache", "CARGO_HOME", "GOCACHE", "GOMODCACHE", "PIP_CACHE_DIR"} <= set(made)
 
 
-def test_a_variable_that_is_there_keeps_its_value():
+def test_a_variable_that_is_set_keeps_its_value():
     assert "GOCACHE" not in cache_variables("/c", "/h", {"GOCACHE": "/mine"}, lambda path: False, network=False)
 
 
-def test_without_a_network_tools_do_not_try_again_unless_told_to():
+def test_without_network_tools_do_not_retry_unless_configured():
     names = {"PIP_RETRIES", "npm_config_fetch_retries"}
     for network in (True, False):
         made = cache_variables("/c", "/h", {"CARGO_NET_RETRY": "3"}, lambda path: False, network=network)
@@ -73,6 +75,6 @@ def test_without_a_network_tools_do_not_try_again_unless_told_to():
         (set(), False, True),
     ],
 )
-def test_without_a_network_what_the_user_has_fetched_is_used_until_there_is_more(existing, network, is_used):
+def test_without_network_the_users_cache_is_used_unless_the_project_has_its_own(existing, network, is_used):
     made = cache_variables("/c", "/h", {}, existing.__contains__, network=network)
     assert ("CARGO_HOME" in made) is is_used

@@ -1,4 +1,4 @@
-"""Every event survives its line; whatever a line holds, nothing around it is lost."""
+"""Events are encoded to lines and decoded by value; a damaged line does not affect the entries around it."""
 
 import json
 from typing import get_args
@@ -53,7 +53,7 @@ def test_the_samples_hold_every_event_state_and_part():
 
 
 @pytest.mark.parametrize("event", [*EVENTS, *SUB_AGENT, *FORK], ids=lambda event: type(event).__name__)
-def test_an_event_survives_its_line_by_value(event):
+def test_an_event_is_equal_after_encoding_and_decoding(event):
     line = encode(Envelope(7, 0, 5, "main", event))
     assert line.count(b"\n") == 1
     assert decode(line) == Envelope(7, 0, 5, "main", event)
@@ -64,11 +64,11 @@ def test_an_event_survives_its_line_by_value(event):
     [User(SHOWN), Assistant(PARTS, ORIGIN), ToolResults((ToolResult("c", "n", SHOWN, is_error=True),))],
     ids=lambda message: type(message).__name__,
 )
-def test_a_message_survives_json_by_value(message):
+def test_a_message_is_equal_after_encoding_and_decoding(message):
     assert msgspec.json.decode(msgspec.json.encode(message), type=Message) == message
 
 
-def test_a_line_has_the_shape_the_format_promises():
+def test_a_line_has_the_documented_fields():
     line = encode(Envelope(0, None, 1_700_000_000_000, "main", SessionOpened(1, "/p", "/c")))
     assert line == (
         b'{"seq":0,"parent":null,"at":1700000000000,"agent":"main",'
@@ -77,14 +77,14 @@ def test_a_line_has_the_shape_the_format_promises():
 
 
 @given(st.text(st.characters()), st.text(st.characters(categories=["Cs", "Cc", "Ll"])))
-def test_any_text_survives_even_what_utf8_cannot_hold(text, strange):
+def test_any_text_is_preserved_even_if_utf8_can_not_encode_it(text, strange):
     event = ToolFinished("c", "ok", (Text(text), Text(strange)))
     line = encode(entry(7, event))
     assert line.count(b"\n") == 1
     assert decode(line).event == event
 
 
-def test_a_file_name_that_is_not_utf8_survives_beside_provider_data():
+def test_a_file_name_that_is_not_utf8_is_preserved_beside_provider_data():
     event = StateChanged(Cwd("/tmp/\udcff"))
     assert decode(encode(entry(7, event))).event == event
     strange = Assistant((Text("\ud800"), Opaque('{"a":1}')), ORIGIN)
@@ -104,12 +104,12 @@ def test_provider_data_with_line_breaks_stays_on_one_line():
 
 
 @pytest.mark.parametrize("line", [b"garbage\n", b"\0\0\0\n", b"{}\n", encode(entry(0)), b"[1]\n", b"7\n"])
-def test_a_file_that_does_not_open_like_a_session_is_damaged(line):
+def test_a_file_without_an_opening_entry_is_damaged(line):
     with pytest.raises(SessionDamaged):
         read(line)
 
 
-def test_entries_of_unknown_kinds_are_counted_and_bridged():
+def test_entries_of_unknown_kinds_are_skipped_and_counted():
     lines = [encode(OPENING), encode(entry(1))]
     lines += [b'{"seq":2,"parent":1,"at":1,"agent":"main","event":{"type":"Telepathy","x":{"type":1}}}\n']
     lines += [
@@ -124,7 +124,7 @@ def test_entries_of_unknown_kinds_are_counted_and_bridged():
     assert (reader.next_seq, reader.last) == (5, {"main": 4})
 
 
-def test_a_head_moved_to_an_unknown_entry_goes_to_its_nearest_ancestor():
+def test_a_head_at_an_unknown_entry_moves_to_its_nearest_known_ancestor():
     unknown = b'{"seq":2,"parent":1,"at":1,"agent":"main","event":{"type":"Telepathy"}}\n'
     lines = [encode(OPENING), encode(entry(1)), unknown, encode(entry(3)), encode(entry(4, HeadMoved(2, "talk")))]
     entries, _ = read(*lines)
@@ -149,24 +149,24 @@ def test_a_damaged_line_is_reported_and_what_follows_is_kept(damage):
     assert "skipped: 3." in reader.notices()[0]
 
 
-def test_an_entry_behind_a_block_of_nuls_is_still_read():
+def test_an_entry_after_a_block_of_nuls_is_still_read():
     entries, reader = read(encode(OPENING), b"\0" * 500 + encode(entry(2)), encode(entry(3)))
     assert [found.seq for found in branch(entries)] == [0, 2, 3]
     assert "skipped: 2." in reader.notices()[0]
 
 
-def test_entries_fused_on_one_line_are_taken_apart():
+def test_entries_joined_on_one_line_are_separated():
     fused = encode(entry(1))[:-1] + encode(entry(2))[:40] + encode(entry(3))
     entries, _ = read(encode(OPENING), fused, encode(entry(4)))
     assert [found.seq for found in branch(entries)] == [0, 1, 3, 4]
 
 
-def test_an_entry_that_comes_twice_is_taken_once():
+def test_a_repeated_entry_is_read_once():
     entries, _ = read(encode(OPENING), encode(entry(1)), encode(entry(1)), encode(entry(2)))
     assert [found.seq for found in entries] == [0, 1, 2]
 
 
-def test_new_entries_never_reuse_a_number_behind_damage():
+def test_new_entries_never_reuse_numbers_of_damaged_entries():
     _, reader = read(encode(OPENING), encode(entry(1)), b"junk\n", b"junk\n")
     assert reader.next_seq == 4
 
@@ -189,7 +189,7 @@ def _rename_prompt(plain):
     return plain
 
 
-def test_an_older_format_goes_through_its_upcasters_up_to_where_the_file_says_otherwise():
+def test_entries_of_an_older_format_are_upcast_until_the_file_declares_a_newer_one():
     asked = b'{"seq":1,"parent":0,"at":1,"agent":"main","event":{"type":"Asked","text":"hi"}}\n'
     newer = encode(Envelope(2, 1, 1, "main", SessionOpened(3, "/p", "/p")))
     lines = [encode(OPENING), asked, newer, encode(entry(3)), asked.replace(b'"seq":1', b'"seq":4')]
@@ -207,11 +207,11 @@ def test_no_bytes_make_the_reader_fail_or_lose_the_entries_around_them(noise):
     assert reader.next_seq == 51
 
 
-def test_a_finished_turn_reads_like_it_was_written():
+def test_a_finished_turn_is_read_as_it_was_written():
     assert decode(encode(entry(7, TurnFinished("completed")))).event == TurnFinished("completed")
 
 
-def test_a_call_decoded_from_a_real_stream_survives_the_journal():
+def test_a_call_decoded_from_a_recorded_stream_is_preserved_by_the_journal():
     decoder = OpenAIChat().decoder()
     call = {"index": 0, "id": "c", "function": {"name": "bash", "arguments": "{}"}}
     delta = {"reasoning": "hm", "tool_calls": [call]}

@@ -1,4 +1,4 @@
-"""Nothing that was acknowledged is lost, whatever happens to the program or the disk."""
+"""`Journal`: acknowledged entries survive crashes, torn writes and failing disks."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ def resume(folder: Path, sync=os.fdatasync) -> tuple[Journal, LoadedSession, tup
 
 
 def skip_sync(fd: int) -> None:
-    """For tests that are about bytes, not about the disk."""
+    """A sync that does nothing, for tests that need no durability."""
 
 
 def file_of(folder: Path) -> Path:
@@ -38,7 +38,7 @@ def file_of(folder: Path) -> Path:
 
 
 def written(folder: Path, *events) -> bytes:
-    """Make a session of these events and give back its bytes."""
+    """The bytes of a session file with these events."""
     journal = new(folder)
     for event in events:
         journal.append(event)
@@ -67,21 +67,21 @@ def test_an_entry_is_in_the_file_as_soon_as_append_returns(tmp_path):
     journal.close()
 
 
-def test_a_session_that_was_never_used_leaves_no_file_behind(tmp_path):
+def test_a_session_that_was_never_used_leaves_no_file(tmp_path):
     journal = new(tmp_path)
     assert [path.name for path in (tmp_path / "sessions").iterdir()] == ["S.lock"]
     assert journal.close() is True and journal.close() is True
     assert list((tmp_path / "sessions").iterdir()) == []
 
 
-def test_files_and_folders_are_for_this_user_alone(tmp_path):
+def test_files_and_folders_are_private_to_the_user(tmp_path):
     written(tmp_path / "data", OPENED)
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "data").rglob("*")}
     assert modes == {"sessions": 0o700, "S.jsonl": 0o600, "S.lock": 0o600}
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_resumed_session_goes_on_where_it_stopped(tmp_path):
+def test_a_resumed_session_continues_after_its_last_entry(tmp_path):
     written(tmp_path, OPENED, prompt("a"))
     journal, loaded, notices = resume(tmp_path)
     entry = journal.append(prompt("b"))
@@ -91,7 +91,7 @@ def test_a_resumed_session_goes_on_where_it_stopped(tmp_path):
     assert load(file_of(tmp_path)).entries == (*loaded.entries, entry)
 
 
-def test_only_one_can_write_and_the_other_learns_who_does(tmp_path):
+def test_a_second_writer_is_refused_with_the_pid_of_the_first(tmp_path):
     journal = new(tmp_path)
     journal.append(OPENED)
     with pytest.raises(SessionBusy, match=f"this program.*{os.getpid()}.*start a new session"):
@@ -100,7 +100,7 @@ def test_only_one_can_write_and_the_other_learns_who_does(tmp_path):
     resume(tmp_path)[0].close()
 
 
-def test_another_process_is_refused_until_the_holder_dies(tmp_path):
+def test_another_process_is_refused_until_the_holder_of_the_lock_ends(tmp_path):
     written(tmp_path, OPENED)
     code = (
         "import sys; from pathlib import Path; from bradawl.session.journal import Journal\n"
@@ -119,7 +119,7 @@ def test_another_process_is_refused_until_the_holder_dies(tmp_path):
 
 
 class GatedDisk:
-    """A sync that waits until it is let through, and counts."""
+    """A sync that waits for `may_end`, and counts its calls."""
 
     def __init__(self):
         self.syncs = 0
@@ -133,26 +133,22 @@ class GatedDisk:
         os.fdatasync(fd)
 
 
-async def test_one_sync_serves_all_who_came_before_it_began_and_the_loop_goes_on(tmp_path):
+async def test_one_sync_serves_all_entries_appended_before_it_without_blocking_the_loop(tmp_path):
     disk = GatedDisk()
     journal = Journal.create(file_of(tmp_path), FakeClock(), sync=disk)
-
-    async def story() -> list[bool]:
-        loop = asyncio.get_running_loop()
-        tasks = [loop.create_task(journal.durable(journal.append(prompt("early"))))]
-        await loop.run_in_executor(None, disk.has_begun.wait)
-        tasks += [loop.create_task(journal.durable(journal.append(prompt(str(n))))) for n in range(50)]
-        await asyncio.sleep(0)
-        assert not any(task.done() for task in tasks)
-        disk.may_end.set()
-        return [await task for task in tasks]
-
-    assert all(await story())
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(journal.durable(journal.append(prompt("early"))))]
+    await loop.run_in_executor(None, disk.has_begun.wait)
+    tasks += [loop.create_task(journal.durable(journal.append(prompt(str(n))))) for n in range(50)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in tasks)
+    disk.may_end.set()
+    assert all([await task for task in tasks])
     assert disk.syncs == 2
     assert journal.close() and disk.syncs == 2
 
 
-def test_a_disk_that_failed_to_sync_is_not_trusted_again(tmp_path):
+async def test_after_a_failed_sync_no_entry_counts_as_durable(tmp_path):
     failures = [OSError(5, "Input/output error")]
 
     def sync(fd):
@@ -160,22 +156,22 @@ def test_a_disk_that_failed_to_sync_is_not_trusted_again(tmp_path):
             raise failures.pop()
 
     journal = Journal.create(file_of(tmp_path), FakeClock(), sync=sync)
-    assert asyncio.run(journal.durable(journal.append(OPENED))) is False
-    assert asyncio.run(journal.durable(journal.append(prompt("b")))) is False
+    assert await journal.durable(journal.append(OPENED)) is False
+    assert await journal.durable(journal.append(prompt("b"))) is False
     assert journal.is_saved is False and journal.close() is False
 
 
-async def test_durable_can_be_used_from_one_loop_after_another(tmp_path):
+def test_durable_can_be_used_in_successive_event_loops(tmp_path):
     journal = new(tmp_path)
     first = journal.append(OPENED)
-    assert await journal.durable(first)
-    assert await journal.durable(first)
-    assert await journal.durable(journal.append(prompt("b")))
+    assert asyncio.run(journal.durable(first))
+    assert asyncio.run(journal.durable(first))
+    assert asyncio.run(journal.durable(journal.append(prompt("b"))))
     assert journal.close()
 
 
-class LoopThatGoesOn(asyncio.SelectorEventLoop):
-    """Right behind each answer of a thread, before anything that waits for it is woken, something else runs."""
+class LoopWithCallback(asyncio.SelectorEventLoop):
+    """Calls `then` after each result of a thread, before the tasks that wait for the result run."""
 
     then = staticmethod(lambda: None)
 
@@ -187,46 +183,42 @@ class LoopThatGoesOn(asyncio.SelectorEventLoop):
         return super().call_soon_threadsafe(both, context=context)
 
 
-def test_who_comes_between_a_sync_and_its_landing_lets_the_loop_go_on(tmp_path):
+def test_an_entry_appended_between_a_sync_and_its_result_does_not_block_the_loop(tmp_path):
     journal = new(tmp_path)
     late, problems = [], []
 
-    def come():
+    def append_late():
         if not late:
             late.append(journal.durable(journal.append(prompt("late"))))
-            late[0].send(None)  # as a task does, up to its first wait; it must come to one
+            late[0].send(None)  # like a task: runs to its first wait, which it must reach
 
-    async def story():
-        asyncio.get_running_loop().then = come
-        # What is raised in a callback, a test's own timeout too, would only be logged.
+    async def acknowledge():
+        asyncio.get_running_loop().then = append_late
+        # The loop would only log an exception of a callback, even a test's own timeout.
         asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
         return await journal.durable(journal.append(OPENED))
 
-    with asyncio.Runner(loop_factory=LoopThatGoesOn) as runner:
-        assert runner.run(story())
+    with asyncio.Runner(loop_factory=LoopWithCallback) as runner:
+        assert runner.run(acknowledge())
     assert len(late) == 1 and not problems
     late[0].close()
     assert journal.close()
 
 
-async def test_a_cancelled_waiter_leaves_the_sync_to_the_others(tmp_path):
+async def test_cancelling_one_waiter_does_not_cancel_the_sync_of_the_others(tmp_path):
     journal = new(tmp_path)
     entry = journal.append(OPENED)
-
-    async def race() -> bool:
-        gone = asyncio.ensure_future(journal.durable(entry))
-        stays = asyncio.ensure_future(journal.durable(entry))
-        await asyncio.sleep(0)
-        gone.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await gone
-        return await stays
-
-    assert await race()
+    gone = asyncio.ensure_future(journal.durable(entry))
+    stays = asyncio.ensure_future(journal.durable(entry))
+    await asyncio.sleep(0)
+    gone.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    assert await stays
     assert journal.close()
 
 
-async def test_a_log_whose_file_was_removed_does_not_claim_to_be_saved(tmp_path):
+async def test_a_log_whose_file_was_removed_does_not_count_as_saved(tmp_path):
     journal = new(tmp_path)
     entry = journal.append(OPENED)
     file_of(tmp_path).unlink()
@@ -243,7 +235,7 @@ async def test_after_close_nothing_counts_as_saved(tmp_path):
     assert journal.is_saved is False and journal.close() is False
 
 
-def test_a_session_cut_at_any_byte_of_its_last_lines_keeps_every_whole_entry(tmp_path):
+def test_a_session_cut_at_any_byte_of_its_last_lines_keeps_every_complete_entry(tmp_path):
     whole = written(tmp_path, OPENED, prompt("eins"), prompt("zwei ä €"), prompt("drei \U0001f600"))
     lines = whole.splitlines(keepends=True)
     for cut in range(len(whole) - len(lines[-1]) - len(lines[-2]), len(whole) + 1):
@@ -265,12 +257,12 @@ def test_a_session_cut_at_any_byte_of_its_last_lines_keeps_every_whole_entry(tmp
 
 
 def _ends(lines: list[bytes]) -> set[int]:
-    """Offsets at which an entry is whole but for its newline."""
+    """Offsets at which an entry is complete except for its newline."""
     return {sum(map(len, lines[: n + 1])) - 1 for n in range(len(lines))}
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 5000, b"\xe2\x82", b"[1, 2]", b'{"seq": 9}', b"{" * 3000])
-def test_a_torn_end_of_any_kind_is_moved_aside(tmp_path, tail):
+def test_a_torn_last_line_is_moved_to_another_file(tmp_path, tail):
     whole = written(tmp_path, OPENED, prompt("a"))
     file_of(tmp_path).write_bytes(whole + tail)
     journal, loaded, (notice,) = resume(tmp_path)
@@ -290,7 +282,7 @@ def test_reading_changes_nothing(tmp_path):
     assert sorted(path.name for path in (tmp_path / "sessions").iterdir()) == before
 
 
-def test_a_session_that_died_in_its_first_line_can_begin_again(tmp_path):
+def test_a_session_with_a_torn_first_line_can_begin_again(tmp_path):
     (tmp_path / "sessions").mkdir()
     file_of(tmp_path).write_bytes(b'{"seq":0,"parent":nul')
     journal, loaded, notices = resume(tmp_path)
@@ -299,16 +291,16 @@ def test_a_session_that_died_in_its_first_line_can_begin_again(tmp_path):
     assert journal.close()
 
 
-def test_a_damaged_session_is_refused_and_left_alone(tmp_path):
+def test_a_damaged_session_is_refused_and_not_changed(tmp_path):
     (tmp_path / "sessions").mkdir()
     file_of(tmp_path).write_bytes(b"not a session\nat all")
-    for _ in range(2):  # the lock must be free again
+    for _ in range(2):  # the lock must have been released
         with pytest.raises(SessionDamaged):
             resume(tmp_path)
     assert file_of(tmp_path).read_bytes() == b"not a session\nat all"
 
 
-def test_a_session_of_another_format_says_where_this_programs_entries_begin(tmp_path):
+def test_a_session_of_another_format_marks_where_entries_of_this_version_begin(tmp_path):
     written(tmp_path, SessionOpened(FORMAT_VERSION + 1, "/p", "/p"), prompt("a"), StateChanged(Cwd("/p/sub")))
     journal, loaded, notices = resume(tmp_path)
     assert "newer" in notices[0]
@@ -340,7 +332,7 @@ IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 class CrashingProgram(RuleBasedStateMachine):
-    """Append, sync, die at any byte, come back: what was acknowledged is still there, in order."""
+    """Appends, syncs, crashes at any byte and resumes: acknowledged entries are still there, in order."""
 
     @initialize()
     def begin(self):

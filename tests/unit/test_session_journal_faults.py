@@ -1,4 +1,4 @@
-"""The journal when programs are killed, disks are full and files are long."""
+"""`Journal` with killed programs, full disks and long files."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ asyncio.run(write_for_ever())
 """
 
 
-def test_a_killed_program_loses_nothing_it_had_acknowledged(tmp_path):
+def test_a_killed_program_loses_no_acknowledged_entry(tmp_path):
     command = [sys.executable, "-c", ACKNOWLEDGING, file_of(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as program:
         acknowledged = [int(program.stdout.readline()) for _ in range(20)]
@@ -66,7 +66,7 @@ assert journal.is_saved and journal.close()
 """
 
 
-def test_a_file_that_may_not_grow_keeps_whole_lines_and_catches_up_later(tmp_path):
+def test_a_file_that_can_not_grow_keeps_complete_lines_and_gets_the_rest_later(tmp_path):
     subprocess.run([sys.executable, "-c", FULL_DISK, file_of(tmp_path)], check=True, timeout=30)
     entries = load(file_of(tmp_path)).entries
     assert [entry.seq for entry in entries] == list(range(21))
@@ -85,7 +85,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", place], check=True)
 
 
-async def test_a_full_disk_loses_nothing_once_there_is_room_again(small_disk):
+async def test_a_full_disk_loses_no_entry_once_there_is_space_again(small_disk):
     journal = new(small_disk)
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 40_000)
@@ -102,7 +102,7 @@ async def test_a_full_disk_loses_nothing_once_there_is_room_again(small_disk):
     assert load(file_of(small_disk)).entries == tuple(entries)
 
 
-def test_a_log_that_never_found_room_says_so_and_still_closes(small_disk):
+def test_a_log_without_disk_space_closes_and_reports_that_it_is_not_saved(small_disk):
     journal = new(small_disk)
     journal.append(OPENED)
     journal.append(prompt("z" * 200_000))
@@ -117,7 +117,7 @@ def test_fifty_thousand_lines_load_quickly_and_in_bounded_memory(tmp_path):
         "import sys, time; from pathlib import Path; from bradawl.session.journal import load\n"
         "from bradawl.folds.transcript import fold\n"
         "t = time.process_time(); loaded = load(Path(sys.argv[1])); fold(loaded.entries)\n"
-        # Not ru_maxrss: that one counts what the process was before it became this program.
+        # Not ru_maxrss: it includes the process before `exec`.
         "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1]\n"
         "print(len(loaded.entries), time.process_time() - t, peak)"
     )

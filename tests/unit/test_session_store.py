@@ -1,4 +1,4 @@
-"""Sessions are found, listed and opened; where nothing can be written the user is told."""
+"""`LocalStore` finds, lists and opens sessions; if it can't write, sessions stay in memory with a notice."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ def store(tmp_path, project):
 
 
 def talk(store: LocalStore, *texts: str) -> str:
-    """A session with these prompts; gives back its id."""
+    """Creates a session with these prompts and returns its id."""
     session = store.create()
     session.log.append(OPENED)
     for text in texts:
@@ -93,14 +93,14 @@ def test_a_project_reached_through_a_symlink_is_the_same(tmp_path, project, stor
     assert LocalStore(tmp_path / "data", link, FakeClock(), FakeIds()).latest() == session_id
 
 
-def test_making_a_store_and_asking_it_touches_nothing(tmp_path, store):
+def test_creating_and_querying_a_store_writes_nothing(tmp_path, store):
     assert store.latest() is None and store.list() == ()
     with pytest.raises(SessionNotFound, match="no sessions yet"):
         store.open("01ABCDEF")
     assert not (tmp_path / "data").exists()
 
 
-def test_the_beginning_of_an_id_is_enough_in_any_case(store):
+def test_a_prefix_of_an_id_in_any_case_is_enough(store):
     first, second = talk(store, "a"), talk(store, "b")
     store.open(second.lower()).log.close()
     with pytest.raises(SessionNotFound, match=f"several sessions.*{first}"):
@@ -111,20 +111,20 @@ def test_the_beginning_of_an_id_is_enough_in_any_case(store):
 @pytest.mark.parametrize(
     "name", ["", "  ", "../../etc/passwd", "01FAK", "01FAKE/../x", "01FAKE\0", "*" * 8, "ä" * 8, "x" * 300, "S.jsonl"]
 )
-def test_no_name_leads_out_of_the_folder(store, name):
+def test_no_name_opens_a_file_outside_the_folder(store, name):
     session_id = talk(store, "a")
     with pytest.raises(SessionNotFound, match=session_id):
         store.open(name)
 
 
-def test_an_id_of_another_folder_says_where_it_belongs(tmp_path, store):
+def test_an_id_of_another_folder_is_an_error_that_names_the_folder(tmp_path, store):
     session_id = talk(store, "a")
     other = LocalStore(tmp_path / "data", tmp_path, FakeClock(), FakeIds())
     with pytest.raises(SessionNotFound, match="belongs to the folder /p"):
         other.open(session_id)
 
 
-def test_the_latest_is_the_one_written_last_that_has_a_prompt(tmp_path, project, store):
+def test_the_latest_session_is_the_last_written_one_with_a_prompt(tmp_path, project, store):
     folder = folder_of(tmp_path, project)
     old, new, silent, broken = talk(store, "old"), talk(store, "new"), talk(store), talk(store, "broken")
     (folder / f"{broken}.jsonl").write_bytes(b"\0\0\0" + b'"type":"PromptSubmitted"')
@@ -167,7 +167,7 @@ def test_the_list_shows_each_session_with_its_first_prompt(tmp_path, project, st
         ((Text("odd \udcff name"),), "odd name"),
     ],
 )
-def test_a_prompt_larger_than_what_is_read_is_previewed_as_far_as_it_goes(store, parts, preview):
+def test_a_preview_shows_the_readable_part_of_a_very_long_prompt(store, parts, preview):
     session = store.create()
     session.log.append(OPENED)
     session.log.append(PromptSubmitted(parts))
@@ -175,7 +175,7 @@ def test_a_prompt_larger_than_what_is_read_is_previewed_as_far_as_it_goes(store,
     assert store.list()[0].preview.startswith(preview)
 
 
-def test_a_busy_and_a_damaged_session_are_told_apart(tmp_path, project, store):
+def test_a_busy_and_a_damaged_session_raise_different_errors(tmp_path, project, store):
     session = store.create()
     session.log.append(OPENED)
     with pytest.raises(SessionBusy):
@@ -206,14 +206,14 @@ def test_a_fork_continues_its_origin_up_to_the_named_entry(store):
     assert again.notices == ()
 
 
-def test_a_fork_whose_origin_is_gone_or_itself_opens_with_a_notice(store):
+def test_a_fork_with_a_missing_or_circular_origin_opens_with_a_notice(store):
     for origin in ("01NOBODY", "../x", "01FAKE00000000000000000003"):
         session = store.open(_forked(store, origin, 5))
         session.log.close()
         assert len(session.entries) == 2 and "forked" in session.notices[0]
 
 
-# ---------------------------------------------------------------- every format ever written
+# ---------------------------------------------------------------- older formats
 
 
 @pytest.fixture
@@ -249,26 +249,26 @@ def test_a_fork_of_format_1_still_loads(golden):
     assert branch(session.entries)[0].seq == 0 and session.notices == ()
 
 
-# ---------------------------------------------------------------- nowhere to write
+# ---------------------------------------------------------------- unwritable folders
 
 
-def _use(session: OpenSession) -> None:
-    """A session in memory works, and never claims to be saved."""
-    ref = asyncio.run(session.blobs.put(b"data"))
+async def _use(session: OpenSession) -> None:
+    """Uses a session in memory, which works and never counts as saved."""
+    ref = await session.blobs.put(b"data")
     assert session.blobs.get(ref) == b"data"
     with pytest.raises(SessionError):
         session.blobs.path(ref)
     entry = session.log.append(PromptSubmitted((Text("hi"),)))
-    assert asyncio.run(session.log.durable(entry)) is False
+    assert await session.log.durable(entry) is False
     assert session.log.close() is False
 
 
-def test_a_file_in_the_way_leaves_the_session_in_memory(tmp_path, store):
+async def test_a_file_in_place_of_the_folder_leaves_the_session_in_memory(tmp_path, store):
     (tmp_path / "data").write_text("in the way")
     session = store.create()
     assert isinstance(session.log, MemoryLog)
     assert session.notices[0].startswith("history is not saved: ") and str(tmp_path) in session.notices[0]
-    _use(session)
+    await _use(session)
     assert store.latest() is None and store.list() == ()
 
 
@@ -289,15 +289,15 @@ def mount_disk(tmp_path):
         subprocess.run(["umount", "-l", one], check=False)
 
 
-def test_a_full_disk_leaves_the_session_in_memory(tmp_path, store, mount_disk):
+async def test_a_full_disk_leaves_the_session_in_memory(tmp_path, store, mount_disk):
     mount_disk("-t", "tmpfs", "-o", "size=16k", "tmpfs")
     (tmp_path / "data" / "ballast").write_bytes(b"x" * 16384)
     session = store.create()
     assert session.notices[0].startswith("history is not saved: No space left on device")
-    _use(session)
+    await _use(session)
 
 
-async def test_a_session_that_can_be_read_but_not_written_goes_on_in_memory(tmp_path, store, mount_disk):
+async def test_a_read_only_session_continues_in_memory(tmp_path, store, mount_disk):
     mount_disk("-t", "tmpfs", "-o", "size=1m", "tmpfs")
     session_id = talk(store, "before")
     before = store.open(session_id)
@@ -313,7 +313,7 @@ async def test_a_session_that_can_be_read_but_not_written_goes_on_in_memory(tmp_
     assert session.log.close() is False
 
 
-AS_NOBODY = """
+AS_ANOTHER_USER = """
 import os, sys
 from bradawl.core.errors import SessionError
 from bradawl.session.store import LocalStore
@@ -334,13 +334,13 @@ except SessionError as error:
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o500])
-def test_a_home_that_may_not_be_written_leaves_the_session_in_memory(mode):
+def test_an_unwritable_home_leaves_the_session_in_memory(mode):
     with tempfile.TemporaryDirectory() as place:
         home = Path(place) / "home"
         home.mkdir()
         Path(place).chmod(0o755)
         home.chmod(mode)
-        command = [sys.executable, "-c", AS_NOBODY, str(home)]
+        command = [sys.executable, "-c", AS_ANOTHER_USER, str(home)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
         home.chmod(0o700)
     assert (done.returncode, done.stderr) == (0, "")
@@ -360,7 +360,7 @@ async def test_a_blob_is_a_private_file_named_by_its_hash(tmp_path):
     assert [path.name for path in place.parent.iterdir()] == [ref]
 
 
-async def test_a_blob_that_is_there_is_not_written_again_unless_it_was_cut_short(tmp_path):
+async def test_an_existing_blob_is_written_again_only_if_it_is_truncated(tmp_path):
     ref = await LocalBlobs(tmp_path).put(b"data")
     before = (tmp_path / ref).stat()
     await LocalBlobs(tmp_path).put(b"data")
@@ -371,7 +371,7 @@ async def test_a_blob_that_is_there_is_not_written_again_unless_it_was_cut_short
 
 
 @pytest.mark.parametrize("damage", [b"", b"dat", b"dota"])
-async def test_a_damaged_blob_is_never_given_back(tmp_path, damage):
+async def test_a_damaged_blob_is_never_returned(tmp_path, damage):
     ref = await LocalBlobs(tmp_path).put(b"data")
     (tmp_path / ref).write_bytes(damage)
     with pytest.raises(SessionError, match="damaged"):
@@ -387,17 +387,13 @@ def test_only_a_hash_names_a_blob(tmp_path, ref):
 
 async def test_many_puts_at_once_leave_one_file_each_and_no_other(tmp_path):
     blobs = LocalBlobs(tmp_path / "blobs")
-
-    async def put_all() -> set[str]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(blobs.put(b"%d" % (number % 5))) for number in range(40)]
-        return {task.result() for task in tasks}
-
-    refs = await put_all()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(blobs.put(b"%d" % (number % 5))) for number in range(40)]
+    refs = {task.result() for task in tasks}
     assert {path.name for path in (tmp_path / "blobs").iterdir()} == refs and len(refs) == 5
 
 
-async def test_a_blob_the_disk_refuses_is_kept_and_the_session_is_not_called_saved(tmp_path, store):
+async def test_a_blob_that_can_not_be_written_stays_in_memory_and_the_session_is_not_saved(tmp_path, store):
     session = store.create()
     blobs = session.blobs
     assert isinstance(blobs, LocalBlobs) and isinstance(session.log, Journal)

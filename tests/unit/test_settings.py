@@ -1,4 +1,4 @@
-"""Settings: which source wins, what a project may say, how a model chooses its provider."""
+"""Settings: precedence of sources, limits on a project's files, and the choice of model and provider."""
 
 import os
 import subprocess
@@ -61,7 +61,7 @@ def test_the_strongest_source_wins(home, project):
         ("output_format", "json", "json"),
     ],
 )
-def test_every_setting_is_also_a_variable(home, project, name, text, value):
+def test_every_setting_has_an_environment_variable(home, project, name, text, value):
     setting = name.removesuffix(".name").removeprefix("model.")
     environ = {"BRADAWL_MODEL": "openai/m", **KEY, f"BRADAWL_{setting.upper()}": text}
     assert attrgetter(name)(load(home, project, **environ)) == value
@@ -94,7 +94,7 @@ def test_an_error_names_the_flag(home, project):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("max_steps = 'x'", r"config\.toml: max_steps must be a whole number"),
         ("max_steps = true", r"config\.toml: max_steps must be a whole number"),
@@ -110,9 +110,9 @@ def test_an_error_names_the_flag(home, project):
         ("[providers.x]\nbase_url = 'ftp://x'", r"providers\.x\.base_url must be an http"),
     ],
 )
-def test_an_error_in_the_users_file_names_file_and_key(home, project, text, told):
+def test_an_error_in_the_users_file_names_file_and_key(home, project, text, message):
     write_user(home, text)
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         load(home, project, {"model": "openai/m"}, **KEY)
 
 
@@ -141,7 +141,7 @@ def test_a_file_that_is_not_text_is_refused_by_line(home, project):
     ],
 )
 @pytest.mark.parametrize("name", ["config.toml", "config.local.toml"])
-def test_a_project_can_not_redirect_requests_or_switch_off_questions(home, project, name, line, key):
+def test_a_project_can_not_redirect_requests_or_disable_questions(home, project, name, line, key):
     path = write_project(project, line, name)
     settings = load(home, project, {"model": "openai/m"}, **KEY)
     assert settings.model.base_url == "https://api.openai.com/v1"
@@ -151,7 +151,7 @@ def test_a_project_can_not_redirect_requests_or_switch_off_questions(home, proje
     assert [w for w in settings.warnings if str(path) in w and f"`{key}`" in w]
 
 
-def test_a_project_can_not_send_a_key_to_another_providers_url(home, project):
+def test_a_project_can_not_select_another_provider_for_the_users_base_url(home, project):
     write_user(home, 'model = "openai/mine"\n')
     write_project(project, 'model = "groq/theirs"\n')
     environ = {**KEY, "GROQ_API_KEY": "gsk", "BRADAWL_BASE_URL": "https://gateway.example/v1"}
@@ -160,14 +160,14 @@ def test_a_project_can_not_send_a_key_to_another_providers_url(home, project):
     assert "groq" in settings.warnings[0]
 
 
-def test_a_project_can_not_put_a_script_in_the_models_place(home, project):
+def test_a_project_can_not_select_a_scripted_model(home, project):
     write_project(project, 'model = "scripted/evil.json"\n')
     settings = load(home, project, **KEY)
     assert (settings.model.provider, settings.model.name) == ("openai", "gpt-5.5")
     assert "script" in settings.warnings[0]
 
 
-def test_a_projects_file_is_found_from_a_folder_below_but_not_above_the_checkout(home, project):
+def test_a_projects_file_is_found_from_folders_inside_its_checkout_only(home, project):
     write_project(project, "max_steps = 3\n")
     below = project / "src" / "deep"
     below.mkdir(parents=True)
@@ -177,7 +177,7 @@ def test_a_projects_file_is_found_from_a_folder_below_but_not_above_the_checkout
     assert load(home, below, options, **KEY).max_steps == 3
 
 
-def test_a_fifo_in_a_project_does_not_hang(home, project):
+def test_a_fifo_in_place_of_a_projects_file_does_not_block(home, project):
     (project / ".bradawl").mkdir()
     os.mkfifo(project / ".bradawl" / "config.toml")
     settings = load(home, project, {"model": "openai/m"}, **KEY)
@@ -212,7 +212,7 @@ def test_a_home_that_is_a_project_is_read_once_and_trusted(tmp_path):
         ("/weights/x.gguf", {"OPENAI_BASE_URL": "http://127.0.0.1:1"}, "openai", "/weights/x.gguf"),
     ],
 )
-def test_the_part_before_the_first_slash_chooses_a_known_provider(home, project, model, environ, provider, sent):
+def test_the_part_before_the_first_slash_selects_a_known_provider(home, project, model, environ, provider, sent):
     settings = load(home, project, {"model": model}, **environ)
     assert (settings.model.provider, settings.model.name) == (provider, sent)
 
@@ -223,7 +223,7 @@ def test_several_keys_without_a_provider_are_listed(home, project):
 
 
 @pytest.mark.parametrize("options", [{}, {"model": "x"}])
-def test_without_a_key_the_error_shows_how_to_begin(home, project, options):
+def test_without_a_key_the_error_shows_how_to_set_one(home, project, options):
     with pytest.raises(SettingsError) as caught:
         load(home, project, options)
     assert [w for w in ("OPENAI", "OPENROUTER", "DEEPSEEK", "ollama") if w not in str(caught.value)] == []
@@ -234,7 +234,7 @@ def test_without_a_model_the_provider_with_a_key_answers_with_its_default(home, 
     assert (settings.model.provider, settings.model.name) == ("deepseek", "deepseek-flash")
 
 
-def test_without_a_model_a_base_url_means_openais_default(home, project):
+def test_without_a_model_a_base_url_selects_openais_default(home, project):
     settings = load(home, project, OPENAI_BASE_URL="http://127.0.0.1:9/v1", GROQ_API_KEY="g")
     assert (settings.model.provider, settings.model.name, settings.model.api_key) == ("openai", "gpt-5.5", "")
 
@@ -249,18 +249,18 @@ def test_a_missing_key_is_named(home, project):
         load(home, project, {"model": "zai/glm"}, **KEY)
 
 
-def test_a_key_is_sent_to_its_own_provider_alone(home, project):
+def test_a_key_is_sent_only_to_its_own_provider(home, project):
     settings = load(home, project, {"model": "groq/x", "base_url": "http://127.0.0.1:9/v1"}, **KEY)
     assert settings.model.api_key == ""
 
 
-def test_a_key_with_hidden_characters_is_refused_by_name(home, project):
+def test_a_key_with_hidden_characters_is_an_error_that_names_its_variable(home, project):
     with pytest.raises(SettingsError, match="OPENAI_API_KEY has characters") as caught:
         load(home, project, {"model": "openai/x"}, OPENAI_API_KEY="sk-\u200bsecret")
     assert "secret" not in str(caught.value)
 
 
-def test_a_key_is_freed_from_the_newline_of_its_file(home, project):
+def test_a_newline_at_the_end_of_a_key_is_removed(home, project):
     assert load(home, project, {"model": "openai/x"}, OPENAI_API_KEY="sk-1\n").model.api_key == "sk-1"
 
 
@@ -286,7 +286,7 @@ def test_the_base_url_comes_from_the_strongest_source(home, project, options, en
     assert load(home, project, {"model": "openai/x", **options}, **KEY, **environ).model.base_url == url
 
 
-def test_a_provider_of_the_users_own_is_known_by_its_name(home, project):
+def test_a_provider_in_the_users_file_is_selected_by_its_name(home, project):
     write_user(home, "[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_env = 'ACME_TOKEN'\n")
     settings = load(home, project, {"model": "acme/a/b"}, **{"ACME_TOKEN": "t"})
     assert (settings.model.provider, settings.model.name, settings.model.api_key) == ("acme", "a/b", "t")
@@ -311,13 +311,13 @@ def test_a_provider_of_the_users_own_is_known_by_its_name(home, project):
         "  ",
     ],
 )
-def test_a_base_url_that_can_not_work_is_refused(home, project, url):
+def test_an_invalid_base_url_is_refused(home, project, url):
     with pytest.raises(SettingsError, match="--base-url") as caught:
         load(home, project, {"model": "openai/x", "base_url": url}, **KEY)
     assert "secret" not in str(caught.value)
 
 
-def test_a_base_url_that_goes_too_far_is_shortened_with_a_note(home, project):
+def test_the_endpoint_in_a_base_url_is_removed_with_a_warning(home, project):
     options = {"model": "openai/x", "base_url": "https://x.example/v1/chat/completions/"}
     settings = load(home, project, options, **KEY)
     assert settings.model.base_url == "https://x.example/v1"
@@ -330,29 +330,29 @@ def test_a_key_over_plain_http_to_another_machine_is_warned_about(home, project)
     assert load(home, project, {**options, "base_url": "http://[::1]:8/v1"}, **KEY).warnings == ()
 
 
-def test_azure_needs_a_url_of_its_own(home, project):
+def test_azure_needs_its_own_url(home, project):
     with pytest.raises(SettingsError, match="AZURE_BASE_URL"):
         load(home, project, {"model": "azure/x"}, AZURE_API_KEY="k")
 
 
-# ------------------------------------------------------------------ the rest
+# ------------------------------------------------------------------ other settings
 
 
-def test_repr_hides_what_is_secret(home, project):
+def test_repr_hides_secrets(home, project):
     settings = load(home, project, {"model": "openai/x"}, HTTPS_PROXY="http://u:hush@p.example", **KEY)
     assert settings.model.proxy == "http://u:hush@p.example"
     assert "sk-openai" not in repr(settings)
     assert "hush" not in repr(settings)
 
 
-def test_steps_are_limited_only_when_nobody_watches(home, project):
+def test_steps_are_limited_only_in_headless_runs(home, project):
     options = {"model": "openai/x"}
     assert load(home, project, options, **KEY).max_steps is None
     assert load(home, project, {**options, "headless": True}, **KEY).max_steps == HEADLESS_STEPS
     assert load(home, project, {**options, "headless": True, "max_steps": "9"}, **KEY).max_steps == 9
 
 
-def test_a_script_is_found_from_the_working_directory(home, project):
+def test_the_path_of_a_script_is_relative_to_the_working_directory(home, project):
     settings = load(home, project.parent, {"model": "scripted/a/b.json", "cwd": str(project)}, **KEY)
     assert settings.model.name == str(project / "a" / "b.json")
     assert (settings.model.base_url, settings.model.api_key, settings.cwd) == ("", "", str(project))
@@ -374,12 +374,12 @@ def test_homes_follow_the_environment(environ, config, data):
     assert (found.config, found.data) == (config, data)
 
 
-def test_a_missing_home_is_looked_up(project):
+def test_a_home_missing_from_the_environment_is_looked_up(project):
     settings = load_settings({"model": "openai/x"}, dict(KEY), str(project))
     assert Path(settings.home).is_absolute()
 
 
-def test_a_ca_file_must_be_there(home, project, tmp_path):
+def test_a_ca_file_must_exist(home, project, tmp_path):
     options = {"model": "openai/x"}
     with pytest.raises(SettingsError, match="SSL_CERT_FILE names a file that is not there"):
         load(home, project, options, SSL_CERT_FILE="/no/such.pem", **KEY)
@@ -393,7 +393,7 @@ def test_a_ca_file_must_be_there(home, project, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("BRADAWL_MODLE", "did you mean BRADAWL_MODEL?"),
         ("BRADAWL_MAX_STEP", "did you mean BRADAWL_MAX_STEPS?"),
@@ -402,12 +402,12 @@ def test_a_ca_file_must_be_there(home, project, tmp_path):
         ("BRADAWL_ZZZZZZZZZZZZ", "known are BRADAWL_HOME, BRADAWL_MODEL"),
     ],
 )
-def test_a_misspelt_variable_is_warned_about_with_the_nearest(home, project, name, told):
+def test_a_misspelt_variable_gives_a_warning_with_the_nearest_name(home, project, name, message):
     (warning,) = load(home, project, {"model": "openai/x"}, **KEY, **{name: "1"}).warnings
-    assert warning.startswith(f"{name} is not a setting") and told in warning
+    assert warning.startswith(f"{name} is not a setting") and message in warning
 
 
-def test_variables_that_are_ours_are_not_warned_about(home, project):
+def test_known_variables_give_no_warning(home, project):
     write_user(home, '[providers.bradawl-own]\napi_key_env = "BRADAWL_OWN_KEY"\n')
     environ = {"BRADAWL_HOME": str(home / ".config/bradawl"), "BRADAWL_CALL": "x", "BRADAWL_OWN_KEY": "k"}
     moved = {"BRADAWL_OWN_BASE_URL": "http://127.0.0.1:1/v1"}
@@ -415,16 +415,16 @@ def test_variables_that_are_ours_are_not_warned_about(home, project):
 
 
 @pytest.mark.parametrize(("model", "guess"), [("opnai/gpt", "`openai`"), ("foo/bar", ""), ("OpenAI/gpt", "`openai`")])
-def test_a_provider_nobody_knows_is_named_when_none_is_set_up(home, project, model, guess):
+def test_an_unknown_provider_is_named_if_none_is_configured(home, project, model, guess):
     with pytest.raises(SettingsError) as caught:
         load(home, project, {"model": model})
-    told = str(caught.value)
-    assert f"`{model.partition('/')[0]}` is not a provider" in told
-    assert ("Did you mean " + guess in told) if guess else "Did you mean" not in told
-    assert "openrouter" in told and "OPENAI_API_KEY=" in told
+    message = str(caught.value)
+    assert f"`{model.partition('/')[0]}` is not a provider" in message
+    assert ("Did you mean " + guess in message) if guess else "Did you mean" not in message
+    assert "openrouter" in message and "OPENAI_API_KEY=" in message
 
 
-def test_yolo_and_the_mode_can_not_contradict_each_other(home, project):
+def test_yolo_and_the_mode_are_always_consistent(home, project):
     settings = load(home, project, {"yolo": True}, **KEY)
     assert (settings.permission_mode, settings.yolo) == ("bypass", True)
     for mode in ("default", "accept-edits", "plan", "auto", None):
@@ -439,7 +439,7 @@ def test_yolo_and_the_mode_can_not_contradict_each_other(home, project):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder")
-def test_doctor_goes_on_where_the_folders_of_the_user_can_not_be_entered(home, project):
+def test_doctor_runs_although_the_users_folders_are_not_accessible(home, project):
     home.chmod(0)
     try:
         environment = {"HOME": str(home), "PATH": os.environ["PATH"]}
@@ -453,7 +453,7 @@ def test_doctor_goes_on_where_the_folders_of_the_user_can_not_be_entered(home, p
 
 
 @pytest.mark.parametrize("name", ["vllm", "lmstudio", "ollama", "llamacpp", "sglang"])
-def test_a_project_does_not_send_the_conversation_to_a_local_server_the_user_never_named(home, project, name):
+def test_a_project_can_not_select_a_local_server_that_the_user_never_configured(home, project, name):
     write_project(project, f'model = "{name}/m"\n')
     settings = load(home, project, **KEY)
     assert settings.model.provider == "openai"

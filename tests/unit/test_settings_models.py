@@ -1,4 +1,4 @@
-"""Which wire format, which facts, which second model: what settings say about providers and models."""
+"""Settings of providers and models: wire formats, endpoints, facts about models, fallback and small model."""
 
 import re
 from pathlib import Path
@@ -35,12 +35,12 @@ from bradawl.testing.fakes import ScriptedApprover
         ("ollama/x", {}, "openai_chat"),
     ],
 )
-def test_the_wire_format_follows_from_provider_and_place(load, model, environ, api):
+def test_the_wire_format_follows_from_provider_and_url(load, model, environ, api):
     assert load({"model": model}, **environ).model.api == api
 
 
 @pytest.mark.parametrize("api", ["openai_chat", "openai_responses", "anthropic_messages"])
-def test_the_users_file_decides_the_wire_format_otherwise(load, api):
+def test_the_users_file_may_set_the_wire_format(load, api):
     for name in ("openai", "acme"):
         text = f"[providers.{name}]\napi = '{api}'\nbase_url = 'https://acme.example/v1'\napi_key_env = 'K'\n"
         settings = load({"model": f"{name}/x"}, text, K="k")
@@ -56,12 +56,12 @@ def test_the_users_file_decides_the_wire_format_otherwise(load, api):
         ("groq/x", "https://api.groq.com/openai/v1/chat/completions"),
     ],
 )
-def test_requests_go_to_the_endpoint_of_the_format(load, model, url):
+def test_requests_go_to_the_endpoint_of_the_wire_format(load, model, url):
     line = model_endpoint(load({"model": model}).model, {})
     assert line.codec.target(line.endpoint)[0] == url
 
 
-def test_a_token_of_anthropics_goes_out_as_a_bearer_token(load):
+def test_an_anthropic_auth_token_is_sent_as_a_bearer_token(load):
     def sent(**environ):
         line = model_endpoint(load({"model": "anthropic/x"}, **environ).model, {})
         return dict(line.codec.target(line.endpoint)[1])
@@ -77,14 +77,14 @@ def test_anthropic_has_a_default_model(load):
     assert (settings.model.provider, settings.model.name) == ("anthropic", "claude-sonnet-5-5")
 
 
-# ------------------------------------------------------------------ where providers live
+# ------------------------------------------------------------------ addresses of providers
 
 
 @pytest.mark.parametrize(
     ("text", "url"),
     [
         ("127.0.0.1:11434", "http://127.0.0.1:11434/v1"),
-        ("0.0.0.0", "http://127.0.0.1:11434/v1"),  # noqa: S104 - what a server is told, not what a test binds
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),  # noqa: S104 - an address in a server's settings; the test binds nothing
         ("0.0.0.0:1234", "http://127.0.0.1:1234/v1"),
         (":8080", "http://127.0.0.1:8080/v1"),
         ("[::]:8080", "http://127.0.0.1:8080/v1"),
@@ -96,7 +96,7 @@ def test_anthropic_has_a_default_model(load):
         ("https://gpu.lan:8443/ollama/", "https://gpu.lan:8443/ollama/v1"),
     ],
 )
-def test_ollamas_own_variable_is_understood_as_ollama_does(load, text, url):
+def test_ollamas_own_variable_is_read_as_ollama_reads_it(load, text, url):
     assert load({"model": "ollama/x"}, OLLAMA_HOST=text).model.base_url == url
 
 
@@ -106,7 +106,7 @@ def test_a_base_url_variable_wins_over_the_vendors_own(load):
 
 
 @pytest.mark.parametrize("text", ["not a host", "http://u:p@h", "ftp://h", "h:99999"])
-def test_a_vendors_variable_that_can_not_work_is_named(load, text):
+def test_an_invalid_variable_of_a_vendor_is_named(load, text):
     with pytest.raises(SettingsError, match="OLLAMA_HOST"):
         load({"model": "ollama/x"}, OLLAMA_HOST=text)
 
@@ -121,12 +121,12 @@ def test_an_azure_endpoint_is_completed(load, text):
     assert dict(line.codec.target(line.endpoint)[1])["api-key"] == "k"
 
 
-def test_other_variables_are_taken_as_they_are():
+def test_other_variables_are_used_unchanged():
     assert url_of_variable("ACME_BASE_URL", "https://a.example/x") == "https://a.example/x"
 
 
 @pytest.mark.parametrize("ending", ["/chat/completions", "/responses", "/messages", "/messages/"])
-def test_a_base_url_that_names_the_endpoint_is_shortened(ending):
+def test_the_endpoint_in_a_base_url_is_removed(ending):
     assert check_base_url(f"https://x.example/v1{ending}", "--base-url")[0] == "https://x.example/v1"
 
 
@@ -139,7 +139,7 @@ def test_a_base_url_that_names_the_endpoint_is_shortened(ending):
         ("http://[::1]:8080/v1", "http://[::1]:8080"),
     ],
 )
-def test_an_origin_has_one_spelling(url, origin):
+def test_an_origin_is_normalized(url, origin):
     assert origin_of(url) == origin
 
 
@@ -149,7 +149,7 @@ BASE = "[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_env = 'A
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[providers.x]\napi = 'soap'", r"providers\.x\.api must be one of openai_chat, openai_responses, anthro"),
         ("[providers.x]\napi = 3", r"providers\.x\.api must be a text"),
@@ -196,8 +196,8 @@ BASE = "[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_env = 'A
         ("[models.'openai/x']\nprice = {input = '3'}", "price.input must be a number"),
     ],
 )
-def test_a_wrong_table_is_refused_by_its_place(load, text, told):
-    with pytest.raises(SettingsError, match=told) as caught:
+def test_an_invalid_table_is_an_error_that_names_its_key(load, text, message):
+    with pytest.raises(SettingsError, match=message) as caught:
         load({"model": "openai/m"}, text)
     assert "config.toml" in str(caught.value)
 
@@ -214,7 +214,7 @@ def test_a_wrong_table_is_refused_by_its_place(load, text, told):
         f'[providers.x.headers]\nx-a = "{SECRET}\\u00e9"',
     ],
 )
-def test_no_message_repeats_what_may_be_a_key(load, text):
+def test_no_message_contains_a_possible_key(load, text):
     with pytest.raises(SettingsError) as caught:
         load({"model": "openai/m"}, text)
     assert SECRET not in str(caught.value)
@@ -228,7 +228,7 @@ def test_headers_and_compat_reach_the_request(load):
     assert "authorization" not in headers
 
 
-def test_compat_of_a_messages_server_is_that_formats_profile(load):
+def test_compat_of_a_messages_server_has_the_fields_of_that_format(load):
     text = BASE + "api = 'anthropic_messages'\n[providers.acme.compat]\nkeys = 'bearer'\n"
     line = model_endpoint(load({"model": "acme/x"}, text, **{"ACME_TOKEN": "t"}).model, {})
     headers = dict(line.codec.target(line.endpoint)[1])
@@ -236,7 +236,7 @@ def test_compat_of_a_messages_server_is_that_formats_profile(load):
     assert "x-api-key" not in headers
 
 
-def test_patience_is_the_longer_of_place_and_family_unless_the_user_says(load):
+def test_deadlines_are_the_longer_of_server_and_model_unless_configured(load):
     def seconds(text=""):
         line = model_endpoint(load({"model": "vllm/x"}, text).model, {})
         return line.deadlines.first_byte_s, line.deadlines.idle_s
@@ -245,7 +245,7 @@ def test_patience_is_the_longer_of_place_and_family_unless_the_user_says(load):
     assert seconds("[providers.vllm.compat]\nidle_s = 5.0\n") == (600.0, 5.0)
 
 
-def test_patience_with_a_messages_server_is_set_in_the_same_place(load):
+def test_deadlines_of_a_messages_server_are_set_in_the_same_table(load):
     text = "[providers.anthropic.compat]\nfirst_byte_s = 7\nidle_s = 900\nkeys = 'bearer'\n"
     line = model_endpoint(load({"model": "anthropic/x"}, text).model, {})
     usual = model_endpoint(load({"model": "anthropic/x"}).model, {}).deadlines
@@ -254,7 +254,7 @@ def test_patience_with_a_messages_server_is_set_in_the_same_place(load):
     assert "x-api-key" not in dict(line.codec.target(line.endpoint)[1])
 
 
-def test_what_the_user_says_of_a_model_is_known_of_it(load):
+def test_facts_in_the_users_table_of_a_model_are_used(load):
     text = "[models.'openai/gpt-5.5']\ncontext_window = 1000\nmax_output = 50\neffort = 'low'\n"
     text += "price = {input = 1, output = 2.5, cache_read = 0}\n"
     settings = load({"model": "openai/gpt-5.5"}, text)
@@ -266,7 +266,7 @@ def test_what_the_user_says_of_a_model_is_known_of_it(load):
     assert (other.model.context_window, other.effort) == (922_000, None)
 
 
-def test_a_flag_wins_over_the_models_table_and_that_over_the_general_line(load):
+def test_a_flag_wins_over_the_models_table_which_wins_over_the_general_setting(load):
     text = "context_window = 3\neffort = 'max'\n[models.'openai/x']\ncontext_window = 2\neffort = 'low'\n"
     settings = load({"model": "openai/x", "context_window": "1", "effort": "high"}, text)
     assert (settings.model.context_window, settings.effort) == (1, "high")
@@ -276,7 +276,7 @@ def test_a_flag_wins_over_the_models_table_and_that_over_the_general_line(load):
     assert (settings.model.context_window, settings.effort) == (4, "medium")
 
 
-def test_the_catalog_fills_in_what_nobody_said(load):
+def test_the_catalog_supplies_facts_that_are_not_configured(load):
     model = load({"model": "anthropic/claude-opus-5-5"}).model
     assert (model.context_window, model.max_output) == (1_000_000, 128_000)
     assert model.price == Price(4.0, 20.0, 0.2, 5.0)
@@ -285,14 +285,14 @@ def test_the_catalog_fills_in_what_nobody_said(load):
 
 
 @pytest.mark.parametrize("url", ["https://gateway.example/v1", "http://127.0.0.1:1/v1", "https://api.openai.com:8/v1"])
-def test_behind_another_url_nothing_is_known_of_a_model_unless_the_user_says(load, url):
+def test_at_another_url_only_configured_facts_of_a_model_are_known(load, url):
     model = load({"model": "openai/gpt-5.5", "base_url": url}).model
     assert (model.context_window, model.max_output, model.price) == (None, None, None)
     model = load({"model": "openai/gpt-5.5", "base_url": url}, "[models.'openai/gpt-5.5']\nprice = {input = 1}\n").model
     assert model.price == Price(1.0)
 
 
-def test_a_provider_of_the_users_own_at_a_vendors_url_has_its_prices(load):
+def test_a_users_provider_at_a_vendors_url_has_the_vendors_prices(load):
     text = "[providers.work]\nbase_url = 'https://api.anthropic.com'\napi = 'anthropic_messages'\n"
     assert load({"model": "work/claude-opus-5-5"}, text, WORK_API_KEY="k").model.price == Price(4.0, 20.0, 0.2, 5.0)
 
@@ -309,7 +309,7 @@ def test_a_provider_of_the_users_own_at_a_vendors_url_has_its_prices(load):
         "[providers.openai]\napi = 'openai_chat'",
     ],
 )
-def test_a_project_may_say_none_of_this(load, line):
+def test_a_project_may_not_set_providers_prices_fallbacks_or_schemas(load, line):
     settings = load({"model": "openai/m"}, "", line)
     plain = load({"model": "openai/m"})
     assert settings.model == plain.model
@@ -320,7 +320,7 @@ def test_a_project_may_say_none_of_this(load, line):
 # ------------------------------------------------------------------ a second model
 
 
-def test_a_fallback_is_resolved_like_the_model(load):
+def test_a_fallback_is_resolved_like_the_main_model(load):
     settings = load({"model": "anthropic/claude-opus-5-5", "fallback_model": "openai/gpt-5.5"})
     assert (settings.fallback.provider, settings.fallback.api) == ("openai", "openai_responses")
     assert (settings.fallback.api_key, settings.fallback.key_origin) == ("k", "https://api.openai.com")
@@ -330,37 +330,37 @@ def test_a_fallback_is_resolved_like_the_model(load):
     assert model.open(Prefix("", ()), "s").info.origin.model == "claude-opus-5-5"
 
 
-def test_a_fallback_without_a_provider_is_of_the_same_one_and_at_the_same_place(load):
+def test_a_fallback_without_a_provider_uses_the_main_models_provider_and_url(load):
     options = {"model": "groq/a", "fallback_model": "b/c", "base_url": "https://gateway.example/v1"}
     settings = load(options)
     assert (settings.fallback.provider, settings.fallback.name) == ("groq", "b/c")
     assert settings.fallback.base_url == "https://gateway.example/v1"
 
 
-def test_a_fallback_at_another_provider_is_at_that_ones_own_place(load):
+def test_a_fallback_at_another_provider_uses_that_providers_url(load):
     options = {"model": "groq/a", "fallback_model": "openai/b", "base_url": "https://gateway.example/v1"}
     assert load(options).fallback.base_url == "https://api.openai.com/v1"
 
 
-def test_a_fallback_that_can_not_be_used_is_told_at_the_start(load):
+def test_an_unusable_fallback_is_an_error_at_the_start(load):
     with pytest.raises(SettingsError, match="No key for deepseek: set DEEPSEEK_API_KEY"):
         load({"model": "groq/a", "fallback_model": "deepseek/b"})
     with pytest.raises(SettingsError, match="--fallback-model names no model"):
         load({"model": "groq/a", "fallback_model": "deepseek/"})
 
 
-def test_a_fallback_that_is_the_model_itself_is_left_out_with_a_note(load):
+def test_a_fallback_equal_to_the_main_model_is_ignored_with_a_warning(load):
     settings = load({"model": "groq/a"}, BRADAWL_FALLBACK_MODEL="groq/a")
     assert settings.fallback is None
     assert settings.warnings == ("BRADAWL_FALLBACK_MODEL is ignored: it names the model itself.",)
 
 
-def test_a_window_that_was_set_for_the_model_says_nothing_of_the_fallback(load):
+def test_a_context_window_set_for_the_main_model_does_not_apply_to_the_fallback(load):
     settings = load({"model": "groq/a", "fallback_model": "groq/b", "context_window": "7"})
     assert (settings.model.context_window, settings.fallback.context_window) == (7, None)
 
 
-# ------------------------------------------------------------------ the rest
+# ------------------------------------------------------------------ other settings
 
 
 def test_a_schema_is_read_from_its_file(load, tmp_path):
@@ -370,7 +370,7 @@ def test_a_schema_is_read_from_its_file(load, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"[]", "must be a JSON object"),
         (b"{", "is not a JSON Schema"),
@@ -381,21 +381,21 @@ def test_a_schema_is_read_from_its_file(load, tmp_path):
         (b"[" * 100_000, "is not a JSON Schema"),
     ],
 )
-def test_a_schema_that_is_none_is_refused(load, tmp_path, content, told):
+def test_an_invalid_schema_is_refused(load, tmp_path, content, message):
     if content is not None:
         (tmp_path / "project" / "answer.json").write_bytes(content)
-    with pytest.raises(SettingsError, match=f"--json-schema.*{told}"):
+    with pytest.raises(SettingsError, match=f"--json-schema.*{message}"):
         load({"model": "groq/x", "json_schema": "answer.json"})
 
 
-def test_the_debug_log_is_off_unless_asked_for(load):
+def test_the_debug_log_is_off_by_default(load):
     assert not load({"model": "groq/x"}).debug_log
     assert load({"model": "groq/x", "debug_log": True}).debug_log
     assert load({"model": "groq/x"}, "debug_log = true").debug_log
     assert load({"model": "groq/x"}, BRADAWL_DEBUG_LOG="1").debug_log
 
 
-def test_commands_do_not_see_the_variables_of_the_users_own_keys(load):
+def test_commands_do_not_get_the_variables_of_the_users_own_keys(load):
     settings = load({"model": "acme/x"}, BASE, ACME_TOKEN=SECRET, ANTHROPIC_AUTH_TOKEN=SECRET, OTHER="kept")
     seen = without_keys(settings.environment, settings.key_names)
     assert SECRET not in seen.values()
@@ -408,7 +408,7 @@ def test_repr_of_a_provider_hides_its_command_and_headers():
     assert SECRET not in repr(one)
 
 
-def test_every_known_provider_can_be_built(load):
+def test_a_model_of_every_known_provider_can_be_built(load):
     for name, known in PROVIDERS.items():
         if known.base_url:
             environ = dict.fromkeys(known.key_names, "key")
@@ -436,7 +436,7 @@ def test_a_small_model_is_resolved_like_a_fallback(load):
     assert load({"model": "groq/a"}).small is None
 
 
-def test_a_small_model_that_can_not_be_used_is_told_at_the_start(load):
+def test_an_unusable_small_model_is_an_error_at_the_start(load):
     with pytest.raises(SettingsError, match="--small-model names no model"):
         load({"model": "groq/a", "small_model": "deepseek/"})
     settings = load({"model": "groq/a", "small_model": "groq/a"})
@@ -448,14 +448,14 @@ def test_a_project_may_not_choose_a_small_model(load):
     assert settings.small is None and "is ignored" in settings.warnings[0]
 
 
-async def test_a_small_model_is_the_agents_second_and_closed_with_it(load):
+async def test_a_small_model_is_built_and_closed_with_its_agent(load):
     agent = build_agent(load({"model": "groq/a", "small_model": "groq/b", "fallback_model": "groq/c"}))
     assert agent.small_model.info.origin.model == "b" and agent.model.info.origin.model == "a"
     await agent.aclose()
     assert build_agent(load({"model": "groq/a"})).small_model is None
 
 
-def test_only_where_somebody_is_there_a_tool_may_ask(load):
+def test_the_ask_user_tool_exists_only_in_interactive_runs(load):
     settings = load({"model": "groq/a"})
     assert "ask_user" in [tool.spec.name for tool in build_agent(settings, ScriptedApprover()).tools]
     assert "ask_user" not in [tool.spec.name for tool in build_agent(settings).tools]

@@ -1,4 +1,4 @@
-"""A project's file may choose the model among the providers that the user has set up; any other choice is left out."""
+"""A project's file may select a model of the providers that the user has configured; any other choice is ignored."""
 
 import pytest
 from settings_files import SECRET
@@ -11,7 +11,7 @@ _WITH_KEYS = tuple(one.name for one in PROVIDERS.values() if one.needs_key)
 
 @pytest.mark.parametrize("name", _WITH_KEYS)
 @pytest.mark.parametrize("own", ["groq/m", "ollama/m"])
-def test_a_projects_model_of_a_provider_without_a_key_stops_nobody(load, name, own):
+def test_a_projects_model_of_a_provider_without_a_key_does_not_stop_the_run(load, name, own):
     none = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": "", "GROQ_API_KEY": "g" if own == "groq/m" else ""}
     if own.startswith(name):
         return
@@ -30,13 +30,13 @@ def test_a_projects_model_of_a_provider_without_a_key_stops_nobody(load, name, o
         ('model = "ollama/m"\n[providers.mine]\nbase_url = "https://m.example/v1"\n', 'model = "mine/m"\n'),
     ],
 )
-def test_a_projects_model_that_can_not_be_used_is_left_out_with_a_note(load, user, project):
+def test_a_projects_unusable_model_is_ignored_with_a_warning(load, user, project):
     settings = load({}, user, project, OPENAI_API_KEY="", ANTHROPIC_API_KEY="", GROQ_API_KEY="")
     assert (settings.model.provider, settings.model.name) == ("ollama", "m")
     assert any(".bradawl/config.toml" in each and "ignored" in each for each in settings.warnings)
 
 
-def test_a_project_chooses_among_the_providers_that_are_set_up(load, tmp_path):
+def test_a_project_may_select_a_model_of_a_configured_provider(load, tmp_path):
     assert load({}, 'model = "openai/m"\n', 'model = "groq/x"\n').model.provider == "groq"
     credentials = tmp_path / ".config" / "bradawl" / "credentials.toml"
     credentials.write_text(f'[deepseek]\napi_key = "{SECRET}"\n')

@@ -1,4 +1,4 @@
-"""Proxies: which variable counts, and which hosts are reached directly."""
+"""Proxy settings: the variable that applies to a request, and hosts that are reached directly."""
 
 import pytest
 
@@ -29,13 +29,13 @@ def test_the_proxy_follows_from_scheme_and_host(url, environ, proxy):
     assert proxy_for(url, environ) == proxy
 
 
-def test_a_chosen_proxy_wins_but_not_over_no_proxy():
+def test_a_configured_proxy_wins_over_variables_but_not_over_no_proxy():
     assert proxy_for(URL, {"HTTPS_PROXY": "http://p:1"}, "http://mine:2", "BRADAWL_PROXY") == "http://mine:2"
     assert proxy_for(URL, {"NO_PROXY": "*"}, "http://mine:2", "BRADAWL_PROXY") is None
 
 
 @pytest.mark.parametrize("text", ["socks5://p:1", "http://", "http://p:port", "http://[::1"])
-def test_a_proxy_that_can_not_work_is_refused_by_its_variable(text):
+def test_an_invalid_proxy_is_an_error_that_names_its_variable(text):
     with pytest.raises(SettingsError, match="HTTPS_PROXY"):
         proxy_for(URL, {"HTTPS_PROXY": text})
 
@@ -62,5 +62,5 @@ def test_a_proxy_that_can_not_work_is_refused_by_its_variable(text):
         (URL, ",, ,", False),
     ],
 )
-def test_no_proxy_names_hosts_domains_and_networks(url, no_proxy, exempt):
+def test_no_proxy_matches_hosts_domains_and_networks(url, no_proxy, exempt):
     assert is_exempt(url, no_proxy) is exempt

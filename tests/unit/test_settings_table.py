@@ -31,7 +31,7 @@ TABLE = SETTINGS.with_rows(ROW)
 
 @pytest.fixture
 def load(tmp_path):
-    """Settings by the table with the new row; `user`, `project` and `managed` are contents of files."""
+    """Loads settings by the table with the new row; `user`, `project` and `managed` are contents of files."""
     home, cwd, etc = tmp_path / "home", tmp_path / "project", tmp_path / "etc"
     (home / ".config" / "bradawl").mkdir(parents=True)
     (cwd / ".bradawl").mkdir(parents=True)
@@ -55,7 +55,7 @@ def test_a_row_is_a_flag_of_the_command_line(load):
     assert load({"colour": "green"}).values == {"colour": "green"}
 
 
-def test_a_row_is_a_variable(load):
+def test_a_row_is_an_environment_variable(load):
     settings = load(BRADAWL_COLOUR="green")
     assert (settings.values, settings.warnings) == ({"colour": "green"}, ())
     settings = load(BRADAWL_COLOUR="green", table=SETTINGS)
@@ -97,7 +97,7 @@ def test_a_row_says_whether_a_projects_file_may_set_it(load):
     assert "`colour` is ignored: it is not a setting that a project's file may have" in forbidden.warnings[0]
 
 
-def test_a_row_may_be_left_to_projects_that_the_user_trusts(load):
+def test_a_row_may_be_limited_to_trusted_projects(load):
     table = SETTINGS.with_rows(ROW._replace(project_may_set="if trusted"))
     untrusted = load(project="colour = 'green'", table=table)
     assert (untrusted.values, len(untrusted.warnings)) == ({"colour": "red"}, 1)
@@ -116,7 +116,7 @@ def test_a_row_says_whether_the_managed_file_may_fix_it(load):
         load(managed="colour = 'green'", table=SETTINGS.with_rows(ROW._replace(is_in_managed_file=False)))
 
 
-def test_a_row_of_the_managed_file_alone_is_no_option_of_a_run(load):
+def test_a_row_only_for_the_managed_file_is_no_option_of_a_run(load):
     with pytest.raises(SettingsError, match="`forbid_bypass` is not a setting"):
         load({"forbid_bypass": True})
 
@@ -162,11 +162,11 @@ def test_a_field_of_the_settings_has_the_default_of_its_row():
     assert plain == {name: fields[name] for name in plain}
 
 
-def test_the_page_on_trust_names_every_setting_that_a_project_may_have():
+def test_the_page_on_trust_names_every_setting_that_a_project_may_set():
     page = (Path(__file__).parents[2] / "docs" / "trust.md").read_text()
     allowed = SETTINGS.project_settings
     rows = {line.split("|")[1]: line.split("|")[2:4] for line in page.splitlines() if line.startswith("| `")}
     named = {name: states for cell, states in rows.items() for name in re.findall(r"`([a-z_.]+)`", cell)}
-    states = {name: re.findall(r"^ (\w+)", "\n".join(said), re.MULTILINE) for name, said in named.items()}
+    states = {name: re.findall(r"^ (\w+)", "\n".join(texts), re.MULTILINE) for name, texts in named.items()}
     for name in {*allowed.untrusted, *allowed.trusted} - {"allowed_tools", "permissions.add_dirs"}:
         assert states[name] == ["counts" if name in allowed.untrusted else "ignored", "counts"], name

@@ -1,16 +1,16 @@
-"""The reads, writes and session changes that are determined for lines of bash."""
+"""`shell_effects` determines the reads, writes and session changes of lines of bash."""
 
 from pathlib import Path
 
 import pytest
-from shell_house import HOME, Judge, cases, within
+from shell_workspace import HOME, Judge, cases, within
 
 from bradawl.core.effects import UNKNOWN, Effects, conflict
 from bradawl.core.errors import ToolError
 from bradawl.safety.shell.allow.analyzer import shell_effects
 from bradawl.workspace.files import LocalFiles
 
-# ------------------------------------------------------------------ what is understood
+# ------------------------------------------------------------------ lines with known effects
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_copying_reads_what_it_copies(judge: Judge, ws: Path):
     assert set(judge("cp src/*.py build").reads) == within(ws, "src")
 
 
-def test_the_commands_are_told_without_their_quotes(judge: Judge):
+def test_the_commands_are_listed_without_their_quotes(judge: Judge):
     effects = judge("cat 'a b'\"c\" && LC_ALL=C grep -rn --include='*.py' \"it's\" src | head -5 > log # end")
     assert effects.commands == (
         ("cat", "a bc"),
@@ -158,7 +158,7 @@ def test_without_a_known_home_a_tilde_is_unknown(ws: Path):
 # ------------------------------------------------------------------ folders, links and patterns
 
 
-def test_commands_behind_cd_act_where_it_leads_and_where_it_fails_to(judge: Judge, ws: Path):
+def test_commands_after_cd_may_act_in_both_folders_if_cd_can_fail(judge: Judge, ws: Path):
     assert set(judge("cd src && cat a.py").reads) == within(ws, "src src/a.py")
     assert set(judge("cd src; cat a.py").reads) == within(ws, "src a.py src/a.py")
     assert set(judge("cd src || cat a.py").reads) == within(ws, "src a.py")
@@ -167,13 +167,13 @@ def test_commands_behind_cd_act_where_it_leads_and_where_it_fails_to(judge: Judg
     assert judge("cd && ls").reads == (HOME,)
 
 
-def test_cd_changes_the_session_and_looks_whether_its_goal_is_there(judge: Judge, ws: Path):
+def test_cd_changes_the_session_and_reads_its_target(judge: Judge, ws: Path):
     effects = judge("cd src")
     assert (effects.session, effects.reads, effects.writes, effects.moves) == (("cwd",), (f"{ws}/src",), (), True)
 
 
 @pytest.mark.parametrize("maker", ["mkdir -p new/deep", "mv src new", "cp -r src new", "rm -r new", "touch new"])
-def test_cd_waits_for_the_call_that_makes_or_removes_its_goal(judge: Judge, maker: str):
+def test_cd_conflicts_with_a_call_that_creates_or_removes_its_target(judge: Judge, maker: str):
     assert conflict(judge(maker), judge("cd new"))
     assert conflict(judge(maker), judge("cd new/deep && ls"))
 
@@ -182,21 +182,21 @@ def test_cd_waits_for_the_call_that_makes_or_removes_its_goal(judge: Judge, make
     "line",
     ["cd -", "cd -P src", "cd src docs", "cd s*", "cd src | ls", "ls | cd src", "cd away/..", "cd away && cd .."],
 )
-def test_a_cd_whose_goal_is_not_certain_is_unknown(judge: Judge, line: str):
+def test_a_cd_with_an_uncertain_target_is_unknown(judge: Judge, line: str):
     assert judge(line) == UNKNOWN
 
 
-def test_more_working_directories_than_can_be_followed_are_unknown(judge: Judge):
+def test_too_many_possible_working_directories_are_unknown(judge: Judge):
     assert not judge("cd src; cd core; ls").unknown
     assert judge("cd a; cd b; cd c; ls") == judge("cd src; cd core; cd /usr; ls") == UNKNOWN
 
 
-def test_a_link_is_read_and_written_where_it_leads(judge: Judge, ws: Path):
+def test_reads_and_writes_of_a_link_are_those_of_its_target(judge: Judge, ws: Path):
     assert set(judge("cat docs/linked away/other").reads) == within(ws, "../out/secret ../out/other")
     assert set(judge("touch away/../x").writes) == within(ws, "../x")
 
 
-def test_a_pattern_reads_its_folder_and_where_the_links_lead_that_it_matches(judge: Judge, ws: Path):
+def test_a_pattern_reads_its_folder_and_the_targets_of_matching_links(judge: Judge, ws: Path):
     assert set(judge("cat docs/*").reads) == within(ws, "docs ../out/secret")
     assert set(judge("cat docs/x*").reads) == within(ws, "docs")
     assert set(judge("touch docs/*").writes) == within(ws, "docs ../out/secret")
@@ -204,7 +204,7 @@ def test_a_pattern_reads_its_folder_and_where_the_links_lead_that_it_matches(jud
     assert judge("cat a*/secret") == UNKNOWN
 
 
-def test_a_pattern_that_may_give_an_option_is_unknown(judge: Judge, ws: Path):
+def test_a_pattern_that_may_expand_to_an_option_is_unknown(judge: Judge, ws: Path):
     assert judge("rm *").understood
     (ws / "-rf").touch()
     assert judge("rm *") == judge("cat *f") == UNKNOWN
@@ -218,7 +218,7 @@ def test_a_pattern_in_a_folder_of_thousands_is_unknown(judge: Judge, ws: Path):
     assert judge("cat build/*") == UNKNOWN
 
 
-LINKS_OF_ITS_OWN = cases("""
+LINES_THAT_CREATE_LINKS = cases("""
     ln -s /etc x && cat x/passwd  ln -s /etc x; cat x  mv src y && cat y/a.py  mv src y; ls y/../z
     cp -r src y && cat y/a.py  mv away y && echo > y  rm away && cat away/x  ln -s /etc | cat etc/passwd
     mv src y | ls  ln -s /etc build && cat build/*  mv src y && cd y/core  cd src && mv ../src ../y && cat ../y/a.py
@@ -228,25 +228,25 @@ LINKS_OF_ITS_OWN = cases("""
 """)
 
 
-@pytest.mark.parametrize("line", LINKS_OF_ITS_OWN)
-def test_what_a_line_reaches_through_links_it_made_itself_is_unknown(judge: Judge, line: str):
+@pytest.mark.parametrize("line", LINES_THAT_CREATE_LINKS)
+def test_paths_through_links_that_the_line_creates_are_unknown(judge: Judge, line: str):
     assert judge(line) == UNKNOWN
 
 
-def test_links_that_a_line_makes_where_a_cd_may_have_failed_are_not_followed_either(judge: Judge, ws: Path):
+def test_links_created_after_a_cd_that_may_fail_are_unknown_too(judge: Judge, ws: Path):
     assert judge(f"cd src; ln -s /etc x; cat {ws}/x/passwd") == UNKNOWN
     assert judge(f"cd src; mkdir x; cat {ws}/x/passwd").understood
     (ws / "../q").symlink_to("out/secret")
     assert judge(f"cd src; mv ../q q; cat {ws}/q") == UNKNOWN
 
 
-def test_places_that_a_move_left_alone_are_still_known(judge: Judge, ws: Path):
+def test_paths_that_a_move_does_not_touch_are_still_known(judge: Judge, ws: Path):
     assert set(judge("mv README.md build && cat NOTES.md").reads) == within(ws, "NOTES.md")
     assert judge("mv src other && ls").understood
     assert set(judge("mv README.md other && cat other").reads) == within(ws, "other")
 
 
-def test_what_one_command_of_a_pipeline_writes_another_may_find(judge: Judge, ws: Path):
+def test_a_command_of_a_pipeline_may_see_files_that_another_writes(judge: Judge, ws: Path):
     assert judge("cat * | tee log").understood
     assert judge("cat * | tee ./-n") == judge("cat * | touch ./-n") == UNKNOWN
     assert judge("cat build/* | mkdir build") == UNKNOWN
@@ -264,7 +264,7 @@ def test_exports_change_the_environment_of_the_session(judge: Judge):
     assert judge("PAGER=x").session == ("env", "env:PAGER")
 
 
-CHANGING = cases("""
+CHANGES_WHAT_RUNS = cases("""
     export  export A  export -n A=1  export -p  export A+=1  export 'a[0]=1'  export A=*  export A=~/x  unset
     unset -f ls  unset 'a[0]'  unset A=1  export A=1 | ls  A=1 | ls  B=1 export A=1  PATH=. ls  LD_PRELOAD=x ls
     GIT_DIR=x ls  http_proxy=x ls  export PATH=x; ls  PATH=x; ls  IFS=x; echo a  export BASH_ENV=x && echo a
@@ -272,12 +272,12 @@ CHANGING = cases("""
 """)
 
 
-@pytest.mark.parametrize("line", CHANGING)
+@pytest.mark.parametrize("line", CHANGES_WHAT_RUNS)
 def test_variables_that_change_what_runs_make_the_rest_unknown(judge: Judge, line: str):
     assert judge(line) == UNKNOWN
 
 
-def test_a_session_whose_environment_decides_what_runs_knows_only_what_bash_does_itself(judge: Judge):
+def test_with_a_changed_path_only_builtins_have_known_effects(judge: Judge):
     changed = {"PATH": "/x", "ACME": "1"}
     assert judge("ls", env=changed) == UNKNOWN
     assert judge("git --version", env={"GIT_DIR": None}) == UNKNOWN
@@ -288,11 +288,11 @@ def test_a_session_whose_environment_decides_what_runs_knows_only_what_bash_does
     assert judge("ls", env={"ACME": "1"}).is_read_only
 
 
-def test_where_the_shell_was_before_decides_nothing(judge: Judge):
+def test_the_previous_directory_does_not_affect_later_commands(judge: Judge):
     assert judge("ls && cd src && ls", env={"OLDPWD": "/x"}).understood
     assert judge("echo a && cd src && ls", env={"OLDPWD": None}).understood
 
 
-def test_what_the_line_itself_writes_is_told_apart(judge: Judge, ws: Path):
+def test_redirects_of_the_line_are_listed_separately(judge: Judge, ws: Path):
     assert judge("echo x > out.txt; touch a 2>> src/err").redirects == (f"{ws}/out.txt", f"{ws}/src/err")
     assert judge("touch a > /dev/null").redirects == ()

@@ -16,13 +16,13 @@ from bradawl.safety.shell.deny.scanner import scan
 from bradawl.workspace.files import LocalFiles
 
 pytestmark = pytest.mark.skipif(not os.access("/bin/bash", os.X_OK), reason="needs /bin/bash")
-# Each example starts many programs, so the deep profiles use fewer examples than they say.
-_TOGETHER = settings(
+# Each example starts many programs, so the deep profiles run fewer examples here.
+_FEWER_EXAMPLES = settings(
     max_examples=45 + settings().max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
-# ------------------------------------------------------------------ the words bash sees
+# ------------------------------------------------------------------ commands and arguments
 
 _NAMES = st.sampled_from(
     ["aa", "b-b", "c.c", "x1", "A=b d"] * 3
@@ -121,42 +121,44 @@ _REDIRECT = st.sampled_from(
 _COMMAND = st.tuples(_NAMES, st.lists(st.one_of(_WORD, _WORD, _WORD, _REDIRECT), max_size=3)).map(
     lambda pair: " ".join((pair[0], *pair[1]))
 )
-_JOINT = st.sampled_from(
+_OPERATOR = st.sampled_from(
     ["; ", "\n", " && ", " || ", " | "] * 6
     + ["; ", ";", "\n", " && ", " || ", " | ", "&&", "|", " & ", ";;", "|&", " &&\n", " |\n\n", "\n\n", " \\\n && "]
     + [" # c\n", "#c\n", " # c \\\n", " ;\n", "; ;", "&&&", "||;", "\n;", "{ ", " }", "(", ")", "! ", "\\\n", " \\\n"]
 )
 
 
-def _joined(parts: tuple[list[str], list[str]]) -> str:
-    commands, joints = parts
-    pairs = zip(commands, [*joints, ""], strict=False)
-    return "".join(f"{command}{joint}" for command, joint in pairs)
+def _with_operators(parts: tuple[list[str], list[str]]) -> str:
+    commands, operators = parts
+    pairs = zip(commands, [*operators, ""], strict=False)
+    return "".join(f"{command}{operator}" for command, operator in pairs)
 
 
-_LINES = st.tuples(st.lists(_COMMAND, min_size=1, max_size=4), st.lists(_JOINT, min_size=4, max_size=4)).map(_joined)
+_LINES = st.tuples(st.lists(_COMMAND, min_size=1, max_size=4), st.lists(_OPERATOR, min_size=4, max_size=4)).map(
+    _with_operators
+)
 _LETTERS = [*" \t\n;|&<>'\"\\$`#~*?[]{}()!=:,.@%+^-/a2bé", "\r", "\xa0", "  ", "&&", "||", "2>&1", "\\\n", "aa "]
-_SOUP = st.lists(st.sampled_from(_LETTERS), min_size=1, max_size=14).map("".join)
+_RANDOM_TEXT = st.lists(st.sampled_from(_LETTERS), min_size=1, max_size=14).map("".join)
 _INSERTED = st.tuples(_LINES, st.sampled_from(_LETTERS), st.integers(0, 60)).map(
     lambda three: three[0][: three[2]] + three[1] + three[0][three[2] :]
 )
 
 
-SEVERAL_LINES = st.lists(st.one_of(_LINES, _LINES, _INSERTED, _SOUP), min_size=10, max_size=25)
+SEVERAL_LINES = st.lists(st.one_of(_LINES, _LINES, _INSERTED, _RANDOM_TEXT), min_size=10, max_size=25)
 
 
-def _is_harmless(text: str, foretold: tuple[tuple[str, ...], ...]) -> bool:
+def _is_harmless(text: str, predicted: tuple[tuple[str, ...], ...]) -> bool:
     """Whether the line may run here: no program by its path, no file opened outside the folder."""
     has_redirect = "<" in text or ">" in text
-    return not any("/" in argv[0] for argv in foretold) and not (has_redirect and "/" in text.replace("/dev/null", ""))
+    return not any("/" in argv[0] for argv in predicted) and not (has_redirect and "/" in text.replace("/dev/null", ""))
 
 
-@_TOGETHER
+@_FEWER_EXAMPLES
 @given(SEVERAL_LINES)
-def test_bash_runs_no_command_and_no_argument_that_was_not_foretold(tmp_path: Path, lines: list[str]):
+def test_bash_runs_only_the_predicted_commands_and_arguments(tmp_path: Path, lines: list[str]):
     (tmp_path / "in").touch()
-    foretold = {line: cross_checked_line(line, shell_bash.HOME) for line in dict.fromkeys(lines)}
-    plain = {line: told.argvs for line, told in foretold.items() if told is not None}
+    predicted = {line: cross_checked_line(line, shell_bash.HOME) for line in dict.fromkeys(lines)}
+    plain = {line: message.argvs for line, message in predicted.items() if message is not None}
     understood = {line: argvs for line, argvs in plain.items() if _is_harmless(line, argvs)}
     for (line, argvs), real in zip(understood.items(), shell_bash.executed(list(understood), tmp_path), strict=True):
         assert real <= set(argvs), (line, argvs, real)
@@ -166,7 +168,7 @@ def test_bash_runs_no_command_and_no_argument_that_was_not_foretold(tmp_path: Pa
             assert real == set(argvs), (line, argvs, real)
 
 
-# ------------------------------------------------------------------ what changes on the disk
+# ------------------------------------------------------------------ changes on the disk
 
 _READERS = (
     *(
@@ -232,7 +234,7 @@ _WRITERS = (
     ),
     *("chmod 600", "chmod -R 700", "chmod +x", "tee", "tee -a"),
 )
-_PLACES = (
+_PATHS = (
     *("a.txt", "b.txt", "d", "d/", "d/x.txt", "d/e", "d/e/z.txt", "d/link", "new", "new/q", "new/", "other", "empty"),
     *(
         "to_file",
@@ -249,19 +251,19 @@ _PLACES = (
     *("-", "-n", "--", "./-n", "''", "'a.txt'", "a.txt/x", "missing", "/dev/null", "out_folder/link_back"),
 )
 _STEP = st.one_of(
-    st.tuples(st.sampled_from(_READERS), st.lists(st.sampled_from(_PLACES), max_size=2)),
-    st.tuples(st.sampled_from(_WRITERS), st.lists(st.sampled_from(_PLACES), min_size=1, max_size=3)),
-    st.tuples(st.just("cd"), st.lists(st.sampled_from(_PLACES), min_size=1, max_size=1)),
+    st.tuples(st.sampled_from(_READERS), st.lists(st.sampled_from(_PATHS), max_size=2)),
+    st.tuples(st.sampled_from(_WRITERS), st.lists(st.sampled_from(_PATHS), min_size=1, max_size=3)),
+    st.tuples(st.just("cd"), st.lists(st.sampled_from(_PATHS), min_size=1, max_size=1)),
 ).map(lambda pair: " ".join((pair[0], *pair[1])) + (" ]" if pair[0].startswith("[") else ""))
-_END = st.one_of(
+_REDIRECTION = st.one_of(
     st.just(""),
     st.just(""),
-    st.tuples(st.sampled_from([" > ", " >> ", " < ", " 2> "]), st.sampled_from(_PLACES)).map("".join),
+    st.tuples(st.sampled_from([" > ", " >> ", " < ", " 2> "]), st.sampled_from(_PATHS)).map("".join),
 )
-_STEPS = st.lists(st.tuples(_STEP, _END).map("".join), min_size=1, max_size=4)
+_STEPS = st.lists(st.tuples(_STEP, _REDIRECTION).map("".join), min_size=1, max_size=4)
 _SCRIPTS = st.tuples(
     _STEPS, st.lists(st.sampled_from(["; ", " && ", " || ", " | ", "\n"]), min_size=4, max_size=4)
-).map(_joined)
+).map(_with_operators)
 
 
 SEVERAL_SCRIPTS = st.lists(_SCRIPTS, min_size=6, max_size=8)
@@ -283,19 +285,19 @@ def _plant(top: Path) -> Path:
     return ws
 
 
-def _foretold(line: str, ws: Path) -> Effects:
+def _predicted(line: str, ws: Path) -> Effects:
     home = str(ws)
     return shell_effects(line, cwd=str(ws), home=home, resolve=LocalFiles(home).resolve)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the tables were read from the manuals of GNU programs")
-@_TOGETHER
+@_FEWER_EXAMPLES
 @given(SEVERAL_SCRIPTS)
-def test_a_line_that_is_understood_changes_nothing_but_what_it_declares(tmp_path_factory, lines: list[str]):
+def test_a_line_with_known_effects_changes_only_what_it_declares(tmp_path_factory, lines: list[str]):
     top = Path(os.path.realpath(tmp_path_factory.mktemp("tree")))
     for number, line in enumerate(dict.fromkeys(lines)):
         ws = _plant(top / str(number))
-        effects = _foretold(line, ws)
+        effects = _predicted(line, ws)
         if effects.unknown:
             continue
         before = shell_bash.snapshot(top)
@@ -305,16 +307,16 @@ def test_a_line_that_is_understood_changes_nothing_but_what_it_declares(tmp_path
 
 
 @pytest.mark.parametrize("line", ["tee -a a.txt < a.txt", "cat a.txt | tee -a a.txt", "tee -a a.txt < a.txt & wait"])
-def test_a_line_that_feeds_itself_ends_and_is_compared_like_any_other(tmp_path: Path, line: str):
+def test_a_line_that_reads_its_own_output_ends_and_changes_one_file(tmp_path: Path, line: str):
     ws = _plant(tmp_path)
     before = shell_bash.snapshot(tmp_path)
     shell_bash.run(line, ws)
     assert shell_bash.changes(before, shell_bash.snapshot(tmp_path)) == {str(ws / "a.txt")}
 
 
-# ------------------------------------------------------------------ what is found without understanding
+# ------------------------------------------------------------------ commands found by `scan`
 
-_SAID = st.sampled_from(
+_SIMPLE_COMMAND = st.sampled_from(
     [
         *("aa b", "'aa' \"b  c\"", "b-b \\$x", "c.c 'd;e' f", "aa {a,b}", "aa $'b\\tc'", 'c.c "a\'b"', "x1 # aa"),
         *("v=a", "v+=b", "w=$v", "unset v", "v=c x1 $v", 'aa "$v"', "aa $w-$v", "aa ${v:-d}", "x1 ${w=e} $w"),
@@ -335,22 +337,22 @@ def _nested(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return two.map(lambda three: three[0].format(three[1], three[2]))
 
 
-_NESTED = st.recursive(_SAID, _nested, max_leaves=4)
+_NESTED = st.recursive(_SIMPLE_COMMAND, _nested, max_leaves=4)
 
 
 SEVERAL_NESTED = st.lists(_NESTED, min_size=6, max_size=12)
 
 
 def _is_found(real: tuple[str, ...], argvs: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether this is one of the commands; the words behind a dollar are unknown, and so is their number."""
-    for told in argvs:
-        known = next((place for place, word in enumerate(told) if "$" in word), None)
-        if real == told or (known is not None and real[:known] == told[:known]):
+    """Whether `real` is one of the commands; words from a `$` on, and their number, are unknown."""
+    for message in argvs:
+        known = next((place for place, word in enumerate(message) if "$" in word), None)
+        if real == message or (known is not None and real[:known] == message[:known]):
             return True
     return False
 
 
-@_TOGETHER
+@_FEWER_EXAMPLES
 @given(SEVERAL_NESTED)
 def test_commands_at_any_depth_are_found(tmp_path: Path, lines: list[str]):
     protected = ProtectedTargets(shell_bash.HOME, (str(tmp_path),), LocalFiles(shell_bash.HOME).resolve)

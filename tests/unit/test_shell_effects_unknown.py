@@ -1,4 +1,4 @@
-"""Lines of bash whose effects are unknown, and the checks that decide so."""
+"""Lines of bash whose effects `shell_effects` reports as unknown."""
 
 import threading
 from pathlib import Path
@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shell_house import HOME, Judge, cases
+from shell_workspace import HOME, Judge, cases
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.safety.shell.allow.analyzer import cross_checked_line, shell_effects
@@ -84,12 +84,12 @@ WRITES = cases(r"""
 
 
 @pytest.mark.parametrize("line", [*TEXT, *WORDS, *GRAMMAR, *PROGRAMS, *OPTIONS, *WRITES], ids=lambda line: line[:40])
-def test_what_is_not_fully_understood_is_unknown(judge: Judge, line: str):
+def test_a_line_that_is_not_fully_understood_is_unknown(judge: Judge, line: str):
     assert judge(line) == UNKNOWN
 
 
 @given(st.text(max_size=60))
-def test_no_text_makes_it_raise(text: str):
+def test_no_text_makes_the_analysis_raise(text: str):
     effects = shell_effects(text, cwd="/", home=HOME, resolve=lambda path, cwd: path)
     assert effects.unknown or effects.understood
 
@@ -97,7 +97,7 @@ def test_no_text_makes_it_raise(text: str):
 @pytest.mark.parametrize("line", ["make", "ls; make", "ls | make", "ls && echo $x"])
 @pytest.mark.parametrize("other", ["ls", "echo 'a b'", "cd src", "mkdir new"])
 @pytest.mark.parametrize("joint", ["; ", " && ", " || ", " | ", "\n"])
-def test_what_is_unknown_stays_so_whatever_stands_beside_it(judge: Judge, line: str, other: str, joint: str):
+def test_an_unknown_command_makes_every_line_around_it_unknown(judge: Judge, line: str, other: str, joint: str):
     assert judge(line + joint + other) == judge(other + joint + line) == UNKNOWN
 
 
@@ -110,7 +110,7 @@ GIT_READS = cases(r"""
     describe --tags  log --since='2 weeks ago' --author=me  config --get user.name  --no-pager log
     branch --list 'f*'  worktree list  grep -n foo -- src  diff main...feature --stat  log -5
 """)
-GIT_OTHERS = cases(r"""
+GIT_CHANGES = cases(r"""
     add .  commit -m x  checkout main  stash  stash pop  branch x  branch -D x  branch --list --no-list -D x  tag v1
     tag -d x  remote add a b  remote show origin  config a b  config user.name  reflog expire  fetch
     -c core.fsmonitor=x status  -C /tmp status  --git-dir=x status  --exec-path=x status  -p log  unknown
@@ -122,25 +122,25 @@ GIT_OTHERS = cases(r"""
 
 
 @pytest.mark.parametrize("line", GIT_READS)
-def test_git_reads_are_known_only_once_somebody_vouched_for_the_repository(judge: Judge, ws: Path, line: str):
+def test_git_reads_are_known_only_in_a_safe_repository(judge: Judge, ws: Path, line: str):
     assert judge(f"git {line}") == UNKNOWN
     effects = judge(f"git {line}", git_is_safe=True)
     assert effects.is_read_only
     assert effects.reads == (str(ws),)
 
 
-@pytest.mark.parametrize("line", GIT_OTHERS)
+@pytest.mark.parametrize("line", GIT_CHANGES)
 def test_git_commands_that_change_or_start_something_are_unknown(judge: Judge, line: str):
     assert judge(f"git {line}", git_is_safe=True) == UNKNOWN
 
 
-def test_git_in_another_folder_than_the_one_vouched_for_is_unknown(judge: Judge, ws: Path):
+def test_git_in_a_folder_other_than_the_safe_one_is_unknown(judge: Judge, ws: Path):
     assert judge("cd src && git status", git_is_safe=True) == UNKNOWN
     (ws / ".git").rmdir()
     assert judge("git status", git_is_safe=True).reads == (str(ws),)
 
 
-def test_a_program_that_the_agent_may_have_put_there_is_unknown(judge: Judge, ws: Path):
+def test_a_program_that_the_agent_may_have_written_is_unknown(judge: Judge, ws: Path):
     own = ws / "bin"
     own.mkdir()
     programs = ProgramLookup(f"{own}:/usr/bin:/bin", (str(ws),))
@@ -154,16 +154,16 @@ def test_a_program_that_the_agent_may_have_put_there_is_unknown(judge: Judge, ws
 
 
 @pytest.mark.parametrize("search_path", ["", ".:/bin", "bin:/bin", ":/bin"])
-def test_a_search_path_that_begins_in_the_working_directory_makes_programs_unknown(judge: Judge, search_path: str):
+def test_a_relative_search_path_makes_programs_unknown(judge: Judge, search_path: str):
     programs = ProgramLookup(search_path, ())
     assert judge("cat README.md", programs=programs) == UNKNOWN
     assert judge("echo", programs=programs).understood
 
 
-# ------------------------------------------------------------------ two readers
+# ------------------------------------------------------------------ cross-check of two parsers
 
 
-def test_a_line_that_the_grammar_reads_otherwise_is_not_understood():
+def test_a_line_that_the_two_parsers_read_differently_is_unknown():
     line = parse_line("cat a b | wc", "")
     confirm(line)
     first, second, *rest = line.tokens
@@ -177,7 +177,7 @@ def test_a_line_that_the_grammar_reads_otherwise_is_not_understood():
         confirm(msgspec.structs.replace(line, text="cat $b | wc"))
 
 
-def test_words_of_commands_are_told_also_where_their_effects_are_not():
+def test_commands_are_listed_even_if_their_effects_are_unknown():
     line = cross_checked_line("python -m pytest -q 'a b' && ./x", "")
     assert line is not None
     assert line.argvs == (("python", "-m", "pytest", "-q", "a b"), ("./x",))
@@ -187,7 +187,7 @@ def test_words_of_commands_are_told_also_where_their_effects_are_not():
     assert line.argvs == (("ls", "/h/x"),)
 
 
-def test_many_threads_may_judge_at_once(judge: Judge):
+def test_many_threads_may_analyze_lines_at_once(judge: Judge):
     lines = ["ls -la | wc -l", "echo $x", "grep -rn foo src && pwd"] * 20
     expected = [judge(line) for line in lines]
     found: list[list[Effects]] = []
@@ -231,7 +231,7 @@ def test_git_that_starts_another_program_is_unknown(judge: Judge, line: str):
         "git log -- signature.py",
     ],
 )
-def test_git_that_only_looks_so_is_known(judge: Judge, line: str):
+def test_git_with_similar_but_harmless_options_is_known(judge: Judge, line: str):
     assert judge(line, git_is_safe=True).understood
 
 
@@ -239,11 +239,11 @@ def test_git_that_only_looks_so_is_known(judge: Judge, line: str):
     "name",
     ["GIT_DIR", "GIT_CONFIG_COUNT", "GIT_EXTERNAL_DIFF", "HOME", "XDG_CONFIG_HOME", "PATH", "LD_PRELOAD", "PAGER"],
 )
-def test_git_is_unknown_after_the_session_exported_what_it_obeys(judge: Judge, name: str):
+def test_git_is_unknown_after_an_export_that_affects_it(judge: Judge, name: str):
     assert judge("git status", git_is_safe=True, env={name: "x"}) == UNKNOWN
     assert judge(f"{name}=x git status", git_is_safe=True) == UNKNOWN
 
 
 @pytest.mark.parametrize("line", ["%", "%1", "''%", "'%'1", '"%x" a', "aa; ''% b"])
-def test_a_job_of_the_shell_is_no_program(line: str):
+def test_a_job_specification_is_not_understood(line: str):
     assert cross_checked_line(line, HOME) is None

@@ -1,4 +1,4 @@
-"""Which environment variables decide what later commands run."""
+"""Classifies environment variables: those that determine what later commands run are relevant."""
 
 import pytest
 
@@ -39,16 +39,16 @@ PLAIN = (
 
 
 @pytest.mark.parametrize("name", RELEVANT)
-def test_a_variable_that_may_decide_what_runs_is_relevant(name: str):
+def test_a_variable_that_may_determine_what_runs_is_relevant(name: str):
     assert is_execution_relevant(name)
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_variable_of_a_project_is_not_and_case_counts(name: str):
+def test_other_variables_are_not_relevant_and_case_matters(name: str):
     assert not is_execution_relevant(name)
 
 
-def test_what_matters_to_bash_itself_is_relevant_too():
+def test_variables_that_affect_bash_itself_are_relevant_too():
     matters = {name for name in RELEVANT if affects_bash(name)}
     assert {"BASH_ENV", "IFS", "LD_PRELOAD", "HOME", "CDPATH", "SHELLOPTS", "BASH_FUNC_ls%%", "a b"} <= matters
     assert matters.isdisjoint({"PATH", "PAGER", "GIT_DIR", "HTTP_PROXY", "PYTHONPATH"})

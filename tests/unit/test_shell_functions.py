@@ -1,19 +1,9 @@
-"""Functions, parameters, arrays and what else lets a line of bash say later what it does."""
+"""`scan` follows functions, parameters, arrays and other indirection in lines of bash."""
 
 import pytest
+from shell_workspace import scanned
 
-from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
-from bradawl.safety.shell.deny.scanner import ScanResult, scan
-from bradawl.workspace.files import LocalFiles
-
-PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
-
-
-def look(line: str) -> ScanResult:
-    return scan(line, cwd="/ws", protected=PROTECTED)
-
-
-LOSS = [
+DAMAGE = [
     line.strip()
     for line in r"""
     f() { rm -rf "$1"; }; f /
@@ -84,27 +74,27 @@ LOSS = [
 
 
 @pytest.mark.parametrize("before", ["", "ls; ", "cat x | ", "( ", "true && ", "if a; then ", "f; "])
-@pytest.mark.parametrize("line", LOSS)
-def test_what_would_be_lost_is_told_where_it_is_said_in_a_roundabout_way(line: str, before: str):
-    assert look(before + line).danger
+@pytest.mark.parametrize("line", DAMAGE)
+def test_a_destructive_command_is_found_behind_indirection(line: str, before: str):
+    assert scanned(before + line).danger
 
 
 @pytest.mark.parametrize("calls", [3, 100, 1_000])
-def test_a_function_that_is_called_often_hides_nothing(calls: int):
+def test_a_function_with_many_calls_hides_no_command(calls: int):
     body = 'echo "$1"; ' * 20
-    assert look(f"f() {{ {body}}}\n" + "f x\n" * calls + "rm -rf /").danger
+    assert scanned(f"f() {{ {body}}}\n" + "f x\n" * calls + "rm -rf /").danger
 
 
-def test_what_functions_do_costs_the_rest_of_a_text_nothing():
+def test_calls_of_functions_do_not_end_the_scan_early():
     body = "".join(f"echo {number}; " for number in range(60))
     text = f"f() {{ {body}}}; g() {{ f; f; f; }}; " + "".join(f"g {number}; " for number in range(15))
-    assert look(text).is_whole
-    assert look(text + "ls").argvs[-1] == ("ls",)
-    assert look(text + 'd=/; rm -rf "$d"').danger
+    assert scanned(text).is_whole
+    assert scanned(text + "ls").argvs[-1] == ("ls",)
+    assert scanned(text + 'd=/; rm -rf "$d"').danger
 
 
 @pytest.mark.parametrize(
     "line", ["f() { g; }; g() { f; }; f", "f() { f; f; }; f", "alias a=b b=a; a", "f() { g|g& }; g(){ f; }; f"]
 )
-def test_what_calls_itself_comes_to_an_end(line: str):
-    look(line)
+def test_recursive_functions_end(line: str):
+    scanned(line)

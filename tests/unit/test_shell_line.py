@@ -1,10 +1,10 @@
-"""Lines of bash and what is decided about them: effects, what speaks against them, and the one decision."""
+"""The analysis of lines of bash as a whole: their effects, reasons to refuse them, and the decision."""
 
 from pathlib import Path
 
 import msgspec
 import pytest
-from shell_house import HOME, cases
+from shell_workspace import HOME, cases
 
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Allow, Ask, Decision, Deny, Mode, Policy, Request, Sandbox, decide
@@ -24,12 +24,12 @@ def ws(tmp_path: Path) -> Path:
     return ws
 
 
-def surroundings(ws: Path, **more) -> ShellContext:
+def context_of(ws: Path, **more) -> ShellContext:
     return ShellContext(LocalFiles(HOME).resolve, HOME, (str(ws),), "/usr/bin:/bin", **more)
 
 
 def effects_of(line: str, ws: Path, **more) -> Effects:
-    return line_effects(line, str(ws), {}, surroundings(ws, **more))
+    return line_effects(line, str(ws), {}, context_of(ws, **more))
 
 
 def decided(line: str, ws: Path, mode: Mode = "default", rules: tuple[Rule, ...] = (), **more) -> Decision:
@@ -72,24 +72,24 @@ REFUSED = cases(r"""
 
 
 @pytest.mark.parametrize("line", READS)
-def test_what_only_reads_in_the_workspace_is_not_asked_about(ws: Path, line: str):
+def test_lines_that_only_read_the_workspace_are_not_asked_about(ws: Path, line: str):
     assert isinstance(decided(line, ws, git_is_safe=lambda _: True), Allow)
 
 
 @pytest.mark.parametrize("line", CHANGES)
-def test_what_changes_something_or_looks_elsewhere_is_asked_about(ws: Path, line: str):
+def test_lines_that_change_something_or_read_elsewhere_are_asked_about(ws: Path, line: str):
     assert isinstance(decided(line, ws, git_is_safe=lambda _: True), Ask)
 
 
 @pytest.mark.parametrize("mode", ["default", "accept-edits", "plan", "auto", "bypass"])
 @pytest.mark.parametrize("line", REFUSED)
-def test_what_never_may_run_is_refused_in_every_mode(ws: Path, line: str, mode: Mode):
+def test_forbidden_lines_are_refused_in_every_mode(ws: Path, line: str, mode: Mode):
     anything = Rule("allow", "tool", "bash", text="bash", source="user")
     assert isinstance(decided(line, ws, mode, (anything,)), Deny)
 
 
 @pytest.mark.parametrize("line", CHANGES)
-def test_where_questions_are_off_ordinary_commands_run(ws: Path, line: str):
+def test_without_questions_ordinary_commands_run(ws: Path, line: str):
     assert isinstance(decided(line, ws, "bypass"), Allow)
 
 
@@ -117,13 +117,13 @@ def test_where_questions_are_off_ordinary_commands_run(ws: Path, line: str):
         ("n\u0440m test", ()),
     ],
 )
-def test_commands_are_told_only_where_nothing_else_decides_what_they_do(ws: Path, line: str, commands):
+def test_commands_are_listed_only_if_nothing_else_affects_them(ws: Path, line: str, commands):
     effects = effects_of(line, ws)
     assert effects.unknown
     assert effects.commands == commands
 
 
-def test_a_rule_allows_a_line_only_if_it_speaks_of_all_of_it(ws: Path):
+def test_a_rule_allows_a_line_only_if_it_covers_all_of_it(ws: Path):
     rule = Rule("allow", "run", words=("npm", "test", "*"), text="Bash(npm test *)", source="user")
     for line in ("npm test", "npm test -- -x", "npm test && npm test -s", "cd src && npm test", "npm test 2>&1"):
         assert isinstance(decided(line, ws, rules=(rule,)), Allow), line
@@ -131,7 +131,7 @@ def test_a_rule_allows_a_line_only_if_it_speaks_of_all_of_it(ws: Path):
         assert isinstance(decided(line, ws, rules=(rule,)), Ask), line
 
 
-def test_a_rule_refuses_also_what_commands_start_in_turn(ws: Path):
+def test_a_rule_also_refuses_nested_commands(ws: Path):
     rule = Rule("deny", "run", words=("git", "push", "*"), text="Bash(git push *)", source="user")
     for line in (
         "git push",
@@ -166,12 +166,12 @@ def test_a_rule_refuses_also_what_commands_start_in_turn(ws: Path):
         ),
     ],
 )
-def test_whether_a_line_reaches_other_machines_is_told(ws: Path, line: str, reaches: bool):
+def test_lines_that_reach_other_machines_declare_hosts(ws: Path, line: str, reaches: bool):
     effects = effects_of(line, ws)
     assert effects.hosts == (("*",) if reaches else ())
 
 
-def test_git_is_believed_where_nothing_is_configured_or_it_is_held(ws: Path):
+def test_effects_of_git_are_known_in_safe_repositories_or_a_sandbox(ws: Path):
     assert effects_of("git status", ws).unknown
     assert effects_of("git status", ws, git_is_safe=lambda folder: folder == str(ws)).is_read_only
     assert effects_of("git status | head -3", ws, is_confined=lambda: True).is_read_only
@@ -181,7 +181,7 @@ def test_git_is_believed_where_nothing_is_configured_or_it_is_held(ws: Path):
     assert effects_of("git commit -m x", ws, git_is_safe=lambda _: True, is_confined=lambda: True).unknown
 
 
-def test_a_sandbox_is_asked_for_only_where_it_matters(ws: Path):
+def test_the_sandbox_is_queried_only_if_it_matters(ws: Path):
     def asked() -> bool:
         raise AssertionError
 
@@ -189,7 +189,7 @@ def test_a_sandbox_is_asked_for_only_where_it_matters(ws: Path):
     assert effects_of("make; git push", ws, is_confined=asked).unknown
 
 
-def test_a_search_shows_what_nothing_hides(ws: Path):
+def test_a_search_reads_the_secret_files_below_its_folder(ws: Path):
     keys = {"secrets": lambda folder: [f"{folder}/.env", f"{folder}/conf/prod.env"]}
     for line in ("grep -r x .", "grep -rn x", "grep -r x src *", "rg -uu x", "rg --hidden x .", "cat a | grep -r x ."):
         assert str(ws / ".env") in effects_of(line, ws, **keys).reads, line
@@ -201,7 +201,7 @@ def test_a_search_shows_what_nothing_hides(ws: Path):
     assert str(ws / "src/.env") in effects_of("diff -r --no-dereference src docs", ws, **keys).reads
 
 
-def test_what_a_line_writes_by_itself_is_told_apart_from_what_its_commands_write(ws: Path):
+def test_redirects_are_listed_separately_from_writes_of_commands(ws: Path):
     assert effects_of("mkdir new", ws).redirects == ()
     assert effects_of("ls > /dev/null 2>&1", ws).redirects == ()
     effects = effects_of("ls > out && touch a 2>> src/err", ws)
@@ -213,7 +213,7 @@ def test_what_a_line_writes_by_itself_is_told_apart_from_what_its_commands_write
     assert isinstance(decided("ls > out", ws, "accept-edits", rules=(rule,)), Allow)
 
 
-def test_a_pattern_that_takes_in_a_file_with_keys_names_it(ws: Path):
+def test_a_pattern_that_matches_a_file_with_keys_is_asked_about(ws: Path):
     (ws / "server.key").touch()
     for line in ("cat *", "cat *.key", "head server.*", "grep x *"):
         assert isinstance(decided(line, ws), Ask), line

@@ -1,14 +1,7 @@
-"""Lines of bash of a working day, and texts that only speak of terrible things: none is held against anybody."""
+"""Everyday lines of bash, and texts that only mention dangerous commands, are not refused by `scan`."""
 
 import pytest
-from shell_house import lines
-
-from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
-from bradawl.safety.shell.deny.scanner import scan
-from bradawl.workspace.files import LocalFiles
-
-PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
-
+from shell_workspace import lines, scanned
 
 ORDINARY = [
     *lines(r"""
@@ -212,5 +205,5 @@ ORDINARY += ["git commit -m \"$(cat <<'E'\nRefuse `rm -rf /`\nE\n)\"", "cat <<-'
 
 
 @pytest.mark.parametrize("line", ORDINARY)
-def test_ordinary_work_is_left_alone(line: str):
-    assert scan(line, cwd="/ws", protected=PROTECTED).danger == ""
+def test_an_ordinary_line_is_not_refused(line: str):
+    assert scanned(line).danger == ""

@@ -1,12 +1,7 @@
-"""Commands that stand in words of others: options, variables, subscripts, programs whose options are not all known."""
+"""`scan` finds commands inside words of other commands: options, variables, subscripts, unknown programs' arguments."""
 
 import pytest
-
-from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
-from bradawl.safety.shell.deny.scanner import scan
-from bradawl.workspace.files import LocalFiles
-
-PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
+from shell_workspace import scanned
 
 
 @pytest.mark.parametrize(
@@ -38,5 +33,5 @@ PROTECTED = ProtectedTargets("/home/u", ("/ws",), LocalFiles("/home/u").resolve)
         ("PAGER='rm x' git log", ("rm", "x")),
     ],
 )
-def test_what_commands_start_in_turn_is_told(line: str, inner: tuple[str, ...]) -> None:
-    assert inner in scan(line, cwd="/ws", protected=PROTECTED).argvs
+def test_nested_commands_are_listed(line: str, inner: tuple[str, ...]) -> None:
+    assert inner in scanned(line).argvs

@@ -1,6 +1,5 @@
-"""Slash commands: one function each, typed arguments, the same at the terminal and in a headless run."""
+"""Slash commands: one function each with typed arguments, alike at the terminal and in headless runs."""
 
-import asyncio
 import io
 import json
 from typing import Annotated, Any, Literal
@@ -87,20 +86,20 @@ def test_a_headless_command_gives_one_json_object(world):
         ("/exit", "/exit works only in a conversation, not with -p."),
     ],
 )
-def test_a_headless_command_that_can_not_run_is_wrong_usage(world, line, message):
+def test_a_headless_command_that_can_not_run_is_a_usage_error(world, line, message):
     assert start(world, "-p", line, "--output-format", "json") == 2
     assert world.err == f"bradawl: {message}\n"
     assert json.loads(world.out)["errors"] == [message]
     assert world.model is None or world.model.requests == []
 
 
-def test_only_the_command_line_holds_commands_and_a_path_is_a_prompt(world):
+def test_piped_input_and_paths_are_prompts_and_no_commands(world):
     assert start(world, "-p", stdin="/count word") == 0
     assert start(world, "-p", "/etc/hosts is wrong") == 0
     assert world.out == "Done.\nDone.\n"
 
 
-def test_the_status_of_a_continued_session_is_known_without_a_request(world):
+def test_the_status_of_a_continued_session_needs_no_request(world):
     assert start(world, "-p", "hello") == 0
     session_id = world.store.latest()
     world.stdout = io.StringIO()
@@ -126,13 +125,13 @@ def test_the_status_of_a_continued_session_is_known_without_a_request(world):
         ("/plan", "plan"),
     ],
 )
-def test_a_slash_begins_a_command_whose_name_may_be_written_in_any_case(line, name):
+def test_a_command_begins_with_a_slash_and_ignores_case(line, name):
     assert is_command(line)
     assert builtin.builtin_commands().find(line.split()[0]).name == name
 
 
 @pytest.mark.parametrize("line", ["fix /help", "/etc/hosts is wrong", "hello", ""])
-def test_other_texts_and_paths_are_prompts(line):
+def test_texts_without_a_command_name_and_paths_are_prompts(line):
     assert not is_command(line)
 
 
@@ -143,12 +142,12 @@ async def test_an_unknown_command_or_argument_is_an_error(line):
         await builtin.builtin_commands().run(None, line, user_is_there=True)
 
 
-def test_two_commands_can_not_have_a_name_in_common():
+def test_two_commands_can_not_share_a_name():
     with pytest.raises(ValueError, match="/number"):
         CommandRegistry((count, SlashCommand(count.function, ("number",))))
 
 
-def test_every_built_in_command_has_a_help_that_fits_on_a_line():
+def test_every_built_in_command_has_a_help_of_one_line():
     for each in builtin.builtin_commands().commands:
         assert each.summary and len(each.summary) < 90, each.name
 
@@ -168,8 +167,8 @@ async def try_all(
     return CommandResult(repr((level, size, flag, text)))
 
 
-def tried(line: str) -> str:
-    return asyncio.run(CommandRegistry((try_all,)).run(None, line, user_is_there=True)).text
+async def run_try(line: str) -> str:
+    return (await CommandRegistry((try_all,)).run(None, line, user_is_there=True)).text
 
 
 @pytest.mark.parametrize(
@@ -180,8 +179,8 @@ def tried(line: str) -> str:
         ("/try  veryhigh  1.5  true  all the  rest", ("very-high", 1.5, True, "all the  rest")),
     ],
 )
-def test_arguments_have_the_types_of_their_annotations(line, values):
-    assert tried(line) == repr(values)
+async def test_arguments_have_the_types_of_their_annotations(line, values):
+    assert await run_try(line) == repr(values)
 
 
 @pytest.mark.parametrize(
@@ -193,13 +192,13 @@ def test_arguments_have_the_types_of_their_annotations(line, values):
         ("/try low 1 maybe", "/try: flag must be true or false, not 'maybe'."),
     ],
 )
-def test_a_wrong_argument_is_named_with_what_it_must_be(line, message):
+async def test_an_invalid_argument_is_named_with_its_valid_values(line, message):
     with pytest.raises(CommandError) as raised:
-        tried(line)
+        await run_try(line)
     assert str(raised.value) == message
 
 
-async def test_arguments_too_many_are_refused_and_other_names_of_a_choice_are_known():
+async def test_too_many_arguments_are_refused_and_aliases_of_a_choice_are_accepted():
     @command("pick")
     def pick(session: Any, colour: Annotated[Literal["red"], ("scarlet", "red")]) -> str:
         """Pick a colour."""
@@ -211,7 +210,7 @@ async def test_arguments_too_many_are_refused_and_other_names_of_a_choice_are_kn
         await registry.run(None, "/pick red blue", user_is_there=False)
 
 
-def test_a_parameter_that_no_word_can_fill_is_a_defect_of_the_command():
+def test_a_keyword_only_parameter_of_a_command_is_a_type_error():
     with pytest.raises(TypeError, match="positional"):
 
         @command("bad")

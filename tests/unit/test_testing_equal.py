@@ -1,6 +1,5 @@
-"""A script means the same to the model in the process and to the one behind the wire server."""
+"""A script gives the same replies from `ScriptedModel` and from `WireServer`."""
 
-import asyncio
 import itertools
 import json
 
@@ -11,7 +10,18 @@ from hypothesis import strategies as st
 
 from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.events import RequestParams
-from bradawl.core.messages import Assistant, Note, Origin, Text, Thinking, ToolCall, ToolResult, ToolResults, User
+from bradawl.core.messages import (
+    Assistant,
+    Note,
+    Origin,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    ToolResults,
+    User,
+)
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.core.retry import RetryBudget
 from bradawl.folds.assembler import Assembler
@@ -34,7 +44,7 @@ def http_model(base_url):
 
 
 async def replies(model, turns):
-    """What each request gave, the parts without what only their wire knows."""
+    """The reply, stop, usage and failure of each request, without data that only one wire format has."""
     session = model.open(Prefix("be brief", ()))
     found = []
     for message in turns:
@@ -56,7 +66,7 @@ async def replies(model, turns):
 
 async def both(script, turns):
     direct = ScriptedModel(script)
-    told = await replies(direct, turns)
+    in_process = await replies(direct, turns)
     async with WireServer(script) as server:
         model = http_model(server.base_url)
         try:
@@ -64,7 +74,7 @@ async def both(script, turns):
         finally:
             await model.aclose()
     assert len(server.failures) == len(direct.failures)
-    return told, over_wire, server
+    return in_process, over_wire, server
 
 
 def answers_to(entry, notes=()):
@@ -73,7 +83,7 @@ def answers_to(entry, notes=()):
     )
 
 
-async def test_a_whole_conversation_is_the_same_both_ways():
+async def test_a_conversation_gives_equal_replies():
     calls = [
         {"id": "one", "name": "read_file", "arguments": {"file_path": "a.py"}},
         {"id": "two", "name": "grep", "arguments": '{"pattern": "x"'},
@@ -84,28 +94,50 @@ async def test_a_whole_conversation_is_the_same_both_ways():
         {"thinking": "well", "text": "I look.", "tool_calls": calls, "usage": usage},
         *[{"expect": word, "text": "Done."} for word in ("result of one", "result of three", "hurry")],
         {"expect": "again", "text": "Yes", "stop": "length"},
+        {"text": "I can't.", "stop": "refusal"},
+        {"tool_calls": [{"id": "four", "name": "grep", "arguments": '{"a"'}], "stop": "length"},
+        {"tool_calls": [{"id": "five", "name": "grep", "arguments": "[]"}]},
+        {"text": "so far", "stop": "error"},
     ]
     results = answers_to(script[0], (Note("n", "hurry"),))
     again = User((Text("again, result of one, result of three, hurry"),))
-    told, over_wire, server = await both(script, [User((Text("go"),)), results, again, again, again])
-    assert told == over_wire
+    turns = [
+        User((Text("go"),)),
+        results,
+        again,
+        again,
+        again,
+        again,
+        again,
+        answers_to(script[6]),
+        answers_to(script[7]),
+    ]
+    in_process, over_wire, server = await both(script, turns)
+    (*in_process, failed), (*over_wire, failed_over_wire) = in_process, over_wire
+    assert in_process == over_wire
     assert (server.failures, server.connections) == ([], 1)
+    assert failed[:3] == failed_over_wire[:3] and failed[0].parts == (Text("so far"),)
+    assert failed[3] == ("server", None, True, None)  # over the wire the failure has a status
+    assert in_process[5][0].parts == (Refusal("I can't."),)
+    calls = [part for reply, *_ in in_process for part in reply.parts if isinstance(part, ToolCall)]
+    assert [call.status for call in calls] == ["ok", "malformed", "ok", "truncated", "malformed"]
+    assert [call.raw_arguments for call in calls[1:]] == ['{"pattern": "x"', "", '{"a"', "[]"]
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 429, 500, 502, 503, 504, 529])
-async def test_a_status_fails_the_same_way_both_ways(status):
+async def test_a_status_gives_equal_failures(status):
     wait_s = None if status == 402 else 3.0  # with this header a real 402 is retryable
     entry = {"faults": {"status": status, "headers": {} if wait_s is None else {"Retry-After": "3"}}}
-    told, over_wire, server = await both([entry], [User((Text("go"),))])
-    assert told == over_wire
-    assert (told[0][3][3], server.failures) == (wait_s, [])
+    in_process, over_wire, server = await both([entry], [User((Text("go"),))])
+    assert in_process == over_wire
+    assert (in_process[0][3][3], server.failures) == (wait_s, [])
 
 
 CALL = {"id": "one", "name": "glob", "arguments": ""}
 
 
 @pytest.mark.parametrize(
-    ("second", "said"),
+    ("second", "message"),
     [
         ([], "script has 1 entry, and request 2 came"),
         (
@@ -114,15 +146,15 @@ CALL = {"id": "one", "name": "glob", "arguments": ""}
         ),
     ],
 )
-async def test_a_request_that_the_script_does_not_expect_fails_both_ways(second, said):
-    """Only what follows the last reply is compared: results and notes, not the prompt before."""
+async def test_an_unexpected_request_gives_equal_failures(second, message):
+    """`expect` is compared with what follows the last reply: results and notes, not the earlier prompt."""
     script = [{"tool_calls": [CALL]}, *second]
     turns = [User((Text("go"),)), answers_to(script[0], (Note("n", "hurry"),))]
-    told, over_wire, server = await both(script, turns)
-    assert told[1][3][:1] == over_wire[1][3][:1] == ("invalid_request",)
-    assert told[1][3][2] is over_wire[1][3][2] is False
+    in_process, over_wire, server = await both(script, turns)
+    assert in_process[1][3][:1] == over_wire[1][3][:1] == ("invalid_request",)
+    assert in_process[1][3][2] is over_wire[1][3][2] is False
     [failure] = server.failures
-    assert said in failure
+    assert message in failure
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
@@ -137,7 +169,7 @@ CALLS = st.lists(
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, CALLS, WORDS), min_size=1, max_size=3), st.sampled_from([64, 500]))
 @settings(max_examples=15, phases=[Phase.generate])
-def test_any_reply_is_the_same_both_ways_in_any_pieces(entries, size):
+async def test_any_reply_in_any_fragments_is_equal(entries, size):
     numbers = itertools.count(1)
     script = [
         {
@@ -153,7 +185,10 @@ def test_any_reply_is_the_same_both_ways_in_any_pieces(entries, size):
     turns = [User((Text("go"),))]
     for before in script[:-1]:
         turns.append(answers_to(before) if before["tool_calls"] else User((Text("more"),)))
-    told, over_wire, _ = asyncio.run(both(json.loads(json.dumps(script)), turns[: len(script)]))
-    assert told == over_wire
-    calls = [part for reply, *_ in told for part in reply.parts if isinstance(part, ToolCall)]
-    assert all(call.status == "ok" for call in calls)
+    in_process, over_wire, _ = await both(json.loads(json.dumps(script)), turns[: len(script)])
+    assert in_process == over_wire
+    parts = [part for reply, *_ in in_process for part in reply.parts]
+    assert all(part.status == "ok" for part in parts if isinstance(part, ToolCall))
+    for kind, field in ((Text, "text"), (Thinking, "thinking")):
+        whole = "".join(part.text for part in parts if isinstance(part, kind))
+        assert whole == "".join(entry[field] for entry in script)

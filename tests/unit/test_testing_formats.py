@@ -1,6 +1,5 @@
-"""The scripted server in each wire format: what it sends is what the codecs read, what it refuses servers refuse."""
+"""`WireServer` in each wire format: the codecs read what it sends, and it refuses what real servers refuse."""
 
-import asyncio
 import http.client
 import json
 from contextlib import aclosing
@@ -33,26 +32,22 @@ CALLS = [
 USAGE = {"input": 120, "output": 30, "cache_read": 40, "cache_write": 10, "reasoning": 12}
 
 
-def stepped(api, script, *conversation):
-    """What one step makes of the script's first entry, and the server."""
-
-    async def go():
-        async with WireServer(script) as server, aclosing(ADAPTERS["direct"]()) as http:
-            base_url = server.base_url.removesuffix("/v1") + BASES[api]
-            model = model_at(format_of(api), base_url, http)
-            return await ask(model, conversation or (prompt(),)), server
-
-    deltas, server = asyncio.run(go())
+async def step(api, script, *conversation):
+    """The deltas of one step with the script's first entry, and the server."""
+    async with WireServer(script) as server, aclosing(ADAPTERS["direct"]()) as http:
+        base_url = server.base_url.removesuffix("/v1") + BASES[api]
+        model = model_at(format_of(api), base_url, http)
+        deltas, server = await ask(model, conversation or (prompt(),)), server
     return outcome(deltas), server
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_everything_a_script_can_say_arrives(api):
+async def test_every_field_of_a_script_entry_is_sent(api):
     entry = {"thinking": "where is it?", "text": "I look  first.\n", "tool_calls": CALLS, "usage": USAGE}
-    seen, server = stepped(api, [entry])
+    seen, server = await step(api, [entry])
     assert not server.failures and seen["complete"], seen["error"]
-    said = [(part["type"], part.get("text") or part.get("name")) for part in seen["parts"]]
-    assert said == [("thinking", "where is it?"), ("text", "I look  first.\n"), *[("tool_call", "read_file")] * 3]
+    message = [(part["type"], part.get("text") or part.get("name")) for part in seen["parts"]]
+    assert message == [("thinking", "where is it?"), ("text", "I look  first.\n"), *[("tool_call", "read_file")] * 3]
     calls = [(part["id"], part["args"], part["args_status"]) for part in seen["parts"][2:]]
     assert calls == [("a1", CALLS[0]["arguments"], "ok"), ("a2", {}, "ok"), ("a3", None, "malformed")]
     assert (seen["usage"], seen["stop_reason"]) == (USAGE, "tool_use")
@@ -60,10 +55,12 @@ def test_everything_a_script_can_say_arrives(api):
 
 
 @pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("stop", ["end_turn", "max_tokens", "refusal", "context_overflow", "content_filter"])
-def test_a_reply_ends_as_the_script_says(api, stop):
-    seen, _ = stepped(api, [{"text": "so far", "stop": stop}])
-    if api == "openai_responses" and stop == "context_overflow":
+@pytest.mark.parametrize("stop", ["end_turn", "max_tokens", "refusal", "context_overflow", "content_filter", "error"])
+async def test_a_reply_ends_as_the_script_says(api, stop):
+    seen, _ = await step(api, [{"text": "so far", "stop": stop}])
+    if stop == "error":
+        assert (seen["error"]["kind"], seen["error"]["retryable"], seen["complete"]) == ("server", True, False)
+    elif api == "openai_responses" and stop == "context_overflow":
         assert (seen["error"]["kind"], seen["complete"]) == ("context_overflow", False)
     elif api == "anthropic_messages" and stop == "content_filter":
         assert seen["stop_reason"] == "refusal", "there is one word for both"
@@ -73,38 +70,21 @@ def test_a_reply_ends_as_the_script_says(api, stop):
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_model_that_fails_in_the_middle_is_a_failure(api):
-    seen, _ = stepped(api, [{"text": "so far", "stop": "error"}])
-    assert (seen["error"]["kind"], seen["error"]["retryable"], seen["complete"]) == ("server", True, False)
-
-
-@pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize(("status", "kind"), [(401, "auth"), (400, "invalid_request"), (429, "rate_limit")])
-def test_a_status_comes_with_the_formats_own_error(api, status, kind):
-    seen, _ = stepped(api, [{"text": "not now", "faults": {"status": status}}])
+async def test_a_status_comes_with_the_formats_own_error(api, status, kind):
+    seen, _ = await step(api, [{"text": "not now", "faults": {"status": status}}])
     assert (seen["error"]["kind"], seen["error"]["status"], seen["error"]["message"]) == (kind, status, "not now")
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_cut_stream_breaks_the_connection(api):
-    seen, _ = stepped(api, [{"text": "word " * 200, "faults": {"cut_at_byte": 900}}])
-    assert (seen["error"]["kind"], seen["complete"]) == ("connection", False)
-
-
-@pytest.mark.parametrize("api", APIS)
-async def test_what_a_reply_held_may_be_sent_back(api):
+async def test_the_parts_of_a_reply_may_be_sent_back(api):
     entry = {"thinking": "hm", "text": "Looking.", "tool_calls": CALLS[:2]}
-
-    async def go():
-        async with WireServer([entry, {"text": "ok", "expect": "its result"}]) as server:
-            async with aclosing(ADAPTERS["direct"]()) as http:
-                model = model_at(format_of(api), server.base_url.removesuffix("/v1") + BASES[api], http)
-                parts = assembled(api, await ask(model, (prompt(),)))
-                reply = Assistant(parts, format_of(api).origin)
-                await ask(model, (prompt(), reply, answers_to(reply, "its result")))
-            return server
-
-    server = await go()
+    script = [entry, {"text": "ok", "expect": "its result"}]
+    async with WireServer(script) as server, aclosing(ADAPTERS["direct"]()) as http:
+        model = model_at(format_of(api), server.base_url.removesuffix("/v1") + BASES[api], http)
+        parts = assembled(api, await ask(model, (prompt(),)))
+        reply = Assistant(parts, format_of(api).origin)
+        await ask(model, (prompt(), reply, answers_to(reply, "its result")))
     assert not server.failures
     kept = {"openai_chat": "Looking.", "openai_responses": "sealed-1", "anthropic_messages": "signed-1"}
     assert kept[api] in json.dumps(server.requests[1])
@@ -131,7 +111,7 @@ def post(server, path, body):
 
 
 def body_for(api, *messages, **more):
-    """A smallest request."""
+    """A minimal request."""
     messages = list(messages) or [{"role": "user", "content": "Hi"}]
     if api == "openai_responses":
         return {"model": "m", "input": messages, **more}
@@ -139,7 +119,7 @@ def body_for(api, *messages, **more):
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_without_stream_the_reply_is_one_document_that_says_the_same(wire_server, api):
+def test_without_stream_the_reply_is_one_equal_document(wire_server, api):
     server = wire_server([{"thinking": "hm", "text": "Hello", "tool_calls": CALLS[:1], "usage": USAGE}])
     status, document = post(server, PATHS[api], body_for(api))
     assert status == 200
@@ -167,7 +147,7 @@ REPLY = {"role": "assistant", "content": None, "tool_calls": CALLED}
 
 
 @pytest.mark.parametrize(
-    ("api", "body", "said"),
+    ("api", "body", "message"),
     [
         ("openai_chat", b"{", "can't be read"),
         ("openai_chat", b"\xff", "can't be read"),
@@ -231,13 +211,13 @@ REPLY = {"role": "assistant", "content": None, "tool_calls": CALLED}
         ("anthropic_messages", body_for("anthropic_messages", tools=[{"name": "x"}]), "input_schema"),
     ],
 )
-def test_a_request_a_real_server_would_refuse_is_refused(api, body, said):
+def test_a_request_that_real_servers_refuse_is_refused(api, body, message):
     refusal = server_side(protocol_named(api)).read(body if isinstance(body, bytes) else json.dumps(body).encode())
-    assert isinstance(refusal, str) and said in refusal
+    assert isinstance(refusal, str) and message in refusal
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_refused_request_gets_the_reason_and_takes_no_entry(wire_server, api):
+def test_a_refused_request_gets_the_reason_and_uses_no_entry(wire_server, api):
     server = wire_server([{"text": "still here"}])
     status, document = post(server, PATHS[api], {"model": ""})
     assert (status, server.failures) == (400, [document["error"]["message"]])
@@ -246,7 +226,7 @@ def test_a_refused_request_gets_the_reason_and_takes_no_entry(wire_server, api):
     assert "still here" in json.dumps(post(server, PATHS[api], body_for(api, *conversation))[1])
 
 
-def test_one_script_may_be_asked_in_several_formats_and_expects_the_results_in_each(wire_server):
+def test_one_script_serves_several_formats_and_expects_results_in_each(wire_server):
     server = wire_server([{"text": "x", "expect": "ok"}] * 3)
     chat = ({"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "x", "arguments": "{}"}}]},)
     chat += ({"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "ok"}]},)

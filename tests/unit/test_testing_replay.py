@@ -1,4 +1,4 @@
-"""The replay server plays what was recorded, byte for byte."""
+"""`ReplayServer` sends recorded responses byte for byte."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ async def connect(server):
 
 
 async def read_one(reader):
-    """A response: its head, its chunks, and whether the connection broke."""
+    """A response: its head, its chunks, and how the connection ended."""
     head = await reader.readuntil(b"\r\n\r\n")
     if b"chunked" not in head:
         return head, [await reader.read(1000)], "eof"
@@ -28,25 +28,28 @@ async def read_one(reader):
     return head, chunks, "eof"
 
 
-async def test_responses_come_in_order_in_the_pieces_they_were_cut_to_and_requests_are_kept():
-    async def go():
-        recordings = [Recording(b"abcdef", (2, 3, 99)), Recording(status=529), Recording(b"abc", (1,), "reset")]
-        async with ReplayServer(recordings) as server:
-            reader, writer = await connect(server)
-            seen = []
-            for _ in recordings:
-                writer.write(GET)
-                seen.append(await read_one(reader))
-            writer.close()
-            return seen, server
-
-    ((head, *good), (odd, *nothing), (_, *broken)), server = await go()
+async def test_responses_come_in_order_in_their_pieces_and_requests_are_recorded():
+    recordings = [Recording(b"abcdef", (2, 3, 99)), Recording(status=529), Recording(b"abc", (1,), "reset")]
+    async with ReplayServer([*recordings, Recording(b"abc", then="silence")]) as server:
+        reader, writer = await connect(server)
+        seen = []
+        for _ in recordings:
+            writer.write(GET)
+            seen.append(await read_one(reader))
+        reader, writer = await connect(server)
+        writer.write(GET)
+        await reader.readuntil(b"abc\r\n")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.read(1), 0.05)
+    assert await reader.read() == b"", "silence lasts until the server ends"
+    writer.close()
+    (head, *good), (odd, *nothing), (_, *broken) = seen
     assert head.startswith(b"HTTP/1.1 200 OK\r\n") and b"text/event-stream" in head
     assert odd.startswith(b"HTTP/1.1 529 ")
     assert (good, nothing, broken) == ([[b"ab", b"c", b"def"], "eof"], [[], "eof"], [[b"a", b"bc"], "reset"])
-    assert server.connections == 1
+    assert server.connections == 2
     seen = {(one.method, one.path, one.headers["x-a"], one.body) for one in server.requests}
-    assert seen == {("GET", "/here?q=1", "b", b"{}")} and len(server.requests) == 3
+    assert seen == {("GET", "/here?q=1", "b", b"{}")} and len(server.requests) == 4
 
 
 @pytest.mark.parametrize(
@@ -58,29 +61,10 @@ async def test_responses_come_in_order_in_the_pieces_they_were_cut_to_and_reques
     ],
     ids=["without framing", "past the end", "by a function"],
 )
-async def test_a_response_may_lack_framing_a_recording_or_depend_on_the_request(recordings, status, body):
-    async def go():
-        async with ReplayServer(recordings) as server:
-            reader, writer = await connect(server)
-            writer.write(GET)
-            answer = await read_one(reader)
-            writer.close()
-            return answer
-
-    head, (got,), _ = await go()
-    assert head.startswith(b"HTTP/1.1 " + status) and body in got
-
-
-async def test_silence_lasts_until_the_server_ends():
-    async def go():
-        async with ReplayServer([Recording(b"abc", then="silence")]) as server:
-            reader, writer = await connect(server)
-            writer.write(GET)
-            await reader.readuntil(b"abc\r\n")
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(reader.read(1), 0.05)
-        rest = await reader.read()
+async def test_responses_without_framing_past_the_end_and_by_a_function(recordings, status, body):
+    async with ReplayServer(recordings) as server:
+        reader, writer = await connect(server)
+        writer.write(GET)
+        head, (got,), _ = await read_one(reader)
         writer.close()
-        return rest
-
-    assert (await go()) == b""
+    assert head.startswith(b"HTTP/1.1 " + status) and body in got

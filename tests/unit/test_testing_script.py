@@ -1,8 +1,9 @@
+"""Scripts of the test kit: how they are read and checked, and how a cursor matches requests to entries."""
+
 import json
+from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bradawl.testing.script import (
     Cursor,
@@ -26,7 +27,7 @@ ENTRY = {
 }
 
 
-def test_a_script_is_read_from_a_path_bytes_or_objects(tmp_path):
+def test_a_script_is_read_from_a_path_from_bytes_and_from_objects(tmp_path):
     path = tmp_path / "script.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps([ENTRY, {}]).encode())
     script = script_from(path)
@@ -41,7 +42,7 @@ def test_a_script_is_read_from_a_path_bytes_or_objects(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         (b"", "is not JSON"),
         (b'[\n{"text": "a"},\n{"text" "b"}]', "line 3"),
@@ -59,21 +60,18 @@ def test_a_script_is_read_from_a_path_bytes_or_objects(tmp_path):
         (b'[{"tool_calls": [{"name": "x", "arguments": 3}]}]', "entry 1, tool_calls[0].arguments: "),
         (b'[{"usage": {"input": "3"}}]', "entry 1, usage.input: Expected `int`"),
         (b'[{"tool_calls": [{"name": "x", "id": "a"}, {"name": "y", "id": "a"}]}]', "two calls have the same id"),
+        (Path("/nowhere/none.json"), "cannot read the script"),
+        (Path("/"), "cannot read the script"),
+        ("/a\0b", "cannot read the script"),
     ],
 )
-def test_a_script_that_is_wrong_is_refused_with_entry_and_field(source, said):
+def test_an_invalid_script_is_an_error_that_names_entry_and_field(source, message):
     with pytest.raises(ScriptError) as caught:
         script_from(source)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("make", [lambda p: p / "none.json", lambda p: p, lambda p: f"{p}/a\0b"])
-def test_a_script_that_cannot_be_opened_is_a_script_error_that_names_it(tmp_path, make):
-    with pytest.raises(ScriptError, match="cannot read the script"):
-        script_from(make(tmp_path))
-
-
-def test_missing_call_ids_are_numbered_through_the_script_and_never_meet_given_ones():
+def test_missing_call_ids_are_numbered_and_never_equal_given_ones():
     script = script_from(
         [
             {"tool_calls": [{"name": "a"}, {"name": "b", "id": "call_3"}]},
@@ -89,7 +87,7 @@ def test_missing_call_ids_are_numbered_through_the_script_and_never_meet_given_o
 
 
 @pytest.mark.parametrize(
-    ("stop", "has_calls", "raw", "ours"),
+    ("stop", "has_calls", "raw", "translated"),
     [
         (None, False, "stop", "end_turn"),
         (None, True, "tool_calls", "tool_use"),
@@ -106,14 +104,14 @@ def test_missing_call_ids_are_numbered_through_the_script_and_never_meet_given_o
         ("pause", False, "pause", "pause"),
     ],
 )
-def test_stop_words_are_translated_both_ways(stop, has_calls, raw, ours):
+def test_stop_words_are_translated_both_ways(stop, has_calls, raw, translated):
     entry = Entry(
         stop=stop, tool_calls=script_from([{"tool_calls": [{"name": "x"}]}]).entries[0].tool_calls * has_calls
     )
-    assert (raw_stop_of(entry), stop_of(entry)) == (raw, ours)
+    assert (raw_stop_of(entry), stop_of(entry)) == (raw, translated)
 
 
-def test_a_request_that_is_not_expected_takes_an_entry_and_is_told_shortly():
+def test_an_unexpected_request_uses_an_entry_and_gives_a_short_error():
     cursor = Cursor(script_from([{"expect": "needle"}, {"expect": "needle"}]))
     failure = str(cursor.take("hay" * 100_000))
     assert "needle" in failure and "hay" in failure and len(failure) < 5_000
@@ -121,12 +119,6 @@ def test_a_request_that_is_not_expected_takes_an_entry_and_is_told_shortly():
     assert cursor.take("") == "script has 2 entries, and request 3 came"
 
 
-@given(st.text(), st.integers(1, 20))
-def test_fragments_join_to_the_whole_text(text, size):
-    assert "".join(words(text)) == text
-    assert "".join(fragments(text, size)) == text
-
-
-def test_a_long_text_comes_in_a_bounded_number_of_fragments():
+def test_a_long_text_has_a_bounded_number_of_fragments():
     assert max(len(words("a b " * 100_000)), len(fragments("x" * 1_000_000))) <= 512
     assert len(words("three short words")) == 3

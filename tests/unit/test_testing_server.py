@@ -1,3 +1,5 @@
+"""`WireServer` over HTTP: replies in the Chat Completions format, faults, refused requests, and as a program."""
+
 import asyncio
 import contextlib
 import http.client
@@ -59,8 +61,8 @@ def deltas_of(data):
 # ---------------------------------------------------------------- replies
 
 
-def test_a_streamed_reply_looks_like_openai_sends_it(wire_server):
-    """What no client needs, and real servers send; the rest is in `test_testing_formats.py`."""
+def test_a_streamed_reply_has_the_form_of_openais(wire_server):
+    """Fields that real servers send and no client needs; other fields are in `test_testing_formats.py`."""
     entry = {"text": "Both.", "tool_calls": [{"name": "read_file", "arguments": {"path": "a/rather/long/path.py"}}]}
     entry["usage"] = {"input": 10, "cache_read": 5, "cache_write": 2, "output": 7, "reasoning": 3}
     server = wire_server([entry] * 2)
@@ -104,7 +106,7 @@ def test_connections_serve_many_requests_and_share_the_script(wire_server):
     assert server.headers[0]["content-type"] == "application/json"
 
 
-def test_models_are_listed_and_other_places_are_not_there(wire_server):
+def test_models_are_listed_and_other_paths_are_not_found(wire_server):
     server = wire_server([])
     with connect(server) as connection:
         for path, status in (("/v1/models", 200), ("/v1/props", 404), ("/v1/chat/completions", 405)):
@@ -138,7 +140,7 @@ def test_a_status_is_answered_with_headers_and_an_error_document(wire_server):
 
 
 def raw_exchange(server, body):
-    """All bytes the server sends, from a bare socket."""
+    """All bytes that the server sends, read from a plain socket."""
     data = json.dumps(body).encode()
     address = urlsplit(server.base_url)
     with socket.create_connection((address.hostname, address.port), timeout=10) as sock:
@@ -151,7 +153,7 @@ def raw_exchange(server, body):
 
 
 def unchunked(raw):
-    """The body of a chunked response as far as it came, and whether its end came too."""
+    """The received body of a chunked response, and whether it is complete."""
     rest = raw.partition(b"\r\n\r\n")[2]
     body = b""
     while rest:
@@ -169,7 +171,7 @@ def whole_stream(entry):
 
 
 @pytest.mark.parametrize("chunk_bytes", [None, 1, 7])
-def test_a_cut_stream_ends_after_exactly_so_many_bytes(wire_server, chunk_bytes):
+def test_a_cut_stream_ends_after_exactly_the_given_bytes(wire_server, chunk_bytes):
     entry = {"text": "some wörds", "tool_calls": [{"id": "call_1", "name": "x", "arguments": {"a": "b"}}]}
     whole = whole_stream(entry)
     limits = [0, 1, 100, len(whole) - 1, len(whole), len(whole) + 1]
@@ -190,17 +192,7 @@ def test_a_cut_document_is_incomplete(wire_server):
     assert len(caught.value.partial) == 20
 
 
-def test_a_delayed_answer_comes_late_but_does_not_hold_up_the_end():
-    began = time.monotonic()
-    with serve_in_thread([{"text": "x", "faults": {"delay_ms": 60}}, {"faults": {"delay_ms": 60_000}}]) as server:
-        assert ask(server, body_of())[0].status == 200
-        assert time.monotonic() - began >= 0.06
-        with connect(server) as connection:
-            connection.request("POST", "/v1/chat/completions", json.dumps(body_of()).encode())
-    assert is_within(time.monotonic() - began, 10)
-
-
-# ---------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------- refused requests
 
 
 @pytest.mark.parametrize(
@@ -214,17 +206,17 @@ def test_a_delayed_answer_comes_late_but_does_not_hold_up_the_end():
         b"GET / HTTP/1.1\r\nx: " + b"y" * 2_000_000,
     ],
 )
-def test_what_is_not_http_gets_a_400_and_the_server_goes_on(wire_server, raw):
+def test_bytes_that_are_not_http_get_a_400_and_the_server_continues(wire_server, raw):
     server = wire_server([{"text": "x"}])
     address = urlsplit(server.base_url)
     with socket.create_connection((address.hostname, address.port), timeout=10) as sock:
-        with contextlib.suppress(ConnectionError):  # the server need not read what it refuses
+        with contextlib.suppress(ConnectionError):  # the server need not read a request that it refuses
             sock.sendall(raw)
         assert sock.recv(100).startswith(b"HTTP/1.1 400 ")
     assert ask(server, body_of())[0].status == 200
 
 
-def test_chunked_requests_and_expect_continue_are_understood(wire_server):
+def test_chunked_requests_and_expect_continue_are_supported(wire_server):
     server = wire_server([{"text": "x"}])
     data = json.dumps(body_of()).encode()
     address = urlsplit(server.base_url)
@@ -241,10 +233,10 @@ def test_chunked_requests_and_expect_continue_are_understood(wire_server):
     assert server.requests == [body_of()]
 
 
-# ---------------------------------------------------------------- coming and going
+# ---------------------------------------------------------------- ends of connections
 
 
-def test_a_client_that_leaves_does_no_harm(wire_server):
+def test_a_client_that_disconnects_does_not_disturb_the_server(wire_server):
     server = wire_server([{"text": "word " * 400, "faults": {"chunk_bytes": 1}}, {"text": "next"}])
     address = urlsplit(server.base_url)
     data = json.dumps(body_of(stream=True)).encode()
@@ -256,29 +248,27 @@ def test_a_client_that_leaves_does_no_harm(wire_server):
     assert b"next" in ask(server, body_of())[1]
 
 
-async def test_leaving_ends_idle_waiting_and_half_sent_exchanges_at_once():
-    async def run():
-        async with WireServer([{"faults": {"delay_ms": 60_000}}]) as server:
-            address = urlsplit(server.base_url)
-            opened = [await asyncio.open_connection(address.hostname, address.port) for _ in range(3)]
-            data = json.dumps(body_of()).encode()
-            head = b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(data)
-            opened[1][1].write(head)
-            opened[2][1].write(head + data)
-            while not server.requests:  # noqa: ASYNC110 - the server tells nobody when a request came
-                await asyncio.sleep(0)
-        for _, writer in opened:
-            writer.close()
-        return server, [await reader.read() for reader, _ in opened]
-
+async def test_closing_the_server_ends_idle_waiting_and_incomplete_exchanges_at_once():
     began = time.monotonic()
-    server, received = await run()
-    assert received == [b"", b"", b""]
+    async with WireServer([{"faults": {"delay_ms": 60}}, {"faults": {"delay_ms": 60_000}}]) as server:
+        assert (await asyncio.to_thread(ask, server, body_of()))[0].status == 200
+        assert time.monotonic() - began >= 0.06, "a delayed reply comes late"
+        address = urlsplit(server.base_url)
+        opened = [await asyncio.open_connection(address.hostname, address.port) for _ in range(3)]
+        data = json.dumps(body_of()).encode()
+        head = b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(data)
+        opened[1][1].write(head)
+        opened[2][1].write(head + data)
+        while len(server.requests) < 2:  # noqa: ASYNC110 - the server has no event for a request
+            await asyncio.sleep(0)
+    for _, writer in opened:
+        writer.close()
+    assert [await reader.read() for reader, _ in opened] == [b"", b"", b""]
     assert is_within(time.monotonic() - began, 4)
-    assert server.connections == 3
+    assert server.connections == 4
 
 
-# ---------------------------------------------------------------- as a program
+# ---------------------------------------------------------------- the program
 
 
 @contextlib.contextmanager
@@ -297,7 +287,7 @@ def program(*arguments, stdin=subprocess.DEVNULL):
 
 
 @pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM, "stdin"])
-def test_the_program_serves_until_it_is_told_to_end(tmp_path, way):
+def test_the_program_serves_until_a_signal_or_the_end_of_its_input(tmp_path, way):
     path = tmp_path / "script.json"
     path.write_text('[{"text": "hello"}]')
     arguments = (str(path), "--with-parent") if way == "stdin" else (str(path),)
@@ -314,7 +304,7 @@ def test_the_program_serves_until_it_is_told_to_end(tmp_path, way):
         assert process.stderr.read() == b""
 
 
-def test_the_program_tells_what_is_wrong_with_its_script_or_port(capsys, tmp_path):
+def test_the_program_reports_an_invalid_script_or_port(capsys, tmp_path):
     bad, good = tmp_path / "bad.json", tmp_path / "good.json"
     bad.write_text('[{"txt": 1}]')
     good.write_text("[]")

@@ -1,4 +1,4 @@
-"""The estimate of tokens: proportions that hold for any tokenizer, and what it costs."""
+"""The estimate of tokens: proportions that apply to any tokenizer, its calibration, and its cost."""
 
 import base64
 import random
@@ -33,7 +33,7 @@ from patience import is_within
 ENGLISH = "The agent reads the file, changes two lines and runs the tests again before it answers. " * 20
 CODE = "    def apply(self, event: Event) -> None:\n        self._items[event.key] = event.value  # kept\n" * 20
 CHINESE = "助手先读文件再修改两行代码然后重新运行测试。" * 20
-BASE64 = base64.b64encode(random.Random(7).randbytes(2_000)).decode()  # noqa: S311 - no secret is made with it
+BASE64 = base64.b64encode(random.Random(7).randbytes(2_000)).decode()  # noqa: S311 - not used for secrets
 
 
 @pytest.mark.parametrize(
@@ -41,27 +41,27 @@ BASE64 = base64.b64encode(random.Random(7).randbytes(2_000)).decode()  # noqa: S
     [(ENGLISH, 3.8, 5.5), (CODE, 2.4, 4.5), (CHINESE, 1.2, 1.9), (BASE64, 1.2, 1.7), ("1234567 " * 50, 1.2, 3.0)],
     ids=["english", "code", "chinese", "base64", "digits"],
 )
-def test_characters_per_token_are_those_of_the_kind_of_text(text: str, least: float, most: float):
+def test_characters_per_token_depend_on_the_kind_of_text(text: str, least: float, most: float):
     assert least <= len(text) / estimate(text) <= most
 
 
 @pytest.mark.parametrize("name", ["test_a_long_name_in_snake_case_is_made_of_words", "AClassNameInCamelCaseIsToo"])
-def test_a_long_name_is_words_and_no_random_string(name: str):
+def test_a_long_identifier_is_counted_as_words(name: str):
     assert estimate(name) < len(name) / 3
 
 
-def test_nothing_costs_nothing_and_indentation_costs_little():
+def test_an_empty_text_has_no_tokens_and_indentation_few():
     assert estimate("") == 0
     assert estimate("\n" + " " * 400) <= 3
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
-def test_more_text_never_makes_it_less_by_more_than_what_joins(first: str, second: str):
+def test_joining_texts_reduces_the_estimate_only_by_what_joins(first: str, second: str):
     assert 0 <= estimate(first) <= 6 * len(first) + 1
     assert abs(estimate(first + "\n" + second) - estimate(first) - estimate(second)) <= 40
 
 
-def test_a_long_text_is_estimated_from_pieces_of_it():
+def test_a_long_text_is_estimated_from_samples():
     whole = ENGLISH * 1_000
     assert estimate(whole) == pytest.approx(1_000 * estimate(ENGLISH), rel=0.05)
 
@@ -76,7 +76,7 @@ def test_no_text_takes_long(text: str):
 # ------------------------------------------------------------------ calibration
 
 
-def test_the_first_report_sets_the_factor_and_later_ones_move_it():
+def test_the_first_report_sets_the_factor_and_later_ones_adjust_it():
     factor = calibrated(None, 1_300, 1_000)
     assert factor == 1.3
     for _ in range(20):
@@ -85,12 +85,12 @@ def test_the_first_report_sets_the_factor_and_later_ones_move_it():
 
 
 @pytest.mark.parametrize(("reported", "estimated", "factor"), [(10_000, 10, 1.8), (1, 10_000, 0.6)])
-def test_a_report_that_can_not_be_right_moves_it_only_so_far(reported: int, estimated: int, factor: float):
+def test_an_implausible_report_changes_the_factor_by_a_limited_amount(reported: int, estimated: int, factor: float):
     assert calibrated(None, reported, estimated) == factor
 
 
 @pytest.mark.parametrize(("reported", "estimated"), [(0, 100), (100, 0)])
-def test_what_was_not_counted_moves_nothing(reported: int, estimated: int):
+def test_empty_reports_do_not_change_the_factor(reported: int, estimated: int):
     assert calibrated(1.2, reported, estimated) == 1.2 and calibrated(None, reported, estimated) == 1.0
 
 
@@ -112,7 +112,7 @@ def png(width: int, height: int) -> bytes:
         (png(1, 1)[:20], 1_600),
     ],
 )
-def test_a_picture_costs_what_its_size_says(data: bytes, tokens: int):
+def test_the_tokens_of_an_image_depend_on_its_size(data: bytes, tokens: int):
     assert part_tokens(Image("image/png", data)) == tokens
 
 

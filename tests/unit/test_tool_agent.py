@@ -1,9 +1,9 @@
-"""`agent`, the tool: what it hands over, and how a sub-agent's end is told."""
+"""The tool `agent` starts a sub-agent with a task and returns its conclusion."""
 
 import json
 
 import pytest
-from session_calls import Desk
+from session_calls import FakeSession
 from tool_specs import request
 
 from bradawl.core.effects import Effects
@@ -16,16 +16,16 @@ from bradawl.testing.fakes import FakeSpawner
 from bradawl.tools.agent import LIMIT, AgentTool
 
 
-def test_the_conclusion_of_one_that_completed_its_task_stands_alone():
+async def test_the_result_of_a_completed_task_is_only_the_conclusion():
     spawner = FakeSpawner(["It is in a.py:3.\n"])
-    output = Desk(spawner=spawner).call(AgentTool(), prompt="find it", kind="explore", description="find")
+    output = await FakeSession(spawner=spawner).call(AgentTool(), prompt="find it", kind="explore", description="find")
     assert (output.parts[0].text, output.is_error, output.full) == ("It is in a.py:3.", False, None)
     assert spawner.spawned == [("explore", "find it", "call")]
 
 
-def test_without_a_kind_it_may_do_all():
+async def test_the_default_kind_is_general():
     spawner = FakeSpawner()
-    Desk(spawner=spawner).call(AgentTool(), prompt="mend it")
+    await FakeSession(spawner=spawner).call(AgentTool(), prompt="mend it")
     assert spawner.spawned == [("general", "mend it", "call")]
 
 
@@ -41,17 +41,17 @@ def test_without_a_kind_it_may_do_all():
         ("interrupted", "it was interrupted"),
     ],
 )
-def test_any_other_end_is_said_first_and_is_an_error(reason, why):
-    output = Desk(spawner=FakeSpawner(["half of it"], [reason])).call(AgentTool(), prompt="x")
+async def test_any_other_end_is_an_error_that_begins_with_the_reason(reason, why):
+    output = await FakeSession(spawner=FakeSpawner(["half of it"], [reason])).call(AgentTool(), prompt="x")
     first, rest = output.parts[0].text.split("\n", 1)
     assert output.is_error and "did not complete its task" in first and why in first
     assert rest == "half of it"
 
 
 @pytest.mark.parametrize("extra", [0, 1, 100_000])
-def test_of_a_long_one_the_end_is_shown_and_the_whole_handed_over(extra):
+async def test_a_long_conclusion_shows_its_end_and_is_kept_whole(extra):
     whole = "b" * extra + "e" * (LIMIT - 4) + "\ud800END"
-    output = Desk(spawner=FakeSpawner([whole])).call(AgentTool(), prompt="x")
+    output = await FakeSession(spawner=FakeSpawner([whole])).call(AgentTool(), prompt="x")
     text = output.parts[0].text
     assert text.endswith(whole[-LIMIT:]) and output.limit is None
     assert (output.full is not None) == (extra > 0)
@@ -61,31 +61,31 @@ def test_of_a_long_one_the_end_is_shown_and_the_whole_handed_over(extra):
 
 
 @pytest.mark.parametrize("prompt", ["", " \n"])
-def test_a_task_that_is_none_is_refused_before_anything_is_spent(prompt):
+def test_an_empty_task_is_refused_before_anything_is_spent(prompt):
     with pytest.raises(ToolError, match="prompt is empty"):
-        AgentTool().effects(AgentTool().params(prompt), Desk().context)
+        AgentTool().effects(AgentTool().params(prompt), FakeSession().context)
 
 
-def test_where_none_can_be_started_the_model_is_told_to_work_itself():
+async def test_without_sub_agents_the_error_says_to_do_the_task_directly():
     with pytest.raises(ToolError, match="do the task yourself"):
-        Desk().call(AgentTool(), prompt="x")
+        await FakeSession().call(AgentTool(), prompt="x")
 
 
-def test_it_declares_to_spend_and_to_look_at_the_working_directory():
+def test_it_declares_spending_and_reading_the_working_directory():
     for kind in ("explore", "general"):
-        effects = AgentTool().effects(AgentTool().params("x", kind), Desk().context)
+        effects = AgentTool().effects(AgentTool().params("x", kind), FakeSession().context)
         assert effects.spends and effects.reads == ("/project",)
         assert not (effects.writes or effects.session or effects.unknown or effects.commands)
 
 
-def test_its_schema_has_no_choice_between_types():
+def test_its_schema_has_no_union_types():
     schema = json.loads(bytes(schema_of(AgentTool()).parameters))
     assert "anyOf" not in json.dumps(schema) and schema["required"] == ["prompt"]
     assert schema["properties"]["kind"]["enum"] == ["explore", "general"]
 
 
 @pytest.mark.parametrize("rule", ["Read(secrets/**)", "Read(./.env)", "Read"])
-def test_a_rule_for_paths_is_for_the_calls_of_a_sub_agent_and_not_for_starting_one(rule):
+def test_path_rules_do_not_apply_to_starting_a_sub_agent(rule):
     rules = parse_rule(rule, "deny", "test", Bases("/w", "/h", "/w"))
     effects = Effects(reads=("/w",), spends=True)
     assert not isinstance(decide(Policy(rules=rules, roots=("/w",)), request("agent", effects)), Deny)

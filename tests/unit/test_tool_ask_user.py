@@ -1,14 +1,12 @@
-"""`ask_user`, the tool; and how the terminal asks and reads the answer."""
-
-import asyncio
+"""The tool `ask_user`, and how the terminal shows its question and reads the answer."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from session_calls import Desk
+from session_calls import FakeSession
 
-from bradawl.app.approvers import DenyAllApprover
-from bradawl.app.tui.approve import TerminalApprover, choice_text, parse_choice
+from bradawl.app.deny_all_approver import DenyAllApprover
+from bradawl.app.tui.approver import TerminalApprover, choice_text, parse_choice
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Choice
 from bradawl.testing.fakes import ScriptedApprover
@@ -17,75 +15,77 @@ from bradawl.tools.ask_user import AskUser
 OPTIONS = ("SQLite", "PostgreSQL")
 
 
-def test_what_the_user_says_is_the_answer():
+async def test_the_users_answer_is_the_result():
     approver = ScriptedApprover(words=["PostgreSQL"])
-    text = Desk(approver=approver).text(AskUser(), question=" Which one? ", options=["SQLite", " ", "PostgreSQL\n"])
+    text = await FakeSession(approver=approver).text(
+        AskUser(), question=" Which one? ", options=["SQLite", " ", "PostgreSQL\n"]
+    )
     assert text == "The user says: PostgreSQL"
     assert approver.choices == [Choice("Which one?", OPTIONS)]
 
 
 @pytest.mark.parametrize("approver", [None, DenyAllApprover(), ScriptedApprover(), ScriptedApprover(words=["  "])])
-def test_where_nobody_answers_the_model_is_told_to_decide(approver):
-    text = Desk(approver=approver).text(AskUser(), question="Which one?")
+async def test_without_an_answer_the_result_says_to_decide_alone(approver):
+    text = await FakeSession(approver=approver).text(AskUser(), question="Which one?")
     assert text.startswith("No answer") and "Decide yourself" in text
 
 
-def test_a_question_that_is_none_is_refused_before_anybody_is_asked():
+async def test_an_invalid_question_is_refused_before_the_user_is_asked():
     approver = ScriptedApprover(words=["x"] * 3)
     with pytest.raises(ToolError, match="question is empty"):
-        Desk(approver=approver).call(AskUser(), question=" ")
+        await FakeSession(approver=approver).call(AskUser(), question=" ")
     with pytest.raises(ToolError, match="10 options are too many"):
-        Desk(approver=approver).call(AskUser(), question="Which?", options=list("abcdefghij"))
+        await FakeSession(approver=approver).call(AskUser(), question="Which?", options=list("abcdefghij"))
     assert approver.choices == []
 
 
-def test_one_option_given_as_a_text_is_a_list_of_one():
+async def test_a_single_option_given_as_a_string_is_a_list_of_one():
     approver = ScriptedApprover(words=["yes"])
-    Desk(approver=approver).call(AskUser(), question="Go on?", options="yes")
+    await FakeSession(approver=approver).call(AskUser(), question="Go on?", options="yes")
     assert approver.choices == [Choice("Go on?", ("yes",))]
 
 
-def test_it_declares_to_need_the_user_so_that_two_questions_come_one_after_the_other():
-    effects = AskUser().effects(AskUser().params("x"), Desk().context)
+def test_it_declares_the_user_as_a_resource_so_that_questions_are_sequential():
+    effects = AskUser().effects(AskUser().params("x"), FakeSession().context)
     assert effects.session == ("user",) and not effects.is_read_only
 
 
 # ------------------------------------------------------------------ at the terminal
 
 
-def asked(choice, typed):
-    """The answer, and all that was shown."""
-    shown, held = [], []
+async def ask(choice, typed):
+    """The answer of the terminal's approver to a choice, and everything that was shown."""
+    shown, holds = [], []
 
-    class Hold:
+    class RecordingHold:
         def __enter__(self):
-            held.append(True)
+            holds.append(True)
 
         def __exit__(self, *_):
-            held.append(False)
+            holds.append(False)
 
     async def read(prompt):
-        assert held == [True]
+        assert holds == [True]
         shown.append(prompt)
         if isinstance(typed, type):
             raise typed
         return typed
 
-    approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"), Hold)
-    answer = asyncio.run(approver.choose(choice))
-    assert held == [True, False]
+    approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"), RecordingHold)
+    answer = await approver.choose(choice)
+    assert holds == [True, False]
     return answer, "\n".join(shown)
 
 
-def test_options_are_numbered_and_a_number_stands_for_one():
-    answer, shown = asked(Choice("Which\none?", OPTIONS), " 2 \n")
+async def test_options_are_numbered_and_a_number_selects_one():
+    answer, shown = await ask(Choice("Which\none?", OPTIONS), " 2 \n")
     assert answer == "PostgreSQL"
     assert "    Which\n    one?\n    1. SQLite\n    2. PostgreSQL\n" in shown
 
 
 @pytest.mark.parametrize("typed", ["", " \t", KeyboardInterrupt, EOFError])
-def test_nothing_ctrl_c_and_a_closed_input_are_no_answer_and_end_nothing(typed):
-    answer, shown = asked(Choice("Which?", OPTIONS), typed)
+async def test_empty_input_ctrl_c_and_closed_input_are_no_answer_and_cancel_nothing(typed):
+    answer, shown = await ask(Choice("Which?", OPTIONS), typed)
     assert answer is None and "CANCELLED" not in shown
 
 
@@ -104,15 +104,15 @@ def test_nothing_ctrl_c_and_a_closed_input_are_no_answer_and_end_nothing(typed):
         ("1", (), "1"),
     ],
 )
-def test_any_other_answer_is_taken_as_it_is(typed, options, meant):
+def test_text_that_selects_no_option_is_the_answer(typed, options, meant):
     assert parse_choice(typed, options) == meant
 
 
 @given(st.text(), st.lists(st.text(min_size=1), max_size=9).map(tuple))
-def test_whatever_is_typed_is_an_option_the_text_itself_or_nothing(typed, options):
+def test_any_input_is_an_option_the_text_itself_or_no_answer(typed, options):
     assert parse_choice(typed, options) in {*options, typed.strip() or None}
 
 
-def test_what_the_model_asks_can_not_move_the_cursor():
+def test_a_question_can_not_contain_control_sequences():
     shown = choice_text(Choice("Run \x1b[2Jit?", ("a\x1b]0;x\x07", "b\r")))
     assert "\x1b" not in shown and "\r" not in shown and "\x07" not in shown

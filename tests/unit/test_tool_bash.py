@@ -1,4 +1,5 @@
-import asyncio
+"""The tool `bash`: results, working directory, limits of output, and declared effects."""
+
 import os
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ BASH = Bash()
         (
             "kill -9 $$",
             "(no output)\n[exit code 137] (ended by SIGKILL)\n"
-            "[it can't be told where this ended: the working directory is still {cwd}, and exports are as before]",
+            "[it is unknown where this ended: the working directory is still {cwd}, and exports are as before]",
         ),
         ("printf '10%%\\r50%%\\r100%%\\nnext\\r\\n'", "100%\nnext\n[exit code 0]"),
         ("printf 'a\\xffb\\0\\n'", "a\ufffdb\ufffd\n[exit code 0]"),
@@ -41,69 +42,69 @@ BASH = Bash()
         ("cat <<'E'\n  \"quoted\" $x\nE", '  "quoted" $x\n[exit code 0]'),
     ],
 )
-def test_the_result_shows_output_stderr_and_exit_code(place, command, shown):
-    output = place.call(BASH, command=command)
+async def test_the_result_shows_output_stderr_and_exit_code(place, command, shown):
+    output = await place.call(BASH, command=command)
     assert text_of(output.parts) == shown.replace("{cwd}", place.cwd)
     assert output.is_error == ("[exit code 0]" not in shown)
     assert output.full is None
 
 
-def test_the_folder_a_line_ends_in_is_kept_for_the_next(place, tmp_path):
+async def test_the_last_folder_of_a_line_is_kept_for_the_next(place, tmp_path):
     (tmp_path / "sub").mkdir()
-    assert place.text(BASH, command="cd sub && pwd").endswith(
+    assert (await place.text(BASH, command="cd sub && pwd")).endswith(
         "/sub\n[exit code 0]\n[working directory is now " + f"{tmp_path}/sub]"
     )
-    assert place.text(BASH, command="pwd") == f"{tmp_path}/sub\n[exit code 0]"
-    place.call(BASH, command="(cd ..); cd .. | cat; false && cd /; echo 'x && cd /'")
+    assert await place.text(BASH, command="pwd") == f"{tmp_path}/sub\n[exit code 0]"
+    await place.call(BASH, command="(cd ..); cd .. | cat; false && cd /; echo 'x && cd /'")
     assert place.cwd == f"{tmp_path}/sub"
-    place.call(BASH, command="cd -P ..; false")
+    await place.call(BASH, command="cd -P ..; false")
     assert place.cwd == os.path.realpath(tmp_path)
 
 
-def test_a_folder_that_is_gone_is_told(place, tmp_path):
+async def test_a_removed_working_directory_is_reported(place, tmp_path):
     (tmp_path / "sub").mkdir()
-    place.call(BASH, command="cd sub")
-    assert "[working directory" not in place.text(BASH, command="rmdir ../sub")
-    text = place.text(BASH, command="pwd")
+    await place.call(BASH, command="cd sub")
+    assert "[working directory" not in await place.text(BASH, command="rmdir ../sub")
+    text = await place.text(BASH, command="pwd")
     assert text == f"{tmp_path}\n[exit code 0]\n[working directory {tmp_path}/sub is gone; this ran in {tmp_path}]"
     assert place.cwd == str(tmp_path)
-    assert place.text(BASH, command="pwd") == f"{tmp_path}\n[exit code 0]"
+    assert await place.text(BASH, command="pwd") == f"{tmp_path}\n[exit code 0]"
 
 
 @pytest.mark.parametrize("command", ["true", "cd /usr"])
-def test_a_folder_that_is_gone_deep_down_is_left_for_the_nearest_one(place, tmp_path, command):
+async def test_a_removed_nested_folder_is_replaced_by_its_nearest_parent(place, tmp_path, command):
     (tmp_path / "a" / "b" / "c").mkdir(parents=True)
-    place.call(BASH, command="cd a/b/c")
+    await place.call(BASH, command="cd a/b/c")
     (tmp_path / "a" / "b" / "c").rmdir()
     (tmp_path / "a" / "b").rmdir()
     (tmp_path / "a" / "b").write_text("now a file")
-    assert f"this ran in {tmp_path}/a]" in place.text(BASH, command=command)
+    assert f"this ran in {tmp_path}/a]" in await place.text(BASH, command=command)
     assert place.cwd == ("/usr" if command == "cd /usr" else f"{tmp_path}/a")
 
 
-def test_what_else_keeps_a_line_from_starting_is_told_and_not_tried_elsewhere(place):
+async def test_other_start_errors_are_not_retried_in_another_folder(place):
     with pytest.raises(ToolError, match="too long"):
-        place.call(BASH, command="true " + "x" * 200_000)
+        await place.call(BASH, command="true " + "x" * 200_000)
 
 
-def test_background_programs_are_mentioned_beside_the_exit_code(place):
-    text = place.text(BASH, command="setsid sleep 300 & echo up")
+async def test_ended_background_programs_are_reported_beside_the_exit_code(place):
+    text = await place.text(BASH, command="setsid sleep 300 & echo up")
     assert text.startswith("up\n[exit code 0]\n[programs it had left running were ended; what is to go on belongs in")
 
 
-def ended(place, command, result, **arguments):
-    """What is told of a command that ends so."""
+async def run_with_result(place, command, result, **arguments):
+    """The output of the tool for a command with this result, and the processes it ran on."""
     processes = ScriptedProcesses({command: result})
     context = msgspec.structs.replace(place.context(), processes=processes)
-    output = asyncio.run(BASH.run(BASH.params(command, **arguments), context))
+    output = await BASH.run(BASH.params(command, **arguments), context)
     return output, processes
 
 
-@pytest.mark.parametrize("timeout", [601, 120_000])
-def test_a_timeout_is_at_most_ten_minutes(place, timeout):
-    output, _ = ended(place, "true", CommandResult(0, b"", b""), timeout=timeout)
-    said = f"[exit code 0] (timeout {timeout} was taken as 600, the most there is)"
-    assert text_of(output.parts) == f"(no output)\n{said}"
+@pytest.mark.parametrize("timeout_s", [601, 120_000])
+async def test_a_timeout_is_at_most_ten_minutes(place, timeout_s):
+    output, _ = await run_with_result(place, "true", CommandResult(0, b"", b""), timeout=timeout_s)
+    message = f"[exit code 0] (timeout {timeout_s} was taken as 600, the most there is)"
+    assert text_of(output.parts) == f"(no output)\n{message}"
 
 
 @pytest.mark.parametrize(
@@ -117,20 +118,20 @@ def test_a_timeout_is_at_most_ten_minutes(place, timeout):
         (b"\xff\xfe\n", "\ufffd\ufffd"),
     ],
 )
-def test_binary_output_is_only_named(place, data, shown):
-    output, _ = ended(place, "cat it", CommandResult(0, data, b"an error"))
+async def test_binary_output_is_only_described(place, data, shown):
+    output, _ = await run_with_result(place, "cat it", CommandResult(0, data, b"an error"))
     assert text_of(output.parts) == f"{shown}\n[stderr]\nan error\n[exit code 0]"
 
 
-def test_a_flood_that_shows_little_is_shown_whole(place):
-    output, _ = ended(place, "load", CommandResult(0, b"1%\r2%\r3%", b"", 70_000, cwd=place.cwd))
+async def test_output_with_few_visible_characters_is_shown_whole(place):
+    output, _ = await run_with_result(place, "load", CommandResult(0, b"1%\r2%\r3%", b"", 70_000, cwd=place.cwd))
     assert text_of(output.parts) == (
         "3%\n[exit code 0]\n[70,000 of 70,008 bytes, in the middle of the output, are not shown]"
     )
 
 
-def test_a_timeout_shows_what_was_printed(place):
-    output = place.call(BASH, command="echo begun; sleep 60", timeout=1)
+async def test_a_timeout_shows_what_was_printed(place):
+    output = await place.call(BASH, command="echo begun; sleep 60", timeout=1)
     assert output.is_error
     assert text_of(output.parts) == (
         "begun\n[timed out after 1 s (pass timeout, at most 600; run_in_background has no limit); "
@@ -138,18 +139,18 @@ def test_a_timeout_shows_what_was_printed(place):
     )
 
 
-def test_a_line_that_takes_its_time_says_how_long(place):
-    assert place.text(BASH, command="sleep 1.05").startswith("(no output)\n[exit code 0] (1.")
+async def test_a_slow_line_reports_its_duration(place):
+    assert (await place.text(BASH, command="sleep 1.05")).startswith("(no output)\n[exit code 0] (1.")
 
 
-def test_long_output_is_cut_by_who_calls_the_tool_and_kept_whole(place):
-    output = place.call(BASH, command="seq 1 20000")
+async def test_long_output_has_a_limit_for_the_caller_and_is_whole(place):
+    output = await place.call(BASH, command="seq 1 20000")
     assert text_of(output.parts) == "\n".join(map(str, range(1, 20_001))) + "\n[exit code 0]"
     assert (output.limit, output.full, output.full_file) == (16_000, None, "")
 
 
-def test_what_is_more_than_fits_in_memory_goes_to_a_file(place):
-    output = place.call(BASH, command="seq 1 1000000; echo to stderr >&2; exit 3")
+async def test_output_beyond_the_memory_limit_goes_to_a_file(place):
+    output = await place.call(BASH, command="seq 1 1000000; echo to stderr >&2; exit 3")
     text = text_of(output.parts)
     assert len(text) < 16_000
     assert text.startswith("1\n2\n3\n")
@@ -164,9 +165,9 @@ def test_what_is_more_than_fits_in_memory_goes_to_a_file(place):
 
 
 @pytest.mark.parametrize("lines", [3, 6])
-def test_long_lines_leave_room_for_others(place, lines):
+async def test_long_lines_are_cut_so_that_other_lines_fit(place, lines):
     command = f"for n in {{1..{lines}}}; do head -c 100000 /dev/zero | tr '\\0' x; echo; echo line $n; done"
-    output = place.call(BASH, command=command)
+    output = await place.call(BASH, command=command)
     text = text_of(output.parts)
     longest = 14_000 // lines
     assert text.count(f"[... {100_000 - longest:,} characters of this line cut ...]") == lines
@@ -181,10 +182,10 @@ def memory(kind: str) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for the memory")
-def test_a_flood_is_not_kept_in_memory_and_says_how_much_it_was(place):
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is measured from here
+async def test_too_much_output_is_not_kept_in_memory_and_its_size_is_reported(place):
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak of memory
     before = memory("VmRSS")
-    output = place.call(BASH, command="yes | head -c 300000000")
+    output = await place.call(BASH, command="yes | head -c 300000000")
     assert memory("VmHWM") - before < 50_000_000
     assert len(place.progress) < 200
     assert "[the output has 300,000,000 bytes; shown are its first" in text_of(output.parts)
@@ -193,13 +194,13 @@ def test_a_flood_is_not_kept_in_memory_and_says_how_much_it_was(place):
 
 
 @pytest.mark.parametrize("arguments", [{"timeout": -1}, {"timeout": -5}, {"command": " "}])
-def test_arguments_out_of_range_are_refused(place, arguments):
+async def test_arguments_out_of_range_are_refused(place, arguments):
     with pytest.raises(ToolError):
-        place.call(BASH, **{"command": "true", **arguments})
+        await place.call(BASH, **{"command": "true", **arguments})
 
 
-def test_progress_is_shown(place):
-    place.call(BASH, command="echo hello")
+async def test_progress_is_shown(place):
+    await place.call(BASH, command="echo hello")
     assert "".join(place.progress) == "hello\n"
 
 
@@ -221,7 +222,7 @@ def test_the_effects_are_those_of_the_line(place, tmp_path):
         (Sandbox("landlock", ("tcp",)), "", False),
     ],
 )
-def test_a_search_through_a_folder_reads_the_keys_that_no_sandbox_hides(place, tmp_path, sandbox, lifted, shows):
+def test_a_search_of_a_folder_declares_reads_of_keys_that_no_sandbox_hides(place, tmp_path, sandbox, lifted, shows):
     for name in (".env", "deep/er/.env.local", "plain.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("KEY=1")
@@ -231,7 +232,7 @@ def test_a_search_through_a_folder_reads_the_keys_that_no_sandbox_hides(place, t
     assert f"{tmp_path}/plain.txt" not in reads
 
 
-def test_what_goes_on_in_the_background_is_never_only_a_read(place):
+def test_a_background_command_is_never_read_only(place):
     for line in ("cat a.txt", "./anything"):
         effects = BASH.effects(BASH.params(line, run_in_background=True), place.context())
         assert effects.session == ("jobs",)
@@ -239,11 +240,11 @@ def test_what_goes_on_in_the_background_is_never_only_a_read(place):
         assert effects.unknown == (line == "./anything")
 
 
-# ------------------------------------------------------------------ what is approved is what runs
+# ------------------------------------------------------------------ the approved command is the one that runs
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("", "command is empty"),
         (" \n\t ", "command is empty"),
@@ -253,18 +254,18 @@ def test_what_goes_on_in_the_background_is_never_only_a_read(place):
         ("echo \ud800", "half a character"),
     ],
 )
-def test_a_line_that_is_none_is_refused_before_it_is_judged(place, command, said):
-    with pytest.raises(ToolError, match=said.replace("+", r"\+")):
+def test_an_invalid_line_is_refused_before_its_analysis(place, command, message):
+    with pytest.raises(ToolError, match=message.replace("+", r"\+")):
         BASH.effects(BASH.params(command), place.context())
 
 
 @pytest.mark.parametrize("command", ["echo 'a\tb\n'", "echo a\r", "echo é", "echo '\u202e'", "echo \x7f"])
-def test_odd_characters_are_a_matter_of_judgement(place, command):
+def test_unusual_characters_are_allowed_in_lines(place, command):
     BASH.effects(BASH.params(command), place.context())
 
 
 @pytest.mark.parametrize("arguments", [{}, {"timeout": 5}, {"sandbox": "network"}])
-async def test_the_command_that_was_judged_is_the_one_that_starts(place, arguments):
+async def test_the_analyzed_command_is_the_one_that_starts(place, arguments):
     processes = ScriptedProcesses({"make 'a b'": CommandResult(0, b"", b"", cwd=place.cwd)})
     context = msgspec.structs.replace(place.context(), processes=processes)
     params = BASH.params("make 'a b'", **arguments)
@@ -273,7 +274,7 @@ async def test_the_command_that_was_judged_is_the_one_that_starts(place, argumen
     assert [processes.seal(command) for command in processes.commands] == [seal]
 
 
-def test_in_a_folder_that_is_gone_the_nearest_one_is_judged_and_used(place, tmp_path):
+def test_in_a_removed_folder_analysis_and_run_use_the_nearest_parent(place, tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     place.cwd = f"{tmp_path}/a/b"
     (tmp_path / "a" / "b").rmdir()
@@ -285,7 +286,7 @@ def test_in_a_folder_that_is_gone_the_nearest_one_is_judged_and_used(place, tmp_
 
 
 @pytest.mark.parametrize(("asked", "lifts"), [("", ()), ("network", ("network",)), ("off", ("sandbox",))])
-def test_what_of_the_sandbox_a_call_wants_lifted_is_told_where_there_is_one(place, asked, lifts):
+def test_a_request_to_lift_the_sandbox_is_declared_if_there_is_one(place, asked, lifts):
     params = BASH.params("make", sandbox=asked)
     for sandbox in (Sandbox("bubblewrap"), Sandbox("landlock", ("chmod outside",))):
         assert Bash(sandbox=lambda found=sandbox: found).effects(params, place.context()).lifts == lifts
@@ -293,7 +294,7 @@ def test_what_of_the_sandbox_a_call_wants_lifted_is_told_where_there_is_one(plac
     assert BASH.effects(params, place.context()).lifts == ()
 
 
-def test_what_is_never_right_is_told_with_the_effects(place):
+def test_forbidden_commands_are_declared_with_the_effects(place):
     bash = Bash(home="/home/u", workspace=place.cwd)
     effects = bash.effects(bash.params("sh -c 'rm -rf ~'"), place.context())
     assert "the home folder" in effects.danger
@@ -301,12 +302,12 @@ def test_what_is_never_right_is_told_with_the_effects(place):
     assert effects.seal
 
 
-def test_git_reads_are_known_where_a_sandbox_holds_git(place, tmp_path):
+def test_git_reads_are_known_if_a_sandbox_confines_git(place, tmp_path):
     (tmp_path / ".git").mkdir()
-    held, lacking = Sandbox("bubblewrap"), Sandbox("landlock", ("chmod outside",))
+    confining, lacking = Sandbox("bubblewrap"), Sandbox("landlock", ("chmod outside",))
     params = BASH.params("git status")
-    assert Bash(sandbox=lambda: held).effects(params, place.context()).is_read_only
+    assert Bash(sandbox=lambda: confining).effects(params, place.context()).is_read_only
     assert Bash(sandbox=lambda: lacking).effects(params, place.context()).unknown
     assert Bash(git_is_safe=lambda folder: folder == place.cwd).effects(params, place.context()).is_read_only
     without = BASH.params("git status", sandbox="off")
-    assert Bash(sandbox=lambda: held).effects(without, place.context()).unknown
+    assert Bash(sandbox=lambda: confining).effects(without, place.context()).unknown

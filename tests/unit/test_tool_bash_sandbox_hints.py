@@ -1,4 +1,4 @@
-"""A command that failed for its sandbox says so, one that failed by itself does not."""
+"""The tool `bash` adds hints to commands that failed because of the sandbox, and to no others."""
 
 import shutil
 import subprocess
@@ -43,13 +43,13 @@ NO_NETWORK = [
 
 
 @pytest.mark.parametrize("error", NO_NETWORK)
-def test_a_command_without_a_network_is_told_how_to_ask_for_it(error):
+def test_a_command_without_network_gets_a_hint_to_request_it(error):
     (note,) = notes(error)
     assert "no network" in note and 'sandbox: "network"' in note
 
 
 @pytest.mark.parametrize("error", NO_NETWORK)
-def test_where_it_had_the_network_or_no_sandbox_nothing_is_said(error):
+def test_with_network_or_without_a_sandbox_there_is_no_hint(error):
     assert notes(error, grant=Grant(writable=("/ws",), network=True)) == ()
     assert notes(error, sandbox="") == ()
 
@@ -69,7 +69,7 @@ NOT_WRITABLE = [
 
 
 @pytest.mark.parametrize("error", NOT_WRITABLE)
-def test_a_command_that_may_not_write_there_is_told_how_to_ask(error):
+def test_a_command_that_may_not_write_gets_a_hint_to_request_it(error):
     (note,) = notes(error)
     assert 'sandbox: "off"' in note
 
@@ -83,7 +83,7 @@ def test_a_command_that_may_not_write_there_is_told_how_to_ask(error):
         ("Error: EACCES: permission denied, open '/etc/zz'", "/etc/zz"),
     ],
 )
-def test_on_landlock_a_refusal_outside_the_workspace_is_the_sandboxs(error, path):
+def test_on_landlock_a_refused_write_outside_the_workspace_gets_a_hint(error, path):
     (note,) = notes(error, sandbox="landlock")
     assert f"can't use {path} here" in note
     assert notes(error) == ()
@@ -103,14 +103,14 @@ NO_SOCKETS = [
 
 
 @pytest.mark.parametrize("error", NO_SOCKETS)
-def test_a_socket_that_is_not_for_tcp_needs_the_network_lifted(error):
+def test_a_socket_other_than_tcp_gets_a_hint_on_the_network(error):
     (note,) = notes(error)
     assert "no Unix and no UDP sockets" in note and 'sandbox: "network"' in note
     assert notes(error, grant=Grant(writable=("/ws",), network=True)) == ()
 
 
 @pytest.mark.parametrize("network", [True, False])
-def test_a_container_engine_is_out_of_reach_with_the_network_too(network):
+def test_a_container_engine_needs_the_sandbox_off_even_with_network(network):
     error = (
         "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: Get "
         '"http://%2Fvar%2Frun%2Fdocker.sock/v1.50/containers/json": dial unix /var/run/docker.sock: socket: '
@@ -142,32 +142,32 @@ ORDINARY = [
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", "landlock"])
 @pytest.mark.parametrize("error", ORDINARY)
-def test_an_ordinary_failure_is_not_laid_at_the_sandboxs_door(error, sandbox):
+def test_an_ordinary_failure_has_no_hint(error, sandbox):
     assert notes(error, sandbox=sandbox) == ()
 
 
-def test_a_success_says_nothing_even_if_its_output_speaks_of_such_failures():
+def test_a_success_has_no_hint_even_if_its_output_mentions_such_failures():
     assert notes(NO_NETWORK[0], code=0) == ()
 
 
-def test_the_part_of_a_pipeline_that_failed_counts():
+def test_a_failed_part_of_a_pipeline_gets_a_hint_although_the_exit_code_is_0():
     result = CommandResult(0, b"", NO_NETWORK[0].encode(), pipe_status=(6, 0), sandbox="bubblewrap")
     assert "no network" in notes_on(result, IN_WORKSPACE, user_is_there=True)[0]
 
 
-def test_without_a_user_it_is_not_offered_to_ask():
+def test_without_a_user_the_hint_does_not_suggest_a_request():
     (note,) = notes(NO_NETWORK[0], there=False)
-    assert "Nobody is here" in note and "sandbox:" not in note.removeprefix("[bubblewrap sandbox:")
+    assert "No user is present" in note and "sandbox:" not in note.removeprefix("[bubblewrap sandbox:")
 
 
-def test_a_server_of_another_command_can_not_be_reached():
+def test_an_unreachable_local_server_gets_a_hint_on_separate_loopbacks():
     (note,) = notes("curl: (7) Failed to connect to localhost port 8000 after 0 ms: Couldn't connect to server")
     assert "loopback" in note and "(server & client)" in note and 'send both calls with sandbox: "network"' in note
     (alone,) = notes("Error: connect ECONNREFUSED 127.0.0.1:5432", there=False)
     assert "loopback" in alone and "(server & client)" in alone and 'sandbox: "' not in alone
 
 
-def test_protected_files_that_were_put_back_are_named_also_after_a_success():
+def test_restored_protected_files_are_named_even_after_a_success():
     restored = tuple(f"/ws/.git/hooks/{number}" for number in range(12))
     result = CommandResult(0, b"done", b"", sandbox="landlock", restored=restored)
     output = output_of("x", result, ending_of(result, 10, 0), (), IN_WORKSPACE)
@@ -175,7 +175,7 @@ def test_protected_files_that_were_put_back_are_named_also_after_a_success():
     assert "and 2 more]" in text_of(output.parts) and not output.is_error
 
 
-def test_what_could_not_be_put_back_is_told_apart():
+def test_files_that_could_not_be_restored_are_named_separately():
     restored = ("/ws/.mcp.json", "/ws/.git/config (could not be put back: Permission denied)")
     result = CommandResult(0, b"done", b"", sandbox="landlock", restored=restored)
     text = text_of(output_of("x", result, ending_of(result, 10, 0), (), IN_WORKSPACE).parts)
@@ -195,10 +195,10 @@ def test_what_could_not_be_put_back_is_told_apart():
         ("mount -t tmpfs x /mnt", "off"),
     ],
 )
-def test_what_programs_really_say_in_a_sandbox_is_understood(tmp_path: Path, line: str, lift: str):
-    held = ("bwrap", "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev")
+def test_messages_of_real_programs_in_a_sandbox_are_recognised(tmp_path: Path, line: str, lift: str):
+    bwrap = ("bwrap", "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev")
     done = subprocess.run(
-        [*held, "--proc", "/proc", "bash", "-c", line], capture_output=True, cwd=tmp_path, check=False
+        [*bwrap, "--proc", "/proc", "bash", "-c", line], capture_output=True, cwd=tmp_path, check=False
     )
     if b"bwrap:" in done.stderr:
         pytest.skip("bubblewrap can't be used here")

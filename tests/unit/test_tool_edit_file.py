@@ -1,3 +1,5 @@
+"""The tool `edit_file`: replaced text, refused edits with hints, and files that changed since they were read."""
+
 import asyncio
 import os
 import time
@@ -18,29 +20,29 @@ from patience import is_within
 EDIT = EditFile()
 
 
-def edit(place: Workspace, data: bytes, old: str, new: str, **options) -> tuple[bytes, str]:
+async def edit(place: Workspace, data: bytes, old: str, new: str, **options) -> tuple[bytes, str]:
     path = f"{place.cwd}/f.txt"
     place.seen.clear()
     try:
-        asyncio.run(place.files.replace(path, data, None))
+        await place.files.replace(path, data, None)
     except ToolError:
-        current = asyncio.run(place.files.read(path, 10**9))
-        asyncio.run(place.files.replace(path, data, current.sha256))
-    text = place.text(EDIT, file_path="f.txt", old_string=old, new_string=new, **options)
-    content = asyncio.run(place.files.read(path, 10**9))
+        current = await place.files.read(path, 10**9)
+        await place.files.replace(path, data, current.sha256)
+    text = await place.text(EDIT, file_path="f.txt", old_string=old, new_string=new, **options)
+    content = await place.files.read(path, 10**9)
     assert place.seen == {}, "an edit alone does not show the whole file"
     return content.data, text
 
 
-def refusal(place: Workspace, data: bytes, old: str, new: str, **options) -> str:
+async def refusal(place: Workspace, data: bytes, old: str, new: str, **options) -> str:
     with pytest.raises(ToolError) as caught:
-        edit(place, data, old, new, **options)
-    assert asyncio.run(place.files.read(f"{place.cwd}/f.txt", 10**9)).data == data
+        await edit(place, data, old, new, **options)
+    assert (await place.files.read(f"{place.cwd}/f.txt", 10**9)).data == data
     return str(caught.value)
 
 
-def test_the_result_is_a_short_diff_with_a_relative_path(place):
-    data, text = edit(place, b"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "5\n", "five\nV\n")
+async def test_the_result_is_a_short_diff_with_a_relative_path(place):
+    data, text = await edit(place, b"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "5\n", "five\nV\n")
     assert data == b"1\n2\n3\n4\nfive\nV\n6\n7\n8\n9\n"
     assert text == "Edited f.txt: +2 -1\n@@ -2,7 +2,8 @@\n 2\n 3\n 4\n-5\n+five\n+V\n 6\n 7\n 8"
 
@@ -64,12 +66,12 @@ def test_the_result_is_a_short_diff_with_a_relative_path(place):
         (b"a $1 \\1 (.*)\n", "(.*)", "\\1$1", b"a $1 \\1 \\1$1\n"),
     ],
 )
-def test_endings_and_encodings_stay_as_they_are(place, before, old, new, after):
-    assert edit(place, before, old, new)[0] == after
+async def test_endings_and_encodings_stay_as_they_are(place, before, old, new, after):
+    assert (await edit(place, before, old, new))[0] == after
 
 
 @pytest.mark.parametrize(
-    ("data", "old", "new", "said"),
+    ("data", "old", "new", "message"),
     [
         (b"aaa", "aa", "b", "matches 2 times"),
         (b"x\na\nb\na\n", "a", "b", r"lines 2, 4"),
@@ -97,37 +99,37 @@ def test_endings_and_encodings_stay_as_they_are(place, before, old, new, after):
         (b"\x89PNG\r\n\x1a\n\0\0", "P", "x", "PNG image"),
     ],
 )
-def test_what_can_not_be_done_says_what_to_try_and_changes_nothing(place, data, old, new, said):
-    assert said in refusal(place, data, old, new)
+async def test_an_impossible_edit_changes_nothing_and_suggests_another(place, data, old, new, message):
+    assert message in await refusal(place, data, old, new)
 
 
-def test_every_match_can_be_replaced_and_is_counted(place):
-    data, text = edit(place, b"aaaa b a\r\n", "aa", "x\ny", replace_all=True)
+async def test_every_match_can_be_replaced_and_is_counted(place):
+    data, text = await edit(place, b"aaaa b a\r\n", "aa", "x\ny", replace_all=True)
     assert data == b"x\r\nyx\r\ny b a\r\n"
     assert "(2 replacements)" in text
 
 
-def test_a_missing_file_is_an_error(place):
+async def test_a_missing_file_is_an_error(place):
     with pytest.raises(ToolError, match="does not exist"):
-        place.call(EDIT, file_path="no.txt", old_string="a", new_string="b")
+        await place.call(EDIT, file_path="no.txt", old_string="a", new_string="b")
 
 
-def test_a_large_file_is_edited_and_searched_quickly(place):
+async def test_a_large_file_is_edited_and_searched_quickly(place):
     data = b"".join(b"line number %d of the file\n" % number for number in range(100_000))
     started = time.process_time()
-    _, text = edit(place, data, "line number 70000 of", "changed")
-    said = refusal(place, data, "line number 70001 in the file\nand more", "x")
+    _, text = await edit(place, data, "line number 70000 of", "changed")
+    message = await refusal(place, data, "line number 70001 in the file\nand more", "x")
     assert is_within(time.process_time() - started, 4.0)
     assert "@@ -69998,7 +69998,7 @@" in text
-    assert "closest place is line 70002:" in said
+    assert "closest place is line 70002:" in message
 
 
-def test_the_closest_place_is_found_in_bounded_time(place):
+def test_the_closest_match_is_found_in_bounded_time(place):
     lines = [f"{'    ' * (number % 3)}value_{number} = compute({number * 7})" for number in range(100_000)]
     wanted = lines[50_000:50_200]
     wanted[100] += " # not there"
     wide = " ".join(f"word{number}" for number in range(900_000))
-    for data, old, said in (
+    for data, old, message in (
         ("\n".join(lines), "\n".join(wanted), "closest place is line 50001:"),
         ("\r\n".join(lines), "\n".join(wanted), "closest place is line 50001:"),
         ("\n".join(lines), "\n".join(f"nowhere {number}" for number in range(200)), "Nothing in the file is like it"),
@@ -136,19 +138,19 @@ def test_the_closest_place_is_found_in_bounded_time(place):
         ("a" * 10_000_000, "a" * 5_000 + "b", "which is very long"),
     ):
         started = time.process_time()
-        with pytest.raises(ToolError, match=said):
+        with pytest.raises(ToolError, match=message):
             plan(data.encode(), Change(old, "x"), "f")
-        assert is_within(time.process_time() - started, 1.5)  # a tenth of that on a machine with nothing else to do
+        assert is_within(time.process_time() - started, 1.5)  # a tenth of that on an idle machine
 
 
-def test_a_long_diff_is_cut(place):
-    _, text = edit(place, b"a\n" * 5_000, "a", "b", replace_all=True)
+async def test_a_long_diff_is_cut(place):
+    _, text = await edit(place, b"a\n" * 5_000, "a", "b", replace_all=True)
     assert len(text) < 3_300
     assert text.startswith("Edited f.txt: +5000 -5000 (5000 replacements)")
 
 
-def test_a_change_of_the_last_line_break_shows(place):
-    _, text = edit(place, b"a\nb\n", "b\n", "b")
+async def test_a_change_of_the_last_line_break_is_shown(place):
+    _, text = await edit(place, b"a\nb\n", "b\n", "b")
     assert text.endswith("@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file")
 
 
@@ -158,7 +160,7 @@ async def test_edits_of_one_file_at_the_same_time_lose_nothing(place, tmp_path):
     async def one(number: int) -> None:
         while True:
             try:
-                await place.acall(EDIT, file_path="f", old_string=f"<{number}>", new_string=f"[{number}]")
+                await place.call(EDIT, file_path="f", old_string=f"<{number}>", new_string=f"[{number}]")
             except ToolError:
                 continue
             return
@@ -173,11 +175,11 @@ CHUNKS = st.lists(st.sampled_from([b"a", b"b", b"\n", b"\r\n", b"\r", b"\xc3\xa9
 
 
 @given(CHUNKS, CHUNKS, st.text("xy\n\u00e9", max_size=5))
-def test_bytes_outside_the_match_never_change(tmp_path_factory, before, after, new):
+async def test_bytes_outside_the_match_never_change(tmp_path_factory, before, after, new):
     head, tail = b"".join(before), b"".join(after)
     with workspace(tmp_path_factory.mktemp("edit")) as place:
         try:
-            data, _ = edit(place, head + b"<old\ntext>" + tail, "<old\ntext>", new)
+            data, _ = await edit(place, head + b"<old\ntext>" + tail, "<old\ntext>", new)
         except ToolError as error:
             assert "UTF-8" in str(error)
             return
@@ -187,34 +189,34 @@ def test_bytes_outside_the_match_never_change(tmp_path_factory, before, after, n
     assert middle in {new.encode(), new.encode("latin-1", "replace")}
 
 
-def test_who_had_seen_the_whole_file_may_overwrite_it_after_an_edit(place: Workspace) -> None:
+async def test_a_file_seen_whole_may_be_overwritten_after_an_edit(place: Workspace) -> None:
     path = f"{place.cwd}/f.txt"
-    place.seen[path] = asyncio.run(place.files.replace(path, b"one\n", None))
-    place.text(EDIT, file_path="f.txt", old_string="one", new_string="two")
-    assert place.seen[path] == asyncio.run(place.files.read(path, 100)).sha256
+    place.seen[path] = await place.files.replace(path, b"one\n", None)
+    await place.text(EDIT, file_path="f.txt", old_string="one", new_string="two")
+    assert place.seen[path] == (await place.files.read(path, 100)).sha256
 
 
-def seen_as(place: Workspace, data: bytes) -> None:
-    """The file, as the model read it."""
+async def write_as_seen(place: Workspace, data: bytes) -> None:
+    """Writes the file and records that the model has read it."""
     path = f"{place.cwd}/f.txt"
-    place.memory.saw(FileContent(path, data, asyncio.run(place.files.replace(path, data, None))))
+    place.memory.saw(FileContent(path, data, await place.files.replace(path, data, None)))
 
 
 def change_outside(tmp_path, data: bytes) -> None:
     (tmp_path / "f.txt").write_bytes(data)
 
 
-def test_a_file_that_changed_since_it_was_seen_is_refused_once_with_what_changed(place, tmp_path):
-    seen_as(place, b"one\ntwo\nthree\n")
+async def test_a_file_that_changed_since_it_was_seen_is_refused_once_with_what_changed(place, tmp_path):
+    await write_as_seen(place, b"one\ntwo\nthree\n")
     change_outside(tmp_path, b"one\nTWO\nthree\n")
     with pytest.raises(ToolError) as caught:
-        place.call(EDIT, file_path="f.txt", old_string="three", new_string="3")
+        await place.call(EDIT, file_path="f.txt", old_string="three", new_string="3")
     assert str(caught.value) == (
         "f.txt has changed since you last saw it; nothing was written. What changed:\n"
         "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\nRepeat the change if it still fits, or adapt it to this"
     )
     assert (tmp_path / "f.txt").read_bytes() == b"one\nTWO\nthree\n"
-    place.call(EDIT, file_path="f.txt", old_string="three", new_string="3")
+    await place.call(EDIT, file_path="f.txt", old_string="three", new_string="3")
     assert (tmp_path / "f.txt").read_bytes() == b"one\nTWO\n3\n"
 
 
@@ -227,29 +229,29 @@ def test_a_file_that_changed_since_it_was_seen_is_refused_once_with_what_changed
         (b"text\n", b"\0\0\0"),
     ],
 )
-def test_a_change_that_can_not_be_shown_in_full_has_to_be_read(place, tmp_path, before, after):
-    seen_as(place, before)
+async def test_after_an_outside_change_too_large_to_show_the_file_must_be_read_again(place, tmp_path, before, after):
+    await write_as_seen(place, before)
     change_outside(tmp_path, after)
     for _ in range(2):
         with pytest.raises(ToolError, match="has changed since you last saw it"):
-            place.call(EDIT, file_path="f.txt", old_string="a", new_string="c")
+            await place.call(EDIT, file_path="f.txt", old_string="a", new_string="c")
 
 
-def test_of_a_file_whose_content_is_forgotten_only_that_it_changed_is_told(place, tmp_path):
+async def test_without_the_earlier_content_a_changed_file_must_be_read_again(place, tmp_path):
     place.seen[f"{place.cwd}/f.txt"] = "0" * 64
     change_outside(tmp_path, b"one\n")
     with pytest.raises(ToolError, match="read_file it again"):
-        place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
+        await place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
 
 
-def test_line_endings_alone_are_told_as_such(place, tmp_path):
-    seen_as(place, b"one\r\n")
+async def test_a_change_of_only_line_endings_refuses_the_edit(place, tmp_path):
+    await write_as_seen(place, b"one\r\n")
     change_outside(tmp_path, b"one\n")
     with pytest.raises(ToolError, match="has changed since"):
-        place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
+        await place.call(EDIT, file_path="f.txt", old_string="one", new_string="two")
 
 
-async def test_a_path_that_leads_elsewhere_than_when_it_was_allowed_is_refused(place, tmp_path):
+async def test_a_path_with_another_target_than_when_it_was_allowed_is_refused(place, tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "f").write_text("one\n")
@@ -262,14 +264,14 @@ async def test_a_path_that_leads_elsewhere_than_when_it_was_allowed_is_refused(p
     assert (tmp_path / "b" / "f").read_text() == "one\n"
 
 
-def test_a_match_that_is_not_exact_is_told(place):
-    data, text = edit(place, b"  one()  \n  two()\n", "one()\ntwo()\n", "one()\nsix()\n")
+async def test_an_inexact_match_is_reported(place):
+    data, text = await edit(place, b"  one()  \n  two()\n", "one()\ntwo()\n", "one()\nsix()\n")
     assert data == b"  one()  \n  six()\n"
     assert text.startswith("Edited f.txt: +1 -1 (matched after ignoring trailing blanks and indentation)\n@@")
 
 
 @pytest.mark.parametrize(
-    ("line", "quoted", "said"),
+    ("line", "quoted", "message"),
     [
         ("total(items, rate):", "total(items, tax):", "at column 14 the file has 'rate', old_string has 'tax'"),
         (
@@ -284,19 +286,19 @@ def test_a_match_that_is_not_exact_is_told(place):
         ("total = 12345", "total = 12 45", "the file has '12345', old_string has '12 45'"),
     ],
 )
-def test_how_the_closest_place_differs_is_told_to_the_character(place, line, quoted, said):
+async def test_the_difference_to_the_closest_match_is_reported_by_character(place, line, quoted, message):
     data = f"first line\n{line}\nlast line\n".encode()
-    text = refusal(place, data, f"first line\n{quoted}\nlast line", "x")
+    text = await refusal(place, data, f"first line\n{quoted}\nlast line", "x")
     assert "closest place is line 1" in text
-    assert said in text
+    assert message in text
 
 
-def test_a_change_that_keeps_size_and_time_of_the_file_is_noticed(place, tmp_path):
-    seen_as(place, b"one\ntwo\n")
+async def test_a_change_that_keeps_size_and_time_of_the_file_is_noticed(place, tmp_path):
+    await write_as_seen(place, b"one\ntwo\n")
     before = (tmp_path / "f.txt").stat()
     with (tmp_path / "f.txt").open("r+b") as file:
         file.write(b"ONE")
     os.utime(tmp_path / "f.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(ToolError, match="has changed since you last saw it"):
-        place.call(EDIT, file_path="f.txt", old_string="two", new_string="2")
+        await place.call(EDIT, file_path="f.txt", old_string="two", new_string="2")
     assert (tmp_path / "f.txt").read_bytes() == b"ONE\ntwo\n"

@@ -1,3 +1,5 @@
+"""The tool `glob`: patterns, limits and ignored files, with ripgrep and without."""
+
 import os
 import random
 from pathlib import Path
@@ -13,11 +15,13 @@ from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.folder_walk import own_ignore_file
 
 GLOB = Glob()
-BOTH = pytest.mark.parametrize("glob", [Glob(RG, own_ignore_file), Glob(None, own_ignore_file)], ids=["ripgrep", "own"])
+WITH_AND_WITHOUT_RIPGREP = pytest.mark.parametrize(
+    "glob", [Glob(RG, own_ignore_file), Glob(None, own_ignore_file)], ids=["ripgrep", "own"]
+)
 
 
 def fill(place, count: int = 320) -> None:
-    """More files than are looked at without a program."""
+    """Creates more files than the search without ripgrep reads."""
     folder = Path(place.cwd, "aaa")
     folder.mkdir(exist_ok=True)
     for number in range(count):
@@ -55,31 +59,34 @@ TREE = ("a.py", "b.ts", "src/c.py", "src/deep/d.tsx", "node_modules/e/f.js", "[x
     ],
 )
 @pytest.mark.parametrize("is_large", [False, True], ids=["small", "large"])
-@BOTH
-def test_patterns_find_files_newest_first(place, tmp_path, glob, is_large, pattern, found):
+@WITH_AND_WITHOUT_RIPGREP
+async def test_patterns_find_files_newest_first(place, tmp_path, glob, is_large, pattern, found):
     grow(place, *TREE)
     (tmp_path / ".gitignore").write_text("node_modules/\n")
     if is_large:
         fill(place)
-    assert place.text(glob, pattern=pattern).splitlines() == found
+    assert (await place.text(glob, pattern=pattern)).splitlines() == found
     if pattern != "./src/c.py":
-        assert place.text(glob, pattern=f"{place.cwd}/{pattern}").splitlines() == found
+        assert (await place.text(glob, pattern=f"{place.cwd}/{pattern}")).splitlines() == found
 
 
-def test_a_pattern_may_start_in_another_folder(place):
+async def test_a_pattern_may_start_in_another_folder(place):
     grow(place, *TREE)
-    assert place.text(GLOB, pattern="*.py", path="src") == "src/c.py"
-    assert place.text(GLOB, pattern="../a.*", path="src") == "a.py"
+    assert await place.text(GLOB, pattern="*.py", path="src") == "src/c.py"
+    assert await place.text(GLOB, pattern="../a.*", path="src") == "a.py"
 
 
-def test_nothing_found_says_where_it_looked(place):
+async def test_no_matches_are_reported_with_the_folder_searched(place):
     grow(place, "a/b", "a/c")
     here = f"the working directory {place.cwd}"
-    assert place.text(GLOB, pattern="a/**/*.py") == f"No files match a/**/*.py: looked at 2 files in {here}."
-    assert place.text(GLOB, pattern="none/*.py") == f"No files match none/*.py: looked at 2 files in {here}."
-    assert place.text(GLOB, pattern="*.py", path="a") == "No files match *.py: looked at 2 files in a."
-    assert place.text(GLOB, pattern=f"{place.cwd}/a/x") == f"No files match {place.cwd}/a/x: looked at 0 files in a/x."
-    assert "one character of those; \\[ is" in place.text(GLOB, pattern="a/[id]/x")
+    assert await place.text(GLOB, pattern="a/**/*.py") == f"No files match a/**/*.py: searched 2 files in {here}."
+    assert await place.text(GLOB, pattern="none/*.py") == f"No files match none/*.py: searched 2 files in {here}."
+    assert await place.text(GLOB, pattern="*.py", path="a") == "No files match *.py: searched 2 files in a."
+    assert (
+        await place.text(GLOB, pattern=f"{place.cwd}/a/x")
+        == f"No files match {place.cwd}/a/x: searched 0 files in a/x."
+    )
+    assert "one character of those; \\[ is" in await place.text(GLOB, pattern="a/[id]/x")
 
 
 @pytest.mark.parametrize(
@@ -92,13 +99,13 @@ def test_nothing_found_says_where_it_looked(place):
         ({"pattern": "calc.py", "path": "src"}, "calc.py: none in src; with **/: src/pkg/calc.py"),
     ],
 )
-def test_a_pattern_without_matches_is_looked_for_deeper_down(place, arguments, found):
+async def test_a_pattern_without_matches_is_searched_in_subfolders(place, arguments, found):
     grow(place, "src/pkg/calc.py", "src/pkg/more.py", "readme")
-    assert place.text(GLOB, **arguments) == found
+    assert await place.text(GLOB, **arguments) == found
 
 
 @pytest.mark.parametrize(
-    ("pattern", "path", "said"),
+    ("pattern", "path", "message"),
     [
         ("*", "none", "^none does not exist"),
         ("", ".", "empty"),
@@ -108,23 +115,23 @@ def test_a_pattern_without_matches_is_looked_for_deeper_down(place, arguments, f
         ("x/*[!", ".", "is not closed"),
     ],
 )
-def test_a_search_that_can_not_begin_is_an_error(place, pattern, path, said):
+async def test_an_invalid_pattern_or_folder_is_an_error(place, pattern, path, message):
     grow(place, "src/pkg/x")
-    with pytest.raises(ToolError, match=said):
-        place.call(GLOB, pattern=pattern, path=path)
+    with pytest.raises(ToolError, match=message):
+        await place.call(GLOB, pattern=pattern, path=path)
 
 
-def test_a_search_of_too_many_files_says_so(place):
+async def test_an_incomplete_search_says_so(place):
     grow(place, "a", "b")
     entry = FileEntry(f"{place.cwd}/a", 1, 1)
-    place.files = Many((entry,) * 3)
+    place.files = IncompleteFiles((entry,) * 3)
     text = "[the search stopped after 3 files; give a deeper path]"
-    assert place.text(GLOB, pattern="a").endswith(f"a\n{text}")
-    assert place.text(GLOB, pattern="**/x").endswith(text)
+    assert (await place.text(GLOB, pattern="a")).endswith(f"a\n{text}")
+    assert (await place.text(GLOB, pattern="**/x")).endswith(text)
 
 
-class Many(LocalFiles):
-    """More files than anyone lists."""
+class IncompleteFiles(LocalFiles):
+    """Files whose listing is always incomplete."""
 
     def __init__(self, entries: tuple[FileEntry, ...]) -> None:
         super().__init__()
@@ -134,9 +141,9 @@ class Many(LocalFiles):
         return self.entries, True
 
 
-def test_a_hundred_matches_are_shown(place):
+async def test_a_hundred_matches_are_shown(place):
     grow(place, *(f"f{number}" for number in range(120)))
-    lines = place.text(GLOB, pattern="f*").splitlines()
+    lines = (await place.text(GLOB, pattern="f*")).splitlines()
     assert lines[0] == "f119"
     assert lines[100:] == ["[120 matches, showing first 100]"]
 
@@ -148,24 +155,24 @@ def test_effects_name_resolved_paths(place, tmp_path):
     assert GLOB.effects(GLOB.params("*.py", "link"), context) == Effects(reads=(f"{place.cwd}/real",))
 
 
-@BOTH
-def test_in_a_large_tree_the_newest_hundred_and_the_total_are_told(place, glob):
+@WITH_AND_WITHOUT_RIPGREP
+async def test_in_a_large_tree_the_newest_hundred_and_the_total_are_shown(place, glob):
     fill(place, 500)
     grow(place, "src/new.fill", "src/other.txt")
     for number in range(150):
         os.utime(Path(place.cwd, f"aaa/{number}.fill"), (number + 100, number + 100))
-    lines = place.text(glob, pattern="**/*.fill").splitlines()
+    lines = (await place.text(glob, pattern="**/*.fill")).splitlines()
     assert lines[:2] == ["aaa/149.fill", "aaa/148.fill"]
     assert lines[99:] == ["aaa/50.fill", "[501 matches, showing first 100]"]
     here = f"the working directory {place.cwd}"
-    assert place.text(glob, pattern="**/*.none") == f"No files match **/*.none: looked at 502 files in {here}."
-    assert place.text(glob, pattern="new.fill") == "new.fill: none here; with **/: src/new.fill"
-    assert place.text(glob, pattern="*.fill", path="src") == "src/new.fill"
+    assert await place.text(glob, pattern="**/*.none") == f"No files match **/*.none: searched 502 files in {here}."
+    assert await place.text(glob, pattern="new.fill") == "new.fill: none here; with **/: src/new.fill"
+    assert await place.text(glob, pattern="*.fill", path="src") == "src/new.fill"
 
 
-@BOTH
+@WITH_AND_WITHOUT_RIPGREP
 @pytest.mark.parametrize("count", [0, 320])
-def test_what_is_ignored_is_left_out(place, tmp_path, glob, count):
+async def test_ignored_files_are_left_out(place, tmp_path, glob, count):
     fill(place, count)
     grow(place, "keep.txt", "sub/keep.txt", "sub/gone.txt", "gone/x.txt", "top.txt", "sub/top.txt", "excluded.txt")
     (tmp_path / ".git" / "info").mkdir(parents=True)
@@ -174,33 +181,33 @@ def test_what_is_ignored_is_left_out(place, tmp_path, glob, count):
     (tmp_path / ".bradawlignore").write_text("# ours\n/top.txt\ngone*\n!gone-not\n")
     (tmp_path / "sub" / ".gitignore").write_text("*.log\n")
     grow(place, "sub/a.log")
-    assert sorted(place.text(glob, pattern="**/*.{txt,log}").splitlines()) == [
+    assert sorted((await place.text(glob, pattern="**/*.{txt,log}")).splitlines()) == [
         "keep.txt",
         "sub/keep.txt",
         "sub/top.txt",
     ]
-    assert sorted(place.text(glob, pattern="*.txt", path="sub").splitlines()) == ["sub/keep.txt", "sub/top.txt"]
-    assert place.text(glob, pattern="gone/*.txt") == "gone/x.txt"
+    assert sorted((await place.text(glob, pattern="*.txt", path="sub")).splitlines()) == ["sub/keep.txt", "sub/top.txt"]
+    assert await place.text(glob, pattern="gone/*.txt") == "gone/x.txt"
 
 
-@BOTH
+@WITH_AND_WITHOUT_RIPGREP
 @pytest.mark.parametrize("count", [0, 320])
-def test_hidden_files_are_found_links_and_temporary_files_are_not(place, tmp_path, glob, count):
+async def test_hidden_files_are_found_links_and_temporary_files_are_not(place, tmp_path, glob, count):
     fill(place, count)
     grow(place, "d/.env.txt", "d/.bradawl-0123456789abcdef.tmp")
     (tmp_path / "d" / "link.txt").symlink_to(".env.txt")
     (tmp_path / "d" / "loop").symlink_to(".")
-    assert place.text(glob, pattern="**/*.{txt,tmp}").splitlines() == ["d/.env.txt"]
-    assert place.text(glob, pattern="d/**").splitlines() == ["d/.env.txt"]
+    assert (await place.text(glob, pattern="**/*.{txt,tmp}")).splitlines() == ["d/.env.txt"]
+    assert (await place.text(glob, pattern="d/**")).splitlines() == ["d/.env.txt"]
 
 
-@BOTH
+@WITH_AND_WITHOUT_RIPGREP
 @pytest.mark.parametrize("count", [0, 320])
-def test_odd_names_come_back_on_one_line(place, tmp_path, glob, count):
+async def test_unusual_names_are_shown_on_one_line(place, tmp_path, glob, count):
     fill(place, count)
     grow(place, "d/two\nlines.txt", "d/tab\t.txt", "d/caf\u00e9.txt", "d/a,b.txt", "d/-x.txt")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/d/\xff.txt")).write_text("")
-    found = place.text(glob, pattern="**/*.txt").splitlines()
+    found = (await place.text(glob, pattern="**/*.txt")).splitlines()
     assert sorted(found) == [
         "d/-x.txt",
         "d/\\udcff.txt",
@@ -209,11 +216,11 @@ def test_odd_names_come_back_on_one_line(place, tmp_path, glob, count):
         "d/tab\\t.txt",
         "d/two\\nlines.txt",
     ]
-    assert place.text(glob, pattern="**/a,b.txt") == "d/a,b.txt"
+    assert await place.text(glob, pattern="**/a,b.txt") == "d/a,b.txt"
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_both_ways_find_the_same_in_any_tree(place, tmp_path, seed):
+async def test_both_searches_find_the_same_in_any_tree(place, tmp_path, seed):
     draw = random.Random(seed)  # noqa: S311 - trees, not secrets
     names = ("a", "b", "c.py", "d.ts", ".e", "f.log", "keep")
     for _ in range(60):
@@ -249,14 +256,14 @@ def test_both_ways_find_the_same_in_any_tree(place, tmp_path, seed):
     fill(place)
     for folder in draw.sample(folders, min(3, len(folders))):
         for pattern in ("**", "*", "**/*.py", "*.{py,ts}", "a/**/*", "{a,b}/*", "**/[a-c]*", "**/keep", "?.py"):
-            texts = [place.text(glob, pattern=pattern, path=str(folder)) for glob in FINDERS]
+            texts = [await place.text(glob, pattern=pattern, path=str(folder)) for glob in FINDERS]
             assert texts[0] == texts[1]
 
 
 FINDERS = (Glob(RG, own_ignore_file), Glob(None, own_ignore_file))
 
 
-def test_a_program_that_fails_is_told(place, tmp_path):
+async def test_a_failing_search_program_is_an_error(place, tmp_path):
     fill(place)
     with pytest.raises(ToolError, match=r"the search failed: .*use bash"):
-        place.call(Glob(str(tmp_path / "no-such-rg")), pattern="**/*.x")
+        await place.call(Glob(str(tmp_path / "no-such-rg")), pattern="**/*.x")

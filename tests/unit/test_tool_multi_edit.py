@@ -1,3 +1,5 @@
+"""The tool `multi_edit` edits several files at once or none of them."""
+
 import asyncio
 from pathlib import Path
 
@@ -19,16 +21,16 @@ def params_of(*edits: tuple) -> MultiEditParams:
     return MULTI.params(tuple(EditFileParams(*edit) for edit in edits))
 
 
-def run(place: Workspace, *edits: tuple) -> str:
+async def run(place: Workspace, *edits: tuple) -> str:
     params = params_of(*edits)
     MULTI.effects(params, place.context())
-    return text_of(asyncio.run(MULTI.run(params, place.context())).parts)
+    return text_of((await MULTI.run(params, place.context())).parts)
 
 
-def refusal(place: Workspace, *edits: tuple) -> str:
+async def refusal(place: Workspace, *edits: tuple) -> str:
     before = contents(Path(place.cwd))
     with pytest.raises(ToolError) as caught:
-        run(place, *edits)
+        await run(place, *edits)
     assert contents(Path(place.cwd)) == before
     return str(caught.value)
 
@@ -42,11 +44,11 @@ def grow(root: Path, **files: str) -> None:
         (root / name).write_text(text)
 
 
-def test_files_are_edited_in_order_and_each_shows_one_diff(place, tmp_path):
+async def test_files_are_edited_in_order_and_each_shows_one_diff(place, tmp_path):
     grow(tmp_path, a="one\ntwo\n", b="six\n")
-    told = run(place, ("a", "one", "1"), ("b", "six", "6"), ("./a", "1\ntwo", "1\n2"))
+    message = await run(place, ("a", "one", "1"), ("b", "six", "6"), ("./a", "1\ntwo", "1\n2"))
     assert contents(tmp_path) == {f"{tmp_path}/a": b"1\n2\n", f"{tmp_path}/b": b"6\n"}
-    assert told == (
+    assert message == (
         "Edited a: +2 -2\n@@ -1,2 +1,2 @@\n-one\n-two\n+1\n+2\n\nEdited b: +1 -1\n@@ -1,1 +1,1 @@\n-six\n+6"
     )
 
@@ -58,43 +60,47 @@ def test_the_effects_are_the_writes_of_all_files_through_links(place, tmp_path):
     assert MULTI.effects(params, place.context()) == Effects(writes=(f"{place.cwd}/a", f"{place.cwd}/b"))
 
 
-def test_every_edit_that_can_not_be_made_is_named_and_nothing_is_changed(place, tmp_path):
+async def test_every_impossible_edit_is_named_and_nothing_is_changed(place, tmp_path):
     grow(tmp_path, a="one\ntwo\n", b="six\nsix\n")
-    said = refusal(place, ("a", "one", "1"), ("a", "nowhere at all", "x"), ("b", "six", "6"), ("none", "x", "y"))
-    assert said.startswith(
+    message = await refusal(
+        place, ("a", "one", "1"), ("a", "nowhere at all", "x"), ("b", "six", "6"), ("none", "x", "y")
+    )
+    assert message.startswith(
         "3 of 4 edits can't be made, so no file was changed.\nedit 2, a: old_string was not found in a"
     )
-    assert "\nedit 3, b: old_string matches 2 times in b (lines 1, 2)" in said
-    assert "\nedit 4, none: none does not exist" in said
-    assert said.endswith("\nThe other 1 would be possible; send all of them again, mended.")
+    assert "\nedit 3, b: old_string matches 2 times in b (lines 1, 2)" in message
+    assert "\nedit 4, none: none does not exist" in message
+    assert message.endswith("\nThe other 1 would be possible; send all of them again, mended.")
 
 
-def test_strings_that_can_be_no_edit_are_told_before_anything_is_read(place, tmp_path):
+async def test_invalid_edits_are_errors_before_anything_is_read(place, tmp_path):
     grow(tmp_path, a="one\n")
-    assert "edit 1, a: old_string is empty" in refusal(place, ("a", "", "x"), ("a", "one", "two"))
-    assert "edit 2, a: old_string and new_string are the same" in refusal(place, ("a", "one", "x"), ("a", "b", "b"))
-    assert "give at least one edit" in refusal(place)
+    assert "edit 1, a: old_string is empty" in await refusal(place, ("a", "", "x"), ("a", "one", "two"))
+    assert "edit 2, a: old_string and new_string are the same" in await refusal(
+        place, ("a", "one", "x"), ("a", "b", "b")
+    )
+    assert "give at least one edit" in await refusal(place)
 
 
-def test_a_file_that_was_seen_stays_seen_and_one_that_changed_is_refused(place, tmp_path):
+async def test_a_file_that_was_seen_stays_seen_and_one_that_changed_is_refused(place, tmp_path):
     grow(tmp_path, a="one\n", b="two\n")
-    place.call(READ, file_path="a")
-    run(place, ("a", "one", "1"), ("b", "two", "2"))
+    await place.call(READ, file_path="a")
+    await run(place, ("a", "one", "1"), ("b", "two", "2"))
     assert set(place.seen) == {f"{place.cwd}/a"}
-    run(place, ("a", "1", "one"))
+    await run(place, ("a", "1", "one"))
     (tmp_path / "a").write_text("other\n")
-    assert "edit 1, a: a has changed since you last saw it" in refusal(place, ("a", "one", "1"), ("b", "2", "3"))
+    assert "edit 1, a: a has changed since you last saw it" in await refusal(place, ("a", "one", "1"), ("b", "2", "3"))
 
 
-def test_a_loose_match_and_the_number_of_replacements_are_told_with_the_edit(place, tmp_path):
+async def test_an_inexact_match_is_reported_with_its_edit_and_replace_all_is_applied(place, tmp_path):
     grow(tmp_path, a="  one()\n  two()\n", b="x x\n")
-    told = run(place, ("a", "one()\ntwo()\n", "one()\nsix()\n"), ("b", "x", "y", True))
-    assert "Edited a: +1 -1 (edit 1: matched after ignoring indentation)" in told
+    message = await run(place, ("a", "one()\ntwo()\n", "one()\nsix()\n"), ("b", "x", "y", True))
+    assert "Edited a: +1 -1 (edit 1: matched after ignoring indentation)" in message
     assert (tmp_path / "b").read_text() == "y y\n"
 
 
-class Failing(LocalFiles):
-    """Refuses to replace one file; does what it is told before that."""
+class FailingFiles(LocalFiles):
+    """Calls `before` and fails instead of replacing the file of this name."""
 
     def __init__(self, name: str, before=lambda: None) -> None:
         super().__init__()
@@ -108,29 +114,29 @@ class Failing(LocalFiles):
         return await super().replace(path, data, expected_sha256)
 
 
-def test_what_was_written_is_put_back_when_a_later_file_fails(place, tmp_path):
+async def test_written_files_are_restored_when_a_later_file_fails(place, tmp_path):
     grow(tmp_path, a="one\n", b="two\n", c="six\n")
     (tmp_path / "a").chmod(0o751)
-    place.files = Failing("c")
-    said = refusal(place, ("a", "one", "1"), ("b", "two", "2"), ("c", "six", "6"))
-    assert said == "c: can't write it: the disk is full\nNo file is changed: those already written were put back."
+    place.files = FailingFiles("c")
+    message = await refusal(place, ("a", "one", "1"), ("b", "two", "2"), ("c", "six", "6"))
+    assert message == "c: can't write it: the disk is full\nNo file is changed: those already written were put back."
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o751
-    place.files = Failing("a")
-    assert refusal(place, ("a", "one", "1"), ("b", "two", "2")).endswith("\nNo file was changed.")
+    place.files = FailingFiles("a")
+    assert (await refusal(place, ("a", "one", "1"), ("b", "two", "2"))).endswith("\nNo file was changed.")
 
 
-def test_what_somebody_else_has_changed_meanwhile_is_left_and_told(place, tmp_path):
+async def test_a_file_changed_by_another_program_is_not_restored_and_reported(place, tmp_path):
     grow(tmp_path, a="one\n", b="two\n", c="six\n")
-    place.files = Failing("c", lambda: (tmp_path / "a").write_text("theirs\n"))
+    place.files = FailingFiles("c", lambda: (tmp_path / "a").write_text("theirs\n"))
     with pytest.raises(ToolError) as caught:
-        run(place, ("a", "one", "1"), ("b", "two", "2"), ("c", "six", "6"))
+        await run(place, ("a", "one", "1"), ("b", "two", "2"), ("c", "six", "6"))
     assert "a is changed and could not be put back" in str(caught.value)
     assert "b is changed" not in str(caught.value)
     assert [(tmp_path / name).read_text() for name in "abc"] == ["theirs\n", "two\n", "six\n"]
 
 
-class Cancelling(LocalFiles):
-    """Is cancelled right after one file was replaced."""
+class CancellingFiles(LocalFiles):
+    """Raises a cancellation right after the file of this name was replaced."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -145,10 +151,10 @@ class Cancelling(LocalFiles):
 
 
 @pytest.mark.parametrize("name", ["/a", "/b"])
-def test_a_cancelled_call_leaves_every_file_as_it_was(place, tmp_path, name):
+async def test_a_cancelled_call_leaves_every_file_as_it_was(place, tmp_path, name):
     grow(tmp_path, a="one\n", b="two\n")
     before = contents(tmp_path)
-    place.files = Cancelling(name)
+    place.files = CancellingFiles(name)
     with pytest.raises(asyncio.CancelledError):
-        run(place, ("a", "one", "1"), ("b", "two", "2"))
+        await run(place, ("a", "one", "1"), ("b", "two", "2"))
     assert contents(tmp_path) == before

@@ -1,3 +1,5 @@
+"""The tool `read_file`: text, images, PDF documents, notebooks, folders and large files."""
+
 import json
 import os
 import re
@@ -24,33 +26,33 @@ from bradawl.tools.reading.paging import Span
 READ, EDIT = ReadFile(), EditFile()
 
 
-def test_lines_are_numbered_and_the_file_counts_as_seen(place, tmp_path):
+async def test_lines_are_numbered_and_the_file_counts_as_seen(place, tmp_path):
     (tmp_path / "f").write_bytes(b"a\r\nb\x0c\xe2\x80\xa8c\n\nlast")
-    assert place.text(READ, file_path="f") == "1\ta\n2\tb\x0c\u2028c\n3\t\n4\tlast"
+    assert await place.text(READ, file_path="f") == "1\ta\n2\tb\x0c\u2028c\n3\t\n4\tlast"
     assert list(place.seen) == [f"{place.cwd}/f"]
 
 
-def test_a_part_names_the_call_that_shows_the_rest(place, tmp_path):
+async def test_a_partial_result_names_the_call_that_shows_the_rest(place, tmp_path):
     (tmp_path / 'q"f').write_text("".join(f"{n}\n" for n in range(1, 11)))
-    text = place.text(READ, file_path='q"f', offset=3, limit=2)
+    text = await place.text(READ, file_path='q"f', offset=3, limit=2)
     assert text == '3\t3\n4\t4\n[lines 3-4 of 10; read_file(file_path="q\\"f", offset=5, limit=2) shows what follows]'
-    assert place.text(READ, file_path='q"f', offset=10) == "10\t10"
-    assert place.text(READ, file_path='q"f', offset=0, limit=1).startswith("1\t1\n[lines 1-1 of 10; read_file(")
+    assert await place.text(READ, file_path='q"f', offset=10) == "10\t10"
+    assert (await place.text(READ, file_path='q"f', offset=0, limit=1)).startswith("1\t1\n[lines 1-1 of 10; read_file(")
 
 
-def test_long_lines_and_long_files_are_cut_and_say_so(place, tmp_path):
+async def test_long_lines_and_long_files_are_cut_and_say_so(place, tmp_path):
     (tmp_path / "wide").write_text("x" * 2_000_000)
-    text = place.text(READ, file_path="wide")
+    text = await place.text(READ, file_path="wide")
     assert text.startswith("1\t" + "x" * 2_000 + " [... line cut: 2000000 characters, the first 2000 are shown; bash: ")
     (tmp_path / "long").write_text(("y" * 99 + "\n") * 1_000)
-    text = place.text(READ, file_path="long")
+    text = await place.text(READ, file_path="long")
     assert len(text) < 51_000
     last = int(text.splitlines()[-2].split("\t")[0])
     assert text.endswith(f'[lines 1-{last} of 1000; read_file(file_path="long", offset={last + 1}) shows what follows]')
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({}, "exactly one"),
         ({"file_path": "f", "file_paths": ("f",)}, "exactly one"),
@@ -65,27 +67,27 @@ def test_long_lines_and_long_files_are_cut_and_say_so(place, tmp_path):
         ({"file_path": "junk"}, "binary data"),
     ],
 )
-def test_what_can_not_be_read_is_told(place, tmp_path, arguments, said):
+async def test_an_unreadable_file_is_an_error(place, tmp_path, arguments, message):
     (tmp_path / "f").write_text("a\nb\n")
     (tmp_path / "png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\0")
     (tmp_path / "junk").write_bytes(bytes(range(1, 32)))
-    with pytest.raises(ToolError, match=said):
-        place.call(READ, **arguments)
+    with pytest.raises(ToolError, match=message):
+        await place.call(READ, **arguments)
     assert not place.seen
 
 
-def test_the_rest_of_a_line_that_was_cut_is_shown_by_the_call_that_is_named(place, tmp_path):
+async def test_the_named_command_shows_the_rest_of_a_cut_line(place, tmp_path):
     (tmp_path / "it's -x").write_text("short\n" + "a" * 2_000 + "b" * 500 + "\n")
     (tmp_path / "-x").write_text("a" * 2_000 + "b" * 500 + "\n")
     for path in ("it's -x", "-x"):
-        (cut,) = (line for line in place.text(READ, file_path=path).splitlines() if "[..." in line)
+        (cut,) = (line for line in (await place.text(READ, file_path=path)).splitlines() if "[..." in line)
         command = cut.partition("; bash: ")[2].removesuffix("]")
-        assert place.text(Bash(), command=command) == "b" * 500 + "\n[exit code 0]"
+        assert await place.text(Bash(), command=command) == "b" * 500 + "\n[exit code 0]"
 
 
-def test_a_file_that_is_missing_is_looked_for_by_its_name(place, tmp_path):
+async def test_a_missing_file_is_an_error_with_similar_names(place, tmp_path):
     grow(place, "src/pkg/calc.py", "old/calc.py", "calcs.py", "lib/pkg/deep/x.py")
-    for arguments, said in (
+    for arguments, message in (
         ({"file_path": "calc.py"}, "calc.py does not exist; did you mean old/calc.py, src/pkg/calc.py?"),
         ({"file_path": "pkg/calc.py"}, "pkg/calc.py does not exist, nor does its folder; did you mean src/pkg/calc.py"),
         ({"file_path": "deep"}, "deep does not exist; did you mean lib/pkg/deep?"),
@@ -97,10 +99,10 @@ def test_a_file_that_is_missing_is_looked_for_by_its_name(place, tmp_path):
         ({"file_path": "srcc"}, "srcc does not exist; did you mean src?"),
         ({"file_path": "zz"}, "zz does not exist; in that folder: calcs.py, lib, old, src"),
     ):
-        with pytest.raises(ToolError, match=f"^{re.escape(said)}"):
-            place.call(READ, **arguments)
+        with pytest.raises(ToolError, match=f"^{re.escape(message)}"):
+            await place.call(READ, **arguments)
     with pytest.raises(ToolError, match=r"^\./x\.py does not exist; did you mean lib/pkg/deep/x\.py\?"):
-        place.call(EDIT, file_path="./x.py", old_string="a", new_string="b")
+        await place.call(EDIT, file_path="./x.py", old_string="a", new_string="b")
 
 
 @pytest.mark.parametrize(
@@ -114,28 +116,28 @@ def test_a_file_that_is_missing_is_looked_for_by_its_name(place, tmp_path):
         (b"\xef\xbb\xbf", "(f is empty but for a byte order mark)"),
     ],
 )
-def test_encodings_are_read_and_named(place, tmp_path, data, shown):
+async def test_encodings_are_read_and_named(place, tmp_path, data, shown):
     (tmp_path / "f").write_bytes(data)
-    assert place.text(READ, file_path="f") == shown
+    assert await place.text(READ, file_path="f") == shown
 
 
-def test_a_folder_is_listed(place, tmp_path):
+async def test_a_folder_is_listed(place, tmp_path):
     (tmp_path / "d" / "sub").mkdir(parents=True)
-    assert place.text(READ, file_path="d").endswith("(no files, apart from what git ignores)")
+    assert (await place.text(READ, file_path="d")).endswith("(no files, apart from what git ignores)")
     (tmp_path / "d" / "sub" / "x").write_text("")
     (tmp_path / "d" / "a").write_text("")
-    assert place.text(READ, file_path="d") == "d is a folder:\na\nsub/"
+    assert await place.text(READ, file_path="d") == "d is a folder:\na\nsub/"
 
 
-def test_one_of_several_files_may_fail(place, tmp_path):
+async def test_one_of_several_files_may_fail(place, tmp_path):
     (tmp_path / "a").write_text("1\n")
     (tmp_path / "b").write_text("2\n")
-    output = place.call(READ, file_paths=("a", "none", "b"))
+    output = await place.call(READ, file_paths=("a", "none", "b"))
     text = output.parts[0].text
     assert text.startswith("==> a <==\n1\t1\n\n==> none <==\nError: ")
     assert text.endswith("\n\n==> b <==\n1\t2")
     assert not output.is_error
-    assert place.call(READ, file_paths=("x", "y")).is_error
+    assert (await place.call(READ, file_paths=("x", "y"))).is_error
 
 
 def test_effects_name_resolved_paths(place, tmp_path):
@@ -153,34 +155,34 @@ def grow(place, *names: str) -> None:
         path.touch()
 
 
-# ------------------------------------------------------------------ read again
+# ------------------------------------------------------------------ repeated reads
 
 
-def test_a_file_that_has_not_changed_is_not_shown_again(place, tmp_path):
+async def test_an_unchanged_file_is_not_shown_again(place, tmp_path):
     (tmp_path / "f").write_text("a\nb\nc\n")
-    assert place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
+    assert await place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
     stub = "(f has not changed: the earlier answer with lines 1-3 still holds)"
-    assert place.text(READ, file_path="f") == stub
-    assert place.text(READ, file_path=f"{place.cwd}/f") == stub.replace("(f", f"({place.cwd}/f")
-    assert place.text(READ, file_path="f", offset=2) == "2\tb\n3\tc"
-    assert place.text(READ, file_path="f", offset=1, limit=2).startswith("1\ta\n2\tb\n[lines 1-2 of 3")
-    assert "still holds" in place.text(READ, file_paths=("f", "f"))
+    assert await place.text(READ, file_path="f") == stub
+    assert await place.text(READ, file_path=f"{place.cwd}/f") == stub.replace("(f", f"({place.cwd}/f")
+    assert await place.text(READ, file_path="f", offset=2) == "2\tb\n3\tc"
+    assert (await place.text(READ, file_path="f", offset=1, limit=2)).startswith("1\ta\n2\tb\n[lines 1-2 of 3")
+    assert "still holds" in await place.text(READ, file_paths=("f", "f"))
     place.memory.follow(PrefixOpened("", "", "", ""))
-    assert place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
+    assert await place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
 
 
-def test_a_file_that_has_changed_is_shown_again(place, tmp_path):
+async def test_a_changed_file_is_shown_again(place, tmp_path):
     (tmp_path / "f").write_text("a\n")
-    place.call(READ, file_path="f")
+    await place.call(READ, file_path="f")
     (tmp_path / "f").write_text("b\n")
-    assert place.text(READ, file_path="f") == "1\tb"
+    assert await place.text(READ, file_path="f") == "1\tb"
     (tmp_path / "f").write_text("a\n")
-    assert "still holds" in place.text(READ, file_path="f")
+    assert "still holds" in await place.text(READ, file_path="f")
 
 
-def test_a_file_that_became_empty_says_so_each_time(place, tmp_path):
+async def test_a_file_that_became_empty_says_so_each_time(place, tmp_path):
     (tmp_path / "f").write_text("")
-    assert [place.text(READ, file_path="f") for _ in range(2)] == ["(f is empty)"] * 2
+    assert [await place.text(READ, file_path="f") for _ in range(2)] == ["(f is empty)"] * 2
 
 
 # ------------------------------------------------------------------ images
@@ -213,18 +215,18 @@ WEBP = {
         *((b"RIFF\0\0\0\0WEBP" + body, "image/webp", "WebP") for body in WEBP.values()),
     ],
 )
-def test_an_image_is_shown_as_one_whatever_its_name(place, tmp_path, data, media_type, name):
+async def test_an_image_is_recognised_by_its_content(place, tmp_path, data, media_type, name):
     (tmp_path / "pic.txt").write_bytes(data)
-    output = place.call(READ, file_path="pic.txt")
+    output = await place.call(READ, file_path="pic.txt")
     assert output.parts[1] == Image(media_type, data)
     assert output.parts[0].text == f"pic.txt is a {name} image, {len(data)} bytes, 3x2 pixels:"
-    again = place.call(READ, file_path="pic.txt")
+    again = await place.call(READ, file_path="pic.txt")
     assert again.parts[0].text == "(pic.txt has not changed: the earlier answer with the image still holds)"
     assert len(again.parts) == 1
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (png() + b"\0" * 3_750_000, "more than the 3,750,000 that can be shown; make a smaller copy"),
         (png(9_000, 2), "9000x2 pixels, more than the 8000 a side"),
@@ -234,29 +236,29 @@ def test_an_image_is_shown_as_one_whatever_its_name(place, tmp_path, data, media
         (b"RIFF\0\0\0\0WAVEfmt \0", "a RIFF media file"),
     ],
 )
-def test_an_image_that_no_model_takes_is_refused(place, tmp_path, data, said):
+async def test_an_image_that_models_do_not_accept_is_refused(place, tmp_path, data, message):
     (tmp_path / "pic").write_bytes(data)
-    with pytest.raises(ToolError, match=said):
-        place.call(READ, file_path="pic")
+    with pytest.raises(ToolError, match=message):
+        await place.call(READ, file_path="pic")
     assert not place.seen
 
 
-def test_images_and_text_are_read_in_one_call(place, tmp_path):
+async def test_images_and_text_are_read_in_one_call(place, tmp_path):
     (tmp_path / "a.txt").write_text("a\n")
     (tmp_path / "p.png").write_bytes(png())
-    parts = place.call(READ, file_paths=("a.txt", "p.png", "a.txt")).parts
+    parts = (await place.call(READ, file_paths=("a.txt", "p.png", "a.txt"))).parts
     assert [type(part).__name__ for part in parts] == ["Text", "Image", "Text"]
     assert parts[0].text.startswith("==> a.txt <==\n1\ta\n\n==> p.png <==\np.png is a PNG image")
     for number in range(11):
         (tmp_path / f"{number}.png").write_bytes(png(number + 1))
-    output = place.call(READ, file_paths=tuple(f"{number}.png" for number in range(11)))
+    output = await place.call(READ, file_paths=tuple(f"{number}.png" for number in range(11)))
     assert sum(isinstance(part, Image) for part in output.parts) == 10
     assert "10.png is one image too many for one answer; read it by itself" in output.parts[-1].text
-    assert isinstance(place.call(READ, file_path="10.png").parts[1], Image)
+    assert isinstance((await place.call(READ, file_path="10.png")).parts[1], Image)
 
 
 @given(st.binary(max_size=60), st.sampled_from([png()[:16], JPEG[:4], GIF[:6], b"RIFF\0\0\0\0WEBPVP8 "]))
-def test_no_image_however_broken_breaks_the_reader(data, head):
+def test_no_broken_image_makes_the_reader_fail(data, head):
     from bradawl.tools.reading.images import image_page
 
     data = head + data
@@ -294,19 +296,19 @@ def pdf(*pages: str, password: bool = False) -> bytes:
     return f"{out}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode()
 
 
-def test_the_text_of_a_pdf_is_shown_by_pages(place, tmp_path):
+async def test_the_text_of_a_pdf_is_shown_by_pages(place, tmp_path):
     (tmp_path / "d.pdf").write_bytes(pdf("first words", "second", "third"))
-    assert place.text(READ, file_path="d.pdf") == (
+    assert await place.text(READ, file_path="d.pdf") == (
         "--- page 1 of 3 ---\nfirst words\n--- page 2 of 3 ---\nsecond\n--- page 3 of 3 ---\nthird"
     )
     follows = 'read_file(file_path="d.pdf", offset=3, limit=1) shows what follows'
-    text = place.text(READ, file_path="d.pdf", offset=2, limit=1)
+    text = await place.text(READ, file_path="d.pdf", offset=2, limit=1)
     assert text == f"--- page 2 of 3 ---\nsecond\n[pages 2-2 of 3; {follows}]"
-    assert "answer with pages 1-3 still holds" in place.text(READ, file_path="d.pdf")
+    assert "answer with pages 1-3 still holds" in await place.text(READ, file_path="d.pdf")
 
 
 @pytest.mark.parametrize(
-    ("data", "arguments", "said"),
+    ("data", "arguments", "message"),
     [
         (pdf("a"), {"offset": 2}, "d.pdf has 1 page; offset=2 is past its end"),
         (b"%PDF-1.4\nnothing", {}, "d.pdf is a PDF document, but it can't be read: "),
@@ -314,23 +316,23 @@ def test_the_text_of_a_pdf_is_shown_by_pages(place, tmp_path):
         (pdf("a", password=True), {}, "it is encrypted"),
     ],
 )
-def test_a_pdf_that_can_not_be_read_is_told(place, tmp_path, data, arguments, said):
+async def test_an_unreadable_pdf_is_an_error(place, tmp_path, data, arguments, message):
     (tmp_path / "d.pdf").write_bytes(data)
-    with pytest.raises(ToolError, match=re.escape(said)):
-        place.call(READ, file_path="d.pdf", **arguments)
+    with pytest.raises(ToolError, match=re.escape(message)):
+        await place.call(READ, file_path="d.pdf", **arguments)
     assert not place.seen
 
 
-def test_a_scanned_pdf_says_that_it_has_no_text(place, tmp_path):
+async def test_a_scanned_pdf_says_that_it_has_no_text(place, tmp_path):
     (tmp_path / "d.pdf").write_bytes(pdf("", ""))
-    text = place.text(READ, file_path="d.pdf")
+    text = await place.text(READ, file_path="d.pdf")
     assert text.startswith("--- page 1 of 2 ---\n(no text on this page)\n")
     assert "probably scanned images; use bash" in text
 
 
-def test_a_long_pdf_is_cut_between_pages(place, tmp_path):
+async def test_a_long_pdf_is_cut_between_pages(place, tmp_path):
     (tmp_path / "d.pdf").write_bytes(pdf(*("word " * 4_000,) * 4))
-    text = place.text(READ, file_path="d.pdf")
+    text = await place.text(READ, file_path="d.pdf")
     assert len(text) < 51_000
     assert text.endswith('[pages 1-2 of 4; read_file(file_path="d.pdf", offset=3) shows what follows]')
 
@@ -357,26 +359,26 @@ CODE = {
 WORDS = {"cell_type": "markdown", "metadata": {}, "source": "# Title\n\nwords\n"}
 
 
-def test_a_notebook_is_shown_as_cells(place, tmp_path):
+async def test_a_notebook_is_shown_as_cells(place, tmp_path):
     (tmp_path / "n.ipynb").write_text(notebook(WORDS, CODE))
-    assert place.text(READ, file_path="n.ipynb").splitlines() == [
+    assert (await place.text(READ, file_path="n.ipynb")).splitlines() == [
         "n.ipynb is a notebook; an edit has to match its JSON source, not what is shown here:",
         *("--- cell 1, markdown ---", "# Title", "", "words"),
         *("--- cell 2, code [7] ---", "import x", 'print("1")'),
         *("--- output ---", "1", " 99%", "[image/png]", "[1,", " 2]", "ValueError: bad"),
     ]
-    text = place.text(READ, file_path="n.ipynb", limit=1)
+    text = await place.text(READ, file_path="n.ipynb", limit=1)
     assert text.endswith('[cells 1-1 of 2; read_file(file_path="n.ipynb", offset=2, limit=1) shows what follows]')
-    assert "--- cell 2" in place.text(READ, file_path="n.ipynb", offset=2)
-    assert "answer with cells 1-2 still holds" in place.text(READ, file_path="n.ipynb")
+    assert "--- cell 2" in await place.text(READ, file_path="n.ipynb", offset=2)
+    assert "answer with cells 1-2 still holds" in await place.text(READ, file_path="n.ipynb")
     with pytest.raises(ToolError, match=r"n\.ipynb has 2 cells; offset=3"):
-        place.call(READ, file_path="n.ipynb", offset=3)
+        await place.call(READ, file_path="n.ipynb", offset=3)
 
 
-def test_long_outputs_and_long_notebooks_are_cut(place, tmp_path):
+async def test_long_outputs_and_long_notebooks_are_cut(place, tmp_path):
     noisy = {**CODE, "outputs": [{"output_type": "stream", "text": "y" * 5_000}]}
     (tmp_path / "n.ipynb").write_text(notebook(*[noisy] * 100))
-    text = place.text(READ, file_path="n.ipynb")
+    text = await place.text(READ, file_path="n.ipynb")
     assert "y\n[... 3,000 more characters of output]\n" in text
     assert len(text) < 51_000
     last = text.count("--- cell ")
@@ -388,18 +390,18 @@ def test_long_outputs_and_long_notebooks_are_cut(place, tmp_path):
 @pytest.mark.parametrize(
     "source", ["{", '{"cells": 1}', '{"worksheets": []}', "[]", "plain", '{"cells":[{}],"nbformat":4}']
 )
-def test_what_is_no_notebook_is_shown_as_text(place, tmp_path, source):
+async def test_an_invalid_notebook_is_shown_as_text(place, tmp_path, source):
     (tmp_path / "n.ipynb").write_text(source)
-    assert place.text(READ, file_path="n.ipynb") == f"1\t{source}"
+    assert await place.text(READ, file_path="n.ipynb") == f"1\t{source}"
 
 
-def test_a_notebook_without_cells_says_so(place, tmp_path):
+async def test_a_notebook_without_cells_says_so(place, tmp_path):
     (tmp_path / "n.ipynb").write_text(notebook())
-    assert place.text(READ, file_path="n.ipynb") == "(n.ipynb is a notebook without cells)"
+    assert await place.text(READ, file_path="n.ipynb") == "(n.ipynb is a notebook without cells)"
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=3)))
-def test_no_output_however_odd_breaks_a_notebook(value):
+def test_no_output_makes_a_notebook_fail(value):
     cell = {
         "cell_type": "code",
         "source": "x",
@@ -413,33 +415,36 @@ def test_no_output_however_odd_breaks_a_notebook(value):
 # ------------------------------------------------------------------ large files, folders
 
 
-def test_lines_of_a_file_too_large_to_load_are_shown(place, tmp_path):
+async def test_lines_of_a_file_too_large_to_load_are_shown(place, tmp_path):
     with (tmp_path / "big.log").open("wb") as file:
         file.write(b"first\r\nsecond\n" + b"z" * 70_000_000 + b"\n")
         file.writelines(b"line %d\n" % number for number in range(4, 101))
         size = file.tell()
-    text = place.text(READ, file_path="big.log", limit=2)
+    text = await place.text(READ, file_path="big.log", limit=2)
     follows = 'read_file(file_path="big.log", offset=3, limit=2) shows what follows'
     assert text == f"1\tfirst\n2\tsecond\n[lines 1-2 of a file of {size:,} bytes; {follows}]"
-    text = place.text(READ, file_path="big.log", offset=3, limit=2)
+    text = await place.text(READ, file_path="big.log", offset=3, limit=2)
     assert text.startswith(
         "3\t" + "z" * 1_800 + " [... line cut; bash: sed -n '3p' big.log | cut -c2001-4000]\n4\tline 4\n"
     )
-    assert place.text(READ, file_path="big.log", offset=99) == "99\tline 99\n100\tline 100\n[line 100 is the last]"
+    assert (
+        await place.text(READ, file_path="big.log", offset=99) == "99\tline 99\n100\tline 100\n[line 100 is the last]"
+    )
     with pytest.raises(ToolError, match=r"offset=102 is past its end"):
-        place.call(READ, file_path="big.log", offset=102)
+        await place.call(READ, file_path="big.log", offset=102)
     assert not place.seen
 
 
-def test_a_file_of_ten_gigabytes_costs_nothing(place, tmp_path):
+async def test_a_file_of_ten_gigabytes_is_not_loaded(place, tmp_path):
     with (tmp_path / "huge").open("wb") as file:
         file.write(b"a\nb\n")
         file.truncate(10_000_000_000)
     with pytest.raises(ToolError, match=r"huge is not text: .*, 10,000,000,000 bytes"):
-        place.call(READ, file_path="huge")
+        await place.call(READ, file_path="huge")
     with (tmp_path / "huge").open("r+b") as file:
         file.write(b"a\nb\n" * 3_000)
-    assert place.text(READ, file_path="huge", limit=2).startswith("1\ta\n2\tb\n[lines 1-2 of a file of 10,000,000,000")
+    beginning = await place.text(READ, file_path="huge", limit=2)
+    assert beginning.startswith("1\ta\n2\tb\n[lines 1-2 of a file of 10,000,000,000")
 
 
 @pytest.mark.parametrize(
@@ -449,46 +454,46 @@ def test_a_file_of_ten_gigabytes_costs_nothing(place, tmp_path):
         (b"caf\xe9\n", "1\tcaf\u00e9\n"),
     ],
 )
-def test_encodings_of_large_files_are_found_too(place, tmp_path, data, shown):
+async def test_encodings_of_large_files_are_detected_too(place, tmp_path, data, shown):
     (tmp_path / "f").write_bytes(data + b"x\n" * 26_000_000)
-    assert place.text(READ, file_path="f", limit=1).startswith(shown)
+    assert (await place.text(READ, file_path="f", limit=1)).startswith(shown)
 
 
-def test_a_result_that_was_cut_can_be_read_without_being_cut_again(place, tmp_path):
+async def test_a_long_result_in_a_blob_is_shown_up_to_a_larger_limit(place, tmp_path):
     (tmp_path / "blob").write_text("".join(f"{'w' * 70} {number}\n" for number in range(2_000)))
-    output = place.call(READ, file_path="blob")
+    output = await place.call(READ, file_path="blob")
     assert output.limit is None
     assert 30_000 < len(output.parts[0].text) < 51_000
 
 
-def test_a_folder_shows_names_not_what_is_ignored(place, tmp_path):
+async def test_a_folder_is_listed_without_ignored_entries(place, tmp_path):
     grow(place, "d/.hidden", "d/b/x", "d/secret/key", "d/build/out", "d/new\nline")
     (tmp_path / ".gitignore").write_text("build/\n")
     (tmp_path / ".bradawlignore").write_text("secret/\n")
-    assert place.text(READ, file_path="d") == "d is a folder:\n.hidden\nb/\nnew\\nline"
-    assert place.text(READ, file_path=".").splitlines()[0] == ". is a folder:"
+    assert await place.text(READ, file_path="d") == "d is a folder:\n.hidden\nb/\nnew\\nline"
+    assert (await place.text(READ, file_path=".")).splitlines()[0] == ". is a folder:"
 
 
-def test_a_folder_that_comes_late_is_listed_too(place):
+async def test_a_folder_found_late_in_the_listing_is_shown(place):
     grow(place, *(f"d/a/{number}" for number in range(2_500)), "d/z/deep/er/x")
-    assert place.text(READ, file_path="d") == "d is a folder:\na/\nz/"
+    assert await place.text(READ, file_path="d") == "d is a folder:\na/\nz/"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs named pipes")
-def test_what_is_no_regular_file_is_refused_at_once(place, tmp_path):
+async def test_a_pipe_or_a_circular_link_is_refused_at_once(place, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(ToolError, match="pipe is not a regular file"):
-        place.call(READ, file_path="pipe")
+        await place.call(READ, file_path="pipe")
     with pytest.raises(ToolError, match="loop"):
-        place.call(READ, file_path="loop")
+        await place.call(READ, file_path="loop")
 
 
-def test_a_path_from_where_the_shell_was_before_a_cd_is_found_again(tmp_path):
+async def test_a_path_relative_to_the_folder_before_a_cd_gets_a_hint(tmp_path):
     (tmp_path / "src" / "deep").mkdir(parents=True)
     (tmp_path / "src" / "a.py").write_text("a\n")
     with workspace(tmp_path) as place:
         place.cwd = f"{place.cwd}/src/deep"
-        said = r"^src/a.py does not exist: the working directory is .*/src/deep since a cd; \.\./\.\./src/a.py does$"
-        with pytest.raises(ToolError, match=said):
-            place.call(ReadFile(), file_path="src/a.py")
+        message = r"^src/a.py does not exist: the working directory is .*/src/deep since a cd; \.\./\.\./src/a.py does$"
+        with pytest.raises(ToolError, match=message):
+            await place.call(ReadFile(), file_path="src/a.py")

@@ -1,4 +1,4 @@
-"""Which of the two ways to name files `read_file` is given, and what is no name at all."""
+"""The parameters `file_path` and `file_paths` of `read_file`: exactly one of them must name files."""
 
 import pytest
 
@@ -8,12 +8,12 @@ from bradawl.tools.read_file import ReadFile
 READ = ReadFile()
 
 
-def test_an_empty_name_beside_others_is_a_placeholder(place, tmp_path):
+async def test_an_empty_name_beside_others_is_ignored(place, tmp_path):
     (tmp_path / "a").write_text("1\n")
-    assert place.text(READ, file_path="a", file_paths=("",)) == "1\t1"
-    assert place.text(READ, file_paths=("", "a"), offset=1, limit=5).startswith("(a has not changed")
+    assert await place.text(READ, file_path="a", file_paths=("",)) == "1\t1"
+    assert (await place.text(READ, file_paths=("", "a"), offset=1, limit=5)).startswith("(a has not changed")
     with pytest.raises(ToolError, match="exactly one of the two"):
-        place.call(READ, file_paths=("", ""))
+        await place.call(READ, file_paths=("", ""))
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,11 @@ def test_neither_or_both_are_refused_before_anything_is_read(place, arguments):
         READ.effects(READ.params(**arguments), place.context())
 
 
-def test_more_files_than_fit_into_an_answer_are_named_and_not_shown(place, tmp_path):
+async def test_files_that_do_not_fit_into_the_answer_are_named_and_not_shown(place, tmp_path):
     names = [f"{number}.txt" for number in range(300)]
     for name in names:
         (tmp_path / name).write_text("x" * 3_000)
-    text = place.text(READ, file_paths=tuple(names))
+    text = await place.text(READ, file_paths=tuple(names))
     assert len(text) < 60_000
     shown = text.count("==> ")
     assert shown > 20
@@ -37,4 +37,4 @@ def test_more_files_than_fit_into_an_answer_are_named_and_not_shown(place, tmp_p
     )
     assert f"\n\n{rest}; read them in another call]" in text
     assert len(place.seen) == shown
-    assert place.text(READ, file_paths=tuple(names[shown:])).startswith(f"==> {names[shown]} <==\n1\txxx")
+    assert (await place.text(READ, file_paths=tuple(names[shown:]))).startswith(f"==> {names[shown]} <==\n1\txxx")

@@ -1,4 +1,4 @@
-"""Tools as a model is told of them."""
+"""Tool schemas as they are sent to a model: small, without references, and fully described."""
 
 import enum
 from typing import Annotated
@@ -14,7 +14,7 @@ from bradawl.testing.fakes import FakeTool, ScriptedHttp
 from bradawl.tools.web_fetch import WebFetch
 
 SCHEMAS = schemas_of([*build_tools(headless=False), WebFetch(lambda url, addresses: ScriptedHttp([]))])
-SPEAK_FOR_THEMSELVES = {
+UNDESCRIBED = {
     *("command", "content", "file_path", "file_paths", "job_id", "new_string", "path", "question", "replace_all"),
     "status",
 }
@@ -22,7 +22,7 @@ SPEAK_FOR_THEMSELVES = {
 
 
 def objects(schema):
-    """A schema of an object, and those of the objects in it."""
+    """The schemas of an object and of all objects nested in it."""
     yield schema
     for field in schema["properties"].values():
         inner = field.get("items", field)
@@ -35,18 +35,18 @@ def test_all_schemas_together_are_small():
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda one: one.name)
-def test_a_schema_is_plain_and_stands_alone(schema: ToolSchema):
+def test_a_schema_has_no_unions_and_no_references(schema: ToolSchema):
     text = bytes(schema.parameters)
     assert schema.description
     assert not [word for word in (b"anyOf", b"oneOf", b"$ref", b"$defs", b"\\n", b"null") if word in text]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda one: one.name)
-def test_every_argument_is_described_and_no_other_is_taken(schema: ToolSchema):
+def test_every_argument_is_described_and_no_other_is_accepted(schema: ToolSchema):
     for each in objects(msgspec.json.decode(schema.parameters)):
         assert each["additionalProperties"] is False
         silent = {name for name, field in each["properties"].items() if not field.get("description")}
-        assert silent <= SPEAK_FOR_THEMSELVES
+        assert silent <= UNDESCRIBED
 
 
 class Colour(enum.Enum):
@@ -62,14 +62,14 @@ class Point(msgspec.Struct):
 
 
 class Tree(msgspec.Struct):
-    """A node and what is below it."""
+    """A node with its subtrees."""
 
     name: str
     below: list["Tree"] = []
 
 
 class NestedParams(msgspec.Struct, frozen=True):
-    """Takes what holds other things."""
+    """Parameters with nested types."""
 
     by_name: dict[str, Point]
     pair: tuple[Point, Colour]
@@ -86,7 +86,7 @@ class Nested(FakeTool):
         return NestedParams
 
 
-def test_whatever_is_nested_in_parameters_stands_in_their_place():
+def test_nested_types_are_inlined():
     text = bytes(schemas_of([Nested()])[0].parameters)
     fields = msgspec.json.decode(text)["properties"]
     point = {
@@ -102,7 +102,7 @@ def test_whatever_is_nested_in_parameters_stands_in_their_place():
     assert fields["tree"]["properties"]["below"]["items"] == {"type": "object"}
 
 
-def test_parameters_may_bear_the_name_of_what_is_in_them():
+def test_parameters_may_have_the_same_name_as_a_nested_type():
     inner = msgspec.defstruct("Params", [("x", int)], module="elsewhere")
     outer = msgspec.defstruct("Params", [("inner", inner)], module="here")
     nested = type("Same", (FakeTool,), {"params": outer})()
@@ -110,6 +110,6 @@ def test_parameters_may_bear_the_name_of_what_is_in_them():
     assert fields["inner"]["properties"] == {"x": {"type": "integer"}}
 
 
-def test_what_is_told_of_parameters_names_the_values_they_may_have():
+def test_a_signature_names_the_values_of_a_parameter():
     (grep,) = (each for each in build_tools() if each.spec.name == "grep")
     assert "output_mode (one of content, files, count, optional)" in signature(grep.params)

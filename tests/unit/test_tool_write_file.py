@@ -1,3 +1,5 @@
+"""The tool `write_file` creates files, and overwrites those that were read."""
+
 import hashlib
 from pathlib import Path
 
@@ -17,26 +19,26 @@ def test_effects_name_resolved_paths(place, tmp_path):
     assert WRITE.effects(WRITE.params("link", ""), context) == Effects(writes=(f"{place.cwd}/real",))
 
 
-def test_a_new_file_is_written_with_its_folders(place, tmp_path):
-    assert place.text(WRITE, file_path="a/b/c.txt", content="1\n2") == "Wrote 2 lines to a/b/c.txt"
+async def test_a_new_file_is_written_with_its_folders(place, tmp_path):
+    assert await place.text(WRITE, file_path="a/b/c.txt", content="1\n2") == "Wrote 2 lines to a/b/c.txt"
     assert (tmp_path / "a/b/c.txt").read_bytes() == b"1\n2"
-    assert "+1 -1" in place.text(WRITE, file_path="a/b/c.txt", content="1\n3")
+    assert "+1 -1" in await place.text(WRITE, file_path="a/b/c.txt", content="1\n3")
 
 
-def test_a_file_that_was_not_read_is_not_overwritten(place, tmp_path):
+async def test_a_file_that_was_not_read_is_not_overwritten(place, tmp_path):
     (tmp_path / "f").write_text("precious\n")
     with pytest.raises(ToolError, match="read_file it first"):
-        place.call(WRITE, file_path="f", content="new\n")
-    assert "exactly this content" in place.text(WRITE, file_path="f", content="precious\n")
+        await place.call(WRITE, file_path="f", content="new\n")
+    assert "exactly this content" in await place.text(WRITE, file_path="f", content="precious\n")
     (tmp_path / "f").write_text("changed\n")
     with pytest.raises(ToolError, match=r"changed since you last saw it; .*\n@@ -1,1 \+1,1 @@\n-precious\n\+changed"):
-        place.call(WRITE, file_path="f", content="new\n")
+        await place.call(WRITE, file_path="f", content="new\n")
     assert (tmp_path / "f").read_text() == "changed\n"
-    place.call(READ, file_path="f")
-    text = place.text(WRITE, file_path="f", content="new\n")
+    await place.call(READ, file_path="f")
+    text = await place.text(WRITE, file_path="f", content="new\n")
     assert text == "Wrote 1 line to f: +1 -1\n@@ -1,1 +1,1 @@\n-changed\n+new"
     (tmp_path / "f").unlink()
-    assert place.text(WRITE, file_path="f", content="again\n") == "Wrote 1 line to f"
+    assert await place.text(WRITE, file_path="f", content="again\n") == "Wrote 1 line to f"
 
 
 @pytest.mark.parametrize(
@@ -49,52 +51,52 @@ def test_a_file_that_was_not_read_is_not_overwritten(place, tmp_path):
         (b"\x89PNG\0", "text", b"text"),
     ],
 )
-def test_overwriting_keeps_line_endings_and_marks(place, tmp_path, before, content, after):
+async def test_overwriting_keeps_line_endings_and_byte_order_marks(place, tmp_path, before, content, after):
     (tmp_path / "f").write_bytes(before)
     place.seen[f"{place.cwd}/f"] = hashlib.sha256(before).hexdigest()
-    place.call(WRITE, file_path="f", content=content)
+    await place.call(WRITE, file_path="f", content=content)
     assert (tmp_path / "f").read_bytes() == after
 
 
 @pytest.mark.parametrize("path", ["", "d", "d/", "x/", "f/x", "a\0b"])
-def test_a_path_that_is_no_file_is_refused(place, tmp_path, path):
+async def test_a_path_that_can_not_be_a_file_is_refused(place, tmp_path, path):
     (tmp_path / "d").mkdir()
     (tmp_path / "f").write_text("")
     with pytest.raises(ToolError):
-        place.call(WRITE, file_path=path, content="x")
+        await place.call(WRITE, file_path=path, content="x")
 
 
-def test_a_file_that_was_not_utf8_becomes_it_and_that_is_said(place, tmp_path):
+async def test_a_file_that_was_not_utf8_is_converted_and_that_is_reported(place, tmp_path):
     (tmp_path / "f").write_bytes("gr\u00f6\u00dfe\n".encode("latin-1"))
     place.seen[f"{place.cwd}/f"] = hashlib.sha256((tmp_path / "f").read_bytes()).hexdigest()
-    text = place.text(WRITE, file_path="f", content="gr\u00f6\u00dfer\n")
+    text = await place.text(WRITE, file_path="f", content="gr\u00f6\u00dfer\n")
     assert text.startswith("Wrote 1 line to f: +1 -1 (now UTF-8, which it was not)\n")
     assert (tmp_path / "f").read_bytes() == "gr\u00f6\u00dfer\n".encode()
-    assert "UTF-8" not in place.text(WRITE, file_path="f", content="small\n")
+    assert "UTF-8" not in await place.text(WRITE, file_path="f", content="small\n")
 
 
 @pytest.mark.parametrize("path", ["f/x", "f/x/y", "d/../f/x"])
-def test_a_path_below_a_file_names_the_file(place, tmp_path, path):
+async def test_the_error_for_a_path_below_a_file_names_the_file(place, tmp_path, path):
     (tmp_path / "d").mkdir()
     (tmp_path / "f").write_text("")
     with pytest.raises(ToolError, match=rf"^{path} can't be created: f is a file, not a folder; check the path$"):
-        place.call(WRITE, file_path=path, content="x")
+        await place.call(WRITE, file_path=path, content="x")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d", "f"]
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that takes no new files, also from root")
 @pytest.mark.parametrize("path", ["/proc/nope", "/proc/nope/x", "../../../../../../../../proc/nope"])
-def test_a_file_that_can_not_be_created_is_no_listing(place, path):
+async def test_a_file_that_can_not_be_created_is_an_error_with_the_reason(place, path):
     with pytest.raises(ToolError, match=f"^{path} can't be created: the system takes no new files there"):
-        place.call(WRITE, file_path=path, content="x")
+        await place.call(WRITE, file_path=path, content="x")
 
 
-def test_of_a_change_too_large_for_a_diff_only_the_counts_are_told(place, tmp_path):
-    place.call(WRITE, file_path="f", content="x\n" * 6_000)
-    text = place.text(WRITE, file_path="f", content="y\n")
+async def test_a_change_too_large_for_a_diff_shows_only_counts(place, tmp_path):
+    await place.call(WRITE, file_path="f", content="x\n" * 6_000)
+    text = await place.text(WRITE, file_path="f", content="y\n")
     assert text == "Wrote 1 line to f: +1 -6000\n(too many changed lines to show)"
 
 
-def test_content_that_is_no_text_is_refused(place):
+async def test_content_that_can_not_be_encoded_is_refused(place):
     with pytest.raises(ToolError, match="can't be written"):
-        place.call(WRITE, file_path="f", content="\ud800")
+        await place.call(WRITE, file_path="f", content="\ud800")

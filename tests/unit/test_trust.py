@@ -1,4 +1,4 @@
-"""What the trust store remembers: by real path, by content, and only from a file that belongs to the user alone."""
+"""`TrustStore` keeps trust and refusals by real path and content, in a file that only the user can write."""
 
 import json
 import os
@@ -22,8 +22,8 @@ def store(tmp_path: Path) -> TrustStore:
     return TrustStore(tmp_path / "data", str(tmp_path / "home"))
 
 
-def again(store: TrustStore) -> TrustStore:
-    """The store as another process opens it."""
+def reopened(store: TrustStore) -> TrustStore:
+    """The same store, opened again as by another process."""
     return TrustStore(store.path.parent, store._home)
 
 
@@ -31,12 +31,12 @@ def names_beside(store: TrustStore) -> list[str]:
     return sorted(path.name for path in store.path.parent.iterdir())
 
 
-def test_nothing_is_trusted_until_it_is_said(store, project):
+def test_nothing_is_trusted_by_default(store, project):
     assert not store.is_trusted(str(project))
     assert store.changed(str(project), "hooks", "d")
     assert not store.path.exists()
     store.trust(str(project), {"hooks": "d"})
-    for one in (store, again(store)):
+    for one in (store, reopened(store)):
         assert one.is_trusted(str(project))
         assert not one.changed(str(project), "hooks", "d")
         assert one.changed(str(project), "hooks", "other")
@@ -44,14 +44,14 @@ def test_nothing_is_trusted_until_it_is_said(store, project):
         assert not one.is_trusted(str(project.parent / "project2"))
 
 
-def test_only_its_user_can_read_what_is_kept(store, project):
+def test_only_the_user_can_read_the_file(store, project):
     store.trust(str(project), {})
     assert store.path.stat().st_mode & 0o777 == 0o600
     assert store.path.parent.stat().st_mode & 0o777 == 0o700
     assert names_beside(store) == ["trust.json", "trust.lock"]
 
 
-def test_trust_goes_by_the_real_path_and_by_nothing_a_checkout_claims(store, project, tmp_path):
+def test_trust_depends_on_the_real_path_and_not_on_contents_of_a_checkout(store, project, tmp_path):
     store.trust(str(project), {})
     link = tmp_path / "link"
     link.symlink_to(project)
@@ -65,7 +65,7 @@ def test_trust_goes_by_the_real_path_and_by_nothing_a_checkout_claims(store, pro
     assert not store.is_trusted(str(link))
 
 
-def test_a_folder_below_is_trusted_only_if_that_was_said(store, project):
+def test_a_subfolder_is_trusted_only_if_requested(store, project):
     sub = str(project / "sub")
     store.trust(str(project), {"hooks": "d"})
     assert not store.is_trusted(sub)
@@ -77,7 +77,7 @@ def test_a_folder_below_is_trusted_only_if_that_was_said(store, project):
     assert not store.is_trusted(sub)
 
 
-def test_what_holds_everything_can_not_be_trusted(store, project, tmp_path):
+def test_folders_that_contain_everything_can_not_be_trusted(store, project, tmp_path):
     for folder in ("/", str(tmp_path), str(tmp_path / "home")):
         with pytest.raises(SettingsError, match="can't be trusted as a whole"):
             store.trust(folder, {})
@@ -85,20 +85,20 @@ def test_what_holds_everything_can_not_be_trusted(store, project, tmp_path):
     content = json.loads(store.path.read_text())
     content["folders"] = {"/": {"is_trusted": True, "below": True}}
     store.path.write_text(json.dumps(content))
-    assert not again(store).is_trusted("/")
+    assert not reopened(store).is_trusted("/")
 
 
-def test_distrust_forgets(store, project):
+def test_removing_trust_forgets_the_folder(store, project):
     assert not store.distrust(str(project))
     store.trust(str(project), {"a": "b"})
     assert store.distrust(str(project))
-    assert not again(store).is_trusted(str(project))
-    assert again(store).trusted() == ()
+    assert not reopened(store).is_trusted(str(project))
+    assert reopened(store).trusted() == ()
 
 
-def test_a_no_is_remembered_for_what_was_asked(store, project):
+def test_a_refusal_is_remembered_for_the_same_question(store, project):
     store.decline(str(project), {"a": "1"})
-    fresh = again(store)
+    fresh = reopened(store)
     assert not fresh.is_trusted(str(project))
     assert fresh.is_answered(str(project), {"a": "1"})
     assert not fresh.is_answered(str(project), {"a": "2"})
@@ -106,10 +106,10 @@ def test_a_no_is_remembered_for_what_was_asked(store, project):
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
-def test_a_file_that_others_can_write_says_nothing(store, project, mode):
+def test_a_file_that_others_can_write_is_ignored(store, project, mode):
     store.trust(str(project), {})
     store.path.chmod(mode)
-    fresh = again(store)
+    fresh = reopened(store)
     assert not fresh.is_trusted(str(project))
     with pytest.raises(SettingsError, match="can be written by others"):
         fresh.trust(str(project), {})
@@ -119,44 +119,44 @@ def test_a_file_that_others_can_write_says_nothing(store, project, mode):
 def test_a_damaged_file_trusts_nothing_and_is_not_overwritten(store, project, text):
     store.trust(str(project), {})
     store.path.write_text(text)
-    fresh = again(store)
+    fresh = reopened(store)
     assert not fresh.is_trusted(str(project))
     with pytest.raises(SettingsError, match="remove it"):
         fresh.trust(str(project), {})
     assert store.path.read_text() == text
 
 
-def test_a_link_or_a_pipe_in_its_place_says_nothing(store, project, tmp_path):
+def test_a_link_or_a_pipe_in_its_place_is_ignored(store, project, tmp_path):
     store.trust(str(project), {})
     store.path.rename(tmp_path / "elsewhere.json")
     store.path.symlink_to(tmp_path / "elsewhere.json")
-    assert not again(store).is_trusted(str(project))
+    assert not reopened(store).is_trusted(str(project))
     store.path.unlink()
     os.mkfifo(store.path)
-    assert not again(store).is_trusted(str(project))
+    assert not reopened(store).is_trusted(str(project))
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_other(store, project):
+def test_a_failed_write_leaves_only_the_old_file(store, project):
     store.trust(str(project), {})
     before = store.path.read_bytes()
     with pytest.raises(SettingsError, match="can't be written"):
         store.trust(str(project), {"a": "\ud800"})
     assert store.path.read_bytes() == before
     assert names_beside(store) == ["trust.json", "trust.lock"]
-    assert again(store).is_trusted(str(project))
+    assert reopened(store).is_trusted(str(project))
 
 
-def test_writers_at_the_same_time_lose_nothing(store, tmp_path):
+def test_concurrent_writers_lose_nothing(store, tmp_path):
     folders = [str(tmp_path / "home" / f"p{number}") for number in range(20)]
-    threads = [threading.Thread(target=again(store).trust, args=(folder, {})) for folder in folders]
+    threads = [threading.Thread(target=reopened(store).trust, args=(folder, {})) for folder in folders]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [path for path, _ in again(store).trusted()] == sorted(folders)
+    assert [path for path, _ in reopened(store).trusted()] == sorted(folders)
 
 
-def test_a_folder_with_a_name_of_bytes_can_be_asked_about(store, tmp_path):
+def test_a_folder_whose_name_is_not_utf8_can_be_queried(store, tmp_path):
     folder = os.fsdecode(os.fsencode(tmp_path) + b"/home/caf\xe9")
     Path(folder).mkdir(parents=True)
     assert not store.is_trusted(folder)
@@ -189,7 +189,7 @@ def test_a_digest_covers_the_value_and_the_scripts_it_names(project):
         {"x": [{"y": "bin/server"}]},
     ],
 )
-def test_a_script_is_found_wherever_it_is_named(project, value):
+def test_a_script_named_anywhere_in_a_value_is_found(project, value):
     (project / "bin").mkdir()
     script = project / "bin" / "server"
     before = digest(value, str(project))
@@ -197,14 +197,14 @@ def test_a_script_is_found_wherever_it_is_named(project, value):
     assert digest(value, str(project)) != before
 
 
-def test_a_script_is_looked_for_from_the_folder_of_its_entry(project):
+def test_the_path_of_a_script_is_relative_to_the_folder_of_its_entry(project):
     entry = {"command": "./server", "cwd": "sub"}
     before = digest(entry, str(project))
     (project / "sub" / "server").write_text("one")
     assert digest(entry, str(project)) != before
 
 
-def test_a_digest_reads_nothing_outside_the_project_and_nothing_that_waits(project, tmp_path):
+def test_a_digest_reads_no_files_outside_the_project_and_no_pipes(project, tmp_path):
     (tmp_path / "secret").write_text("one")
     os.mkfifo(project / "pipe")
     value = f"{tmp_path}/secret ../../secret pipe /dev/zero {'x' * 5000} \ud800"

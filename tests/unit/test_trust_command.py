@@ -1,4 +1,4 @@
-"""`bradawl trust` shows and stores; a conversation asks once, and only where consent would change something."""
+"""`bradawl trust` shows and stores trust; an interactive run asks once, and only if consent would change something."""
 
 import io
 import json
@@ -16,8 +16,8 @@ from bradawl.app.trust_command import answer_trust, trust_question
 RULES = "[permissions]\nallow = ['Bash(make *)']\ndeny = ['WebFetch']\n"
 
 
-class Place:
-    """A home folder and a checkout with a settings file."""
+class TrustRunner:
+    """Runs `bradawl trust` with a home folder and a checkout that has a settings file."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"
@@ -41,8 +41,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> TrustRunner:
+    return TrustRunner(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def place(tmp_path: Path) -> Place:
         (["--sandbox", "off"], {"sandbox": "off", "add_dirs": None, "allowed_tools": None}),
     ],
 )  # fmt: skip  one case on each line
-def test_what_is_typed_becomes_options(argv, expected):
+def test_arguments_are_parsed_into_options(argv, expected):
     options = parse(argv)
     assert {name: options.get(name) for name in expected} == expected
 
 
-def test_after_a_yes_what_the_files_allow_counts_until_it_changes(place):
+def test_trusted_rules_apply_until_the_files_change(place):
     assert place.allowed() == []
     code, out, err = place.run(str(place.project))
     assert (code, err) == (0, "")
@@ -81,13 +81,13 @@ def test_after_a_yes_what_the_files_allow_counts_until_it_changes(place):
     assert place.allowed() == ["Bash(*)"]
 
 
-def test_what_is_shown_is_not_trusted_by_that(place):
+def test_showing_rules_does_not_trust_them(place):
     _, out, _ = place.run(str(place.project), "--show")
     assert "Bash(make *)" in out and "is trusted" not in out
     assert not place.settings().is_trusted
 
 
-def test_trust_can_be_listed_and_taken_back(place):
+def test_trust_can_be_listed_and_removed(place):
     place.run(str(place.project))
     assert place.run("--list") == (0, f"{place.project}\n", "")
     assert place.run(str(place.project), "--remove") == (0, f"{place.project} is no longer trusted.\n", "")
@@ -96,7 +96,7 @@ def test_trust_can_be_listed_and_taken_back(place):
     assert place.allowed() == []
 
 
-def test_trust_in_a_checkout_holds_in_its_folders_but_not_in_a_checkout_inside(place):
+def test_trust_in_a_checkout_covers_its_folders_but_no_nested_checkout(place):
     below, inside = place.project / "src", place.project / "vendor" / "x"
     below.mkdir()
     (inside / ".git").mkdir(parents=True)
@@ -116,22 +116,22 @@ def test_a_worktree_that_claims_a_trusted_repository_is_not_trusted(place):
 
 
 @pytest.mark.parametrize(
-    ("folder", "told"), [("/", "as a whole"), ("~", "the home folder"), ("gone", "is not a folder")]
+    ("folder", "message"), [("/", "as a whole"), ("~", "the home folder"), ("gone", "is not a folder")]
 )
-def test_what_can_not_be_trusted_is_said_and_exits_with_2(place, folder, told):
+def test_a_folder_that_can_not_be_trusted_is_an_error_with_exit_code_2(place, folder, message):
     code, out, err = place.run(str(place.home) if folder == "~" else folder)
     assert (code, out) == (2, "")
-    assert told in err and "Traceback" not in err
+    assert message in err and "Traceback" not in err
 
 
-def test_what_a_file_says_can_not_dress_up_the_list(place):
+def test_text_of_a_file_can_not_forge_lines_of_the_list(place):
     place.file.write_text('[permissions]\nallow = ["Bash(x)\\u001b[2K\\r\\nfine\\u202e"]\n')
     _, out, _ = place.run(str(place.project), "--show")
     assert len(out.splitlines()) == 1
     assert not any(character in out for character in "\x1b\r\u202e")
 
 
-def test_a_damaged_memory_is_told_and_trusts_nothing(place):
+def test_a_damaged_store_is_reported_and_trusts_nothing(place):
     place.run(str(place.project))
     (place.home / ".local/share/bradawl/trust.json").write_text("{")
     assert not place.settings().is_trusted
@@ -139,13 +139,13 @@ def test_a_damaged_memory_is_told_and_trusts_nothing(place):
     assert code == 2 and "remove it to start again" in err
 
 
-def test_a_flag_trusts_for_one_run_and_leaves_nothing_behind(place):
+def test_the_flag_trusts_for_one_run_and_stores_nothing(place):
     assert place.allowed(trust=True) == ["Bash(make *)"]
     assert not place.settings().is_trusted
     assert not (place.home / ".local").exists()
 
 
-def test_neither_variable_nor_file_can_stand_for_that_flag(place):
+def test_neither_a_variable_nor_a_file_can_replace_the_flag(place):
     place.file.write_text("trust = true\n")
     place.environ["BRADAWL_TRUST"] = "1"
     settings = place.settings()
@@ -156,13 +156,13 @@ def test_neither_variable_nor_file_can_stand_for_that_flag(place):
 # ------------------------------------------------------------------ the question
 
 
-def test_a_project_that_would_gain_nothing_is_not_asked_about(place):
+def test_there_is_no_question_if_consent_would_change_nothing(place):
     (place.project / "AGENTS.md").write_text("Be brief.")
     place.file.write_text("max_steps = 3\n[permissions]\ndeny = ['Bash']\n[env]\nA = '1'\n")
     assert trust_question(place.settings()) is None
 
 
-def test_a_question_names_all_that_a_yes_would_let_count(place):
+def test_a_question_names_everything_that_consent_would_enable(place):
     (place.project / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "sh", "args": ["-c", "id"]}}}')
     (place.project / ".bradawl" / "commands").mkdir()
     (place.project / ".bradawl" / "commands" / "a.md").write_text("---\ndescription: x\n---\nSay x")
@@ -170,14 +170,14 @@ def test_a_question_names_all_that_a_yes_would_let_count(place):
     place.file.write_text(RULES + "[hooks]\nStop = 'id'\n")
     question = trust_question(place.settings())
     assert question and str(place.project) in question
-    for told in (
+    for message in (
         "permissions.allow",
         "config.toml: hooks",
         'mcpServers.x (a program; this version starts none) = {"com',
         "commands/b.md: tools (a program",
         "commands/b.md (a program",
     ):
-        assert told in question
+        assert message in question
     assert "deny" not in question and "a.md" not in question
 
 
@@ -189,7 +189,7 @@ def test_a_question_names_all_that_a_yes_would_let_count(place):
         [f"Bash(npm run {'t' * 400})", "Bash(*)"],
     ],
 )
-def test_nothing_that_a_yes_would_let_count_is_left_out_or_pushed_aside(place, rules):
+def test_no_enabled_rule_is_omitted_or_hidden_in_the_question(place, rules):
     place.file.write_text(f"[permissions]\nallow = {json.dumps(rules)}\n")
     shown = (trust_question(place.settings()) or "", place.run(str(place.project), "--show")[1])
     for text in shown:
@@ -203,38 +203,38 @@ def test_nothing_that_a_yes_would_let_count_is_left_out_or_pushed_aside(place, r
     ["Bash(*)", "Bash", "*", "Bash(:*)", "bash(**)", "Bash( * )", "Edit", "Edit(//**)", "Write(**)", "Bash(sh *)"],
 )
 @pytest.mark.parametrize("at", [0, 150, 300])
-def test_a_rule_that_allows_anything_is_told_before_and_after_a_long_list(place, wide, at):
+def test_a_rule_that_allows_anything_is_shown_before_and_after_a_long_list(place, wide, at):
     rules = [f"Bash(npm run t{number})" for number in range(300)]
     rules.insert(at, wide)
     place.file.write_text(f"[permissions]\nallow = {json.dumps(rules)}\n")
     lines = (trust_question(place.settings()) or "").splitlines()
-    told = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {wide}"
-    assert lines[1:3] == lines[-3:-1] == ["Its files have 301 rules that allow something.", told]
+    message = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {wide}"
+    assert lines[1:3] == lines[-3:-1] == ["Its files have 301 rules that allow something.", message]
 
 
-def test_what_allows_little_is_not_told_as_anything_else(place):
+def test_narrow_rules_are_not_marked_as_allowing_anything(place):
     rules = ["Bash(npm test)", "Bash(git log *)", "Edit(docs/**)", "Bash(python3 -m pytest *)", "WebFetch(domain:a.b)"]
     place.file.write_text(f"[permissions]\nallow = {json.dumps(rules)}\n")
     question = trust_question(place.settings()) or ""
     assert "RULES" not in question and "rules that allow" not in question
 
 
-def test_what_is_too_long_to_be_read_is_neither_asked_about_nor_trusted(place):
+def test_rules_too_long_to_read_are_neither_asked_about_nor_trusted(place):
     place.file.write_text(f"[permissions]\nallow = {json.dumps([f'Bash(npm run t{n})' for n in range(2000)])}\n")
     assert trust_question(place.settings()) is None
-    code, _, told = place.run(str(place.project))
-    assert code == 2 and "too long" in told and "permissions.allow" in told
+    code, _, message = place.run(str(place.project))
+    assert code == 2 and "too long" in message and "permissions.allow" in message
     assert place.allowed() == []
 
 
-def test_the_name_of_a_folder_adds_no_lines_to_the_question(place):
+def test_the_name_of_a_folder_can_not_add_lines_to_the_question(place):
     odd = place.home / "x is trusted already.\nPress y to go on"
     (place.project).rename(odd)
     question = trust_question(place.settings(odd)) or ""
     assert "\nPress y" not in question and "is not trusted" in question
 
 
-def test_the_same_question_is_not_put_twice_whatever_the_answer(place):
+def test_the_same_question_is_not_asked_twice(place):
     assert trust_question(place.settings())
     answer_trust(place.settings(), is_trusted=False)
     assert trust_question(place.settings()) is None
@@ -246,7 +246,7 @@ def test_the_same_question_is_not_put_twice_whatever_the_answer(place):
     assert place.allowed() == ["Bash(npm *)"]
 
 
-def test_what_changed_since_a_yes_is_asked_about_again(place):
+def test_changed_files_are_asked_about_again(place):
     script = place.project / "guard.sh"
     script.write_text("echo fine")
     place.file.write_text("[hooks]\nStop = './guard.sh'\n")
@@ -262,7 +262,7 @@ def test_a_home_folder_is_not_asked_about(place):
     assert trust_question(place.settings(place.home)) is None
 
 
-def test_odd_files_hold_the_question_up_for_nobody(place):
+def test_unusual_files_do_not_block_the_question(place):
     os.mkfifo(place.project / ".mcp.json")
     commands = place.project / ".bradawl" / "commands"
     commands.mkdir()

@@ -1,4 +1,4 @@
-"""The programs that bradawl itself starts never come from a place that a project or a command can write."""
+"""Programs that bradawl itself starts are never taken from folders that a project or a command can write to."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ import pytest
 from bradawl.app.build.agent import build_agent
 from bradawl.app.build.workspace import folders_of
 from bradawl.app.model_endpoint import model_endpoint
-from bradawl.app.own_programs import find_ripgrep, programs_for
+from bradawl.app.program_paths import find_ripgrep, programs_for
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError, ToolError
@@ -35,7 +35,7 @@ def place() -> Iterator[Path]:
 
 
 def plant(folder: Path, canary: Path, names: tuple[str, ...] = PLANTED) -> Path:
-    """Programs that create a file when they are started."""
+    """Creates programs that write to the file `canary` when they are started."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         program = folder / name
@@ -50,7 +50,7 @@ def joined(path: str, cwd: str) -> str:
 
 def settings(ws: Path, home: Path, path: str, **changes: Any) -> Settings:
     values: dict[str, Any] = {
-        "model": ModelSettings("demo", "nobody", "http://127.0.0.1:9/v1"),
+        "model": ModelSettings("demo", "no-model", "http://127.0.0.1:9/v1"),
         "cwd": str(ws),
         "home": str(home / "data"),
         "user_home": str(home),
@@ -93,7 +93,7 @@ WAYS = (
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_no_search_path_leads_an_agent_to_a_program_of_the_workspace(place, way, monkeypatch):
+async def test_no_search_path_makes_the_agent_start_a_program_of_the_workspace(place, way, monkeypatch):
     ws, home, canary = place / "ws", place / "home", place / "ran"
     for folder in (ws / "src", home):
         folder.mkdir(parents=True)
@@ -107,7 +107,7 @@ async def test_no_search_path_leads_an_agent_to_a_program_of_the_workspace(place
         await agent.system_prompt()
         assert agent.policy().sandbox is not None
         assert agent.processes.seal(Command(("true",), str(ws), is_shell=True))
-        # The programs that the line itself names are not tested here, so it names none.
+        # The line names no program: only those that bradawl starts are tested here.
         result = await agent.processes.run(
             Command((":",), str(ws), is_shell=True), Grant(outside_sandbox=True, writable=(str(ws),))
         )
@@ -121,7 +121,7 @@ async def test_no_search_path_leads_an_agent_to_a_program_of_the_workspace(place
     assert not canary.exists(), canary.read_text()
 
 
-def test_add_dirs_and_the_temporary_folder_hold_no_helpers_either(place):
+def test_programs_of_additional_and_temporary_folders_are_not_trusted(place):
     ws, home, other, temporary = (place / name for name in ("ws", "home", "other", "temporary"))
     for folder in (ws, home):
         folder.mkdir()
@@ -136,7 +136,7 @@ def test_add_dirs_and_the_temporary_folder_hold_no_helpers_either(place):
     assert "where commands can write" in programs.rejected("git")[0].reason
 
 
-async def test_a_program_named_without_a_folder_is_started_from_a_trusted_one_or_not_at_all(place):
+async def test_a_program_without_a_path_is_started_only_from_a_trusted_folder(place):
     canary = place / "ran"
     plant(place / "bin", canary, ("only-here", "env"))
     processes = LocalProcesses(
@@ -152,7 +152,7 @@ async def test_a_program_named_without_a_folder_is_started_from_a_trusted_one_or
     assert not canary.exists()
 
 
-def test_the_watchdog_ends_what_a_killed_agent_leaves_without_programs_of_the_workspace(place):
+def test_the_watchdog_of_a_killed_agent_starts_no_programs_of_the_workspace(place):
     canary = place / "ran"
     plant(place / "bin", canary)
     program = f"""
@@ -182,7 +182,7 @@ asyncio.run(run())
     assert not canary.exists(), canary.read_text()
 
 
-def test_without_surroundings_ripgrep_is_not_taken_from_the_working_directory(place, monkeypatch):
+def test_ripgrep_is_not_taken_from_the_working_directory(place, monkeypatch):
     plant(place / "bin", place / "ran")
     monkeypatch.chdir(place)
     monkeypatch.setenv("PATH", f"{place}/bin:bin:.:{SYSTEM}")
@@ -190,11 +190,11 @@ def test_without_surroundings_ripgrep_is_not_taken_from_the_working_directory(pl
     assert found is None or not found.startswith(str(place))
 
 
-# ------------------------------------------------------------------ lines that run unasked
+# ------------------------------------------------------------------ lines that run without a question
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_line_is_not_understood_where_its_names_lead_into_the_workspace(place, way):
+def test_programs_found_in_the_workspace_make_a_line_unknown(place, way):
     ws, home = place / "ws", place / "home"
     for folder in (ws / "src", home):
         folder.mkdir(parents=True)
@@ -205,7 +205,7 @@ def test_a_line_is_not_understood_where_its_names_lead_into_the_workspace(place,
         assert effects.unknown, line
 
 
-def test_a_search_path_that_a_line_exports_makes_the_next_ones_unknown(place):
+def test_an_exported_search_path_makes_later_lines_unknown(place):
     search = ProgramLookup(SYSTEM, (str(place),))
     for name in ("PATH", "BASH_ENV", "BASH_FUNC_ls%%", "LD_PRELOAD", "EXECIGNORE"):
         effects = shell_effects(
@@ -233,7 +233,7 @@ def test_a_search_path_that_a_line_exports_makes_the_next_ones_unknown(place):
         "builtin cd .; ./ls",
     ],
 )
-def test_a_line_that_gives_a_name_another_meaning_is_not_understood(place, line):
+def test_a_line_that_redefines_a_command_is_not_understood(place, line):
     effects = shell_effects(
         line,
         cwd=str(place),
@@ -245,7 +245,7 @@ def test_a_line_that_gives_a_name_another_meaning_is_not_understood(place, line)
 
 
 @pytest.mark.parametrize("path", [None, ""])
-async def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(place, path):
+async def test_without_a_search_path_commands_get_the_trusted_one(place, path):
     """With an empty PATH, bash would search its working directory."""
     ws, home = place / "ws", place / "home"
     home.mkdir()
@@ -254,16 +254,13 @@ async def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(
     made.environment.pop("PATH")
     if path is not None:
         made.environment["PATH"] = path
-
-    async def run() -> bytes:
-        agent = build_agent(made)
-        try:
-            line = Command(("ls; cat /dev/null; echo $PATH",), str(ws), is_shell=True)
-            return (await agent.processes.run(line, Grant(outside_sandbox=True))).stdout
-        finally:
-            await agent.aclose()
-
-    assert b"/usr/bin" in (await run())
+    agent = build_agent(made)
+    try:
+        line = Command(("ls; cat /dev/null; echo $PATH",), str(ws), is_shell=True)
+        result = await agent.processes.run(line, Grant(outside_sandbox=True))
+    finally:
+        await agent.aclose()
+    assert b"/usr/bin" in result.stdout
     assert not (place / "ran").exists()
 
 
@@ -272,7 +269,7 @@ async def test_without_a_search_path_commands_get_the_trusted_one_not_bashs_own(
 
 @pytest.mark.parametrize("way", ["absolute", "relative", "dot", "empty first", "linked from outside"])
 @pytest.mark.parametrize("command", ["print-my-token", "./print-my-token", "python3 -m keyring"])
-async def test_a_command_that_prints_a_key_is_none_of_the_project(place, monkeypatch, way, command):
+async def test_a_key_command_is_not_taken_from_the_project(place, monkeypatch, way, command):
     ws, home, canary = place / "ws", place / "home", place / "ran"
     for folder in (ws / "src", home):
         folder.mkdir(parents=True)
@@ -287,7 +284,7 @@ async def test_a_command_that_prints_a_key_is_none_of_the_project(place, monkeyp
     assert not canary.exists()
 
 
-async def test_a_command_of_the_user_that_prints_a_key_is_found_as_before(place, monkeypatch):
+async def test_a_key_command_of_the_user_is_found(place, monkeypatch):
     if TrustedPrograms("").why_untrusted(str(place)):
         pytest.skip("the home folder lies where others can write, so that no program in it is used")
     program = plant(place / "bin", place / "ran", ("print-my-token",)) / "print-my-token"
@@ -301,7 +298,7 @@ async def test_a_command_of_the_user_that_prints_a_key_is_found_as_before(place,
 
 
 @pytest.mark.parametrize("name", ["LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT"])
-async def test_a_program_that_nothing_confines_gets_no_libraries_of_the_workspace(place, name):
+async def test_an_unconfined_program_gets_no_libraries_of_the_workspace(place, name):
     programs = TrustedPrograms(SYSTEM, (str(place),))
     given = {"PATH": SYSTEM, name: f":lib:./lib:{place}/lib:/usr/lib:{place}/../{place.name}/lib"}
     processes = LocalProcesses(given, programs=programs)
@@ -313,7 +310,7 @@ async def test_a_program_that_nothing_confines_gets_no_libraries_of_the_workspac
     assert line == f"{name}=/usr/lib"
 
 
-async def test_no_line_gets_libraries_of_the_folder_it_runs_in(place):
+async def test_a_line_gets_no_libraries_of_its_working_directory(place):
     processes = LocalProcesses({"PATH": SYSTEM, "LD_LIBRARY_PATH": ":/usr/lib::lib"})
     try:
         line = Command(("echo $LD_LIBRARY_PATH",), str(place), is_shell=True)

@@ -1,4 +1,4 @@
-"""Tools from a user's folder and from packages: found, offered, and left out with a word when they are broken."""
+"""Tools from a user's folder and from packages are found and offered; broken ones are left out with a warning."""
 
 import os
 import subprocess
@@ -50,7 +50,7 @@ def _modules_as_before(monkeypatch: pytest.MonkeyPatch):
 
 
 def found(folder: Path, **files: str):
-    """What is found in a folder of these files, and the names of the tools."""
+    """The names of the tools found in a folder with these files, and the warnings."""
     folder.mkdir(exist_ok=True)
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
@@ -72,18 +72,18 @@ def test_every_tool_of_every_file_is_offered_in_order(tmp_path):
     )
 
 
-def test_a_class_is_a_tool_without_being_made(tmp_path):
+def test_a_class_is_offered_as_a_tool(tmp_path):
     assert found(tmp_path, a=CLASS) == (["act"], ())
     assert found(tmp_path, a=CLASS + "\nmine = Act()\n") == (["act"], ())
 
 
-def test_what_a_file_only_imports_is_not_offered_twice(tmp_path):
+def test_imported_tools_are_not_offered(tmp_path):
     text = "from bradawl.tools.bash import Bash\nfrom bradawl import tool, Effects\n" + GOOD.format(name="mine")
     assert found(tmp_path, a=text) == (["mine"], ())
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("def x(:\n", "SyntaxError"),
         ("\n\n1 / 0\n", "ZeroDivisionError: division by zero (line 3)"),
@@ -98,16 +98,16 @@ def test_what_a_file_only_imports_is_not_offered_twice(tmp_path):
         ("\0", "source code string cannot contain null bytes"),
     ],
 )
-def test_a_broken_file_is_told_and_the_others_are_offered(tmp_path, text, said, capfd):
+def test_a_broken_file_gives_a_warning_and_the_others_are_offered(tmp_path, text, message, capfd):
     names, warnings = found(tmp_path, a_broken=text, good=GOOD.format(name="mine"))
     assert names == ["mine"]
     (warning,) = warnings
     assert str(tmp_path / "a_broken.py") in warning
-    assert said in warning
+    assert message in warning
     assert "Traceback" not in warning + "".join(capfd.readouterr())
 
 
-def test_a_file_that_can_not_be_read_is_told(tmp_path):
+def test_an_unreadable_file_gives_a_warning(tmp_path):
     (tmp_path / "a.py").mkdir()
     (tmp_path / "b.py").symlink_to(tmp_path / "gone")
     (tmp_path / "c.py").write_bytes(b"x = '\xff'\n")
@@ -115,7 +115,7 @@ def test_a_file_that_can_not_be_read_is_told(tmp_path):
     assert (seen.tools, len(seen.warnings)) == ((), 3)
 
 
-def test_a_name_that_is_taken_is_told_and_left_out(tmp_path):
+def test_a_tool_with_a_used_name_is_left_out_with_a_warning(tmp_path):
     names, warnings = found(
         tmp_path, a=GOOD.format(name="bash"), b=GOOD.format(name="mine"), c=GOOD.format(name="mine")
     )
@@ -123,13 +123,13 @@ def test_a_name_that_is_taken_is_told_and_left_out(tmp_path):
     assert [part in warning for part, warning in zip(("bradawl's own", "b.py"), warnings, strict=True)] == [True, True]
 
 
-def test_files_of_one_name_in_two_folders_do_not_meet(tmp_path):
+def test_files_of_one_name_in_two_folders_are_separate_modules(tmp_path):
     assert found(tmp_path / "one", a=GOOD.format(name="one")) == (["one"], ())
     assert found(tmp_path / "two", a=GOOD.format(name="two")) == (["two"], ())
 
 
 def install(site: Path, package: str, entries: str, module: str = "bradawl_sample") -> None:
-    """A package as installers leave it."""
+    """Creates the files of an installed package with these entry points."""
     info = site / f"{package}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
@@ -152,7 +152,7 @@ def test_a_package_offers_tools_by_its_entry_points(tmp_path, monkeypatch, entri
     assert ([each.spec.name for each in seen.tools], seen.warnings) == (expected, ())
 
 
-def test_a_package_that_is_broken_is_told_and_one_of_another_name_is_not_looked_at(tmp_path, monkeypatch):
+def test_a_broken_package_gives_a_warning_and_other_entry_points_are_not_loaded(tmp_path, monkeypatch):
     install(tmp_path, "bradawl_sample", "x = bradawl_sample:gone")
     install(tmp_path, "another", "x = bradawl_sample_two", "bradawl_sample_two")
     install(tmp_path, "bradawl", "x = bradawl_sample_two", "bradawl_sample_two")
@@ -164,7 +164,7 @@ def test_a_package_that_is_broken_is_told_and_one_of_another_name_is_not_looked_
     assert "gone" in warning
 
 
-def test_packages_are_looked_for_where_python_installs_them_and_not_in_a_project(monkeypatch, tmp_path):
+def test_packages_are_found_in_pythons_own_folders_and_not_in_a_project(monkeypatch, tmp_path):
     project = tmp_path / "site-packages"
     project.mkdir()
     monkeypatch.setattr(sys, "path", [str(project), "", *sys.path])
@@ -173,7 +173,7 @@ def test_packages_are_looked_for_where_python_installs_them_and_not_in_a_project
     assert any(Path(folder, "msgspec").is_dir() for folder in folders)
 
 
-def test_who_has_no_tools_pays_for_no_metadata(tmp_path):
+def test_without_tools_no_metadata_module_is_imported(tmp_path):
     code = (
         "import sys; from pathlib import Path; from bradawl.extensions.user_tools import site_folders, user_tools\n"
         f"user_tools(Path({str(tmp_path / 'none')!r}), site_folders(), ())\n"
@@ -184,7 +184,7 @@ def test_who_has_no_tools_pays_for_no_metadata(tmp_path):
     assert "importlib.metadata" not in done.stdout
 
 
-ODD = """
+ODD_OBJECTS = """
 from bradawl import tool
 
 class Proxy:
@@ -207,10 +207,10 @@ def fine(word: str) -> str:
 BROKEN_NAME = CLASS.replace('spec = ToolSpec("act")', "spec = property(lambda self: self.missing)")
 
 
-def test_what_is_no_tool_is_passed_over_however_odd_it_is(tmp_path: Path) -> None:
-    assert found(tmp_path, odd=ODD) == (["fine"], ())
+def test_objects_that_are_no_tools_are_ignored(tmp_path: Path) -> None:
+    assert found(tmp_path, odd=ODD_OBJECTS) == (["fine"], ())
 
 
-def test_a_tool_that_breaks_when_it_is_looked_at_is_left_out(tmp_path: Path) -> None:
+def test_a_tool_whose_attributes_raise_is_left_out(tmp_path: Path) -> None:
     names, (warning,) = found(tmp_path, broken=BROKEN_NAME, good=GOOD.format(name="good"))
     assert names == ["good"] and "broken.py are left out: AttributeError" in warning

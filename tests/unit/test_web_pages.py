@@ -1,6 +1,5 @@
-"""HTML as Markdown: what a page says, whatever it is made of."""
+"""`to_markdown` converts HTML to Markdown, for usual, hostile and malformed pages."""
 
-import asyncio
 import time
 
 import pytest
@@ -14,8 +13,8 @@ from patience import is_within
 URL = "https://example.org/a/b.html"
 
 
-def markdown(html: str) -> str:
-    return asyncio.run(to_markdown(html, URL)).text
+async def markdown(html: str) -> str:
+    return (await to_markdown(html, URL)).text
 
 
 @pytest.mark.parametrize(
@@ -75,20 +74,20 @@ def markdown(html: str) -> str:
         ("", ""),
     ],
 )
-def test_html_becomes_the_markdown_a_reader_expects(html, expected):
-    assert markdown(html) == expected
+async def test_html_is_converted_to_markdown(html, expected):
+    assert await markdown(html) == expected
 
 
-def test_of_a_page_with_a_main_part_only_that_is_kept():
+async def test_only_the_main_part_of_a_page_is_kept():
     text = "word " * 100
     html = f"<title>T</title><div>cookies?</div><main><h1>H</h1>{text}</main><div>subscribe!</div>"
-    page = asyncio.run(to_markdown(html, URL))
+    page = await to_markdown(html, URL)
     assert page.title == "T"
     assert page.text == f"# H\n\n{text.strip()}"
-    assert "cookies" in markdown("<div>cookies?</div><main>little</main>")
+    assert "cookies" in await markdown("<div>cookies?</div><main>little</main>")
 
 
-async def test_the_title_is_the_first_and_not_one_of_a_picture():
+async def test_the_title_is_the_first_one_and_not_that_of_an_image():
     html = "<svg><title>icon</title></svg><title> A &amp;\n B </title><title>C</title>"
     assert (await to_markdown(html, URL)).title == "A & B"
 
@@ -122,15 +121,15 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_pages_cost_no_more_than_others_of_their_size(name):
+async def test_hostile_pages_take_linear_time(name):
     started = time.process_time()
-    text = markdown(HOSTILE[name])
-    # All take less than one; what grows with the square takes minutes.
+    text = await markdown(HOSTILE[name])
+    # Each takes less than one second; quadratic time would take minutes.
     assert is_within(time.process_time() - started, 8.0)
     assert len(text) < 4_000_000
 
 
-async def test_links_that_would_grow_a_page_without_bound_are_cut():
+async def test_long_repeated_links_are_cut():
     html = f"<base href=https://example.com/{'x' * 1_900}/>" + "<p><a href=y>z</a>" * 5_000
     page = await to_markdown(html, URL)
     assert page.is_cut
@@ -152,14 +151,14 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=60))
-def test_any_soup_of_tags_becomes_text(pieces):
-    text = markdown("".join(pieces))
+async def test_any_sequence_of_tags_becomes_text(pieces):
+    text = await markdown("".join(pieces))
     assert "\n\n\n" not in text or "<pre>" in pieces
     assert text == text.strip("\n")
 
 
 @given(st.lists(PIECES | st.text(max_size=8), max_size=40))
-def test_tokens_hold_no_more_than_the_page(pieces):
+def test_tokens_contain_no_more_text_than_the_page(pieces):
     html = "".join(pieces)
     size = sum(len(token) if isinstance(token, str) else len(token.raw) + len(token.name) for token in tokens(html))
     assert size <= len(html) + html.count("&") * 2

@@ -1,6 +1,5 @@
-"""Calls tools on real files and processes, as a session would."""
+"""Calls tools on real files and processes, with the state that a session keeps between calls."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ RG = str(Path(sys.executable).with_name("rg"))
 
 
 class Workspace:
-    """One session's tools: remembers the files seen and the working directory."""
+    """Session state for tools: files seen, working directory, exported variables, progress."""
 
     def __init__(self, root: Path, environment: Mapping[str, str] = os.environ) -> None:
         self.cwd = os.path.realpath(root)
@@ -57,14 +56,12 @@ class Workspace:
             case _:
                 raise AssertionError(state)
 
-    async def acall(self, tool, /, **arguments) -> ToolOutput:
+    async def call(self, tool, /, **arguments) -> ToolOutput:
         return await tool.run(tool.params(**arguments), self.context())
 
-    def call(self, tool, /, **arguments) -> ToolOutput:
-        return asyncio.run(self.acall(tool, **arguments))
-
-    def text(self, tool, /, **arguments) -> str:
-        return text_of(self.call(tool, **arguments).parts)
+    async def text(self, tool, /, **arguments) -> str:
+        """The text that the model would see."""
+        return text_of((await self.call(tool, **arguments)).parts)
 
 
 @contextmanager

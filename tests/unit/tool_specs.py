@@ -1,4 +1,4 @@
-"""The declarations of bradawl's own tools, and requests as the agent makes them from these."""
+"""The declarations of bradawl's own tools, and permission requests built from them."""
 
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Request
@@ -26,11 +26,11 @@ SPECS: dict[str, ToolSpec] = {tool.spec.name: tool.spec for tool in OWN_TOOLS}
 
 
 def spec_of(name: str) -> ToolSpec:
-    """The declaration of a tool of bradawl, or of one that declares nothing."""
+    """The declaration of a tool of bradawl; an empty one for an unknown name."""
     return SPECS.get(name) or ToolSpec(name)
 
 
 def request(name: str, effects: Effects, digest: str = "d") -> Request:
-    """A call of that tool, to be judged."""
+    """A permission request for a call of that tool."""
     spec = spec_of(name)
     return Request(name, digest, effects, spec.rule_names, spec.read_rules)

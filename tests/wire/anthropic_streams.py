@@ -1,4 +1,4 @@
-"""Messages streams as a server writes them, and a codec whose ids can be foretold."""
+"""Messages streams as a server sends them, and a codec with predictable ids."""
 
 import json
 
@@ -52,7 +52,7 @@ def call(index: int, *fragments: str, **fields: object) -> list[dict[str, object
 
 
 def stream(*events: object, stop: str | None = "end_turn", **delta: object) -> bytes:
-    """A whole stream around the blocks given; without `stop` it breaks off."""
+    """A complete stream with these blocks; without `stop` it ends after the last block."""
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-demo", "content": []}
     message["usage"] = {"input_tokens": 3, "output_tokens": 1}
     around = [{"type": "message_start", "message": message}, *events]

@@ -1,4 +1,4 @@
-"""One table of conversations that every codec encodes; its snapshots show the bodies it sends."""
+"""Conversations that every codec must be able to encode. Snapshots hold the encoded bodies."""
 
 import msgspec
 
@@ -45,7 +45,7 @@ def _call(call_id="c1", raw='{"path":"a.py"}', **fields):
 
 
 def cases(origin: Origin):
-    """(name, messages) with replies of `origin`, and of someone else where a case says so."""
+    """(name, messages) of each case, with replies of `origin`; some cases contain replies of another model."""
     foreign = Origin("openai_chat", "elsewhere", "other-model")
 
     def reply(*parts, **fields):

@@ -1,4 +1,4 @@
-"""What every server demands of a Chat Completions request, as a check of its body."""
+"""Checks a Chat Completions request against what every server requires."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _ROLES = {"system", "developer", "user", "assistant", "tool"}
 
 
 def check_request(body: bytes) -> list[str]:
-    """What is wrong with a request; empty when a strict server would take it."""
+    """Violations in a request; empty if a strict server would accept it."""
     try:
         request = json.loads(body.decode("utf-8"), parse_constant=reject_constant)
     except ValueError as error:

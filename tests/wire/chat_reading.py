@@ -1,4 +1,4 @@
-"""Feeds made-up chunks to the Chat Completions decoder."""
+"""Feeds chunks to the Chat Completions decoder."""
 
 import json
 
@@ -17,7 +17,7 @@ def calls_in(seen):
 
 
 def feed(*events):
-    """Deltas of each event by itself, the stream still open."""
+    """The deltas of each event, without ending the stream."""
     reply = chat().decoder()
     return [list(reply.feed(ServerEvent("", json.dumps(event)))) for event in events]
 

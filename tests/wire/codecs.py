@@ -1,4 +1,4 @@
-"""The wire protocols under test, as the table of protocols has them: each goes through all tables of cases."""
+"""The wire formats under test, from the table of protocols. Every table of cases runs with each of them."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -11,25 +11,25 @@ from wire.replay import SAMPLES, read_sample
 
 
 class Format(NamedTuple):
-    """A wire format as the tests need it."""
+    """A wire format with its codec, its request checker and the origin of its replies."""
 
     api: str
-    """Its name, which is also the folder of its snapshots."""
+    """Name of the format, and of the folder of its snapshots."""
     sample_api: str
-    """What recorded streams call it."""
+    """The format's name in recorded streams."""
     new: Callable[..., Codec]
-    """A codec for the server at `base_url` (a keyword, optional), whose ids can be foretold."""
+    """Returns a codec with predictable ids for the server at `base_url` (keyword, optional)."""
     check: Callable[[bytes], list[str]]
-    """What a strict server would say against a request body; empty when it would take it."""
+    """Violations in a request body; empty if a strict server would accept it."""
 
     @property
     def origin(self) -> Origin:
-        """Of a reply in this format."""
+        """Origin of a reply in this format."""
         return Origin(self.api, "demo", "demo-model")
 
 
 def _format_of(protocol: WireProtocol) -> Format:
-    """From the module of tests that belongs to the protocol, `wire/FOLDER_checker.py`."""
+    """The format of a protocol, from its test module `wire/FOLDER_checker.py`."""
     module = import_module(f"wire.{protocol.folder}_checker")
     return Format(protocol.name, module.SAMPLE_API, module.new_codec, module.check_request)
 
@@ -40,5 +40,5 @@ BY_SAMPLE_API = {one.sample_api: one for one in FORMATS}
 
 
 def sample_names() -> list[str]:
-    """The recorded streams of all formats, sorted."""
+    """Names of the recorded streams of all formats, sorted."""
     return sorted(path.stem for path in SAMPLES.glob("*.json") if read_sample(path.stem)["api"] in BY_SAMPLE_API)

@@ -1,4 +1,4 @@
-"""Whole exchanges: a codec behind the real client and a real HTTP adapter, against a server on loopback."""
+"""Complete exchanges: codec, real client and real HTTP adapter, against a server on loopback."""
 
 import time
 from collections.abc import Callable
@@ -22,7 +22,7 @@ PREFIX = Prefix("S", ())
 
 
 class RealClock:
-    """The system's clock; a test that waits waits."""
+    """The system's clock, which really sleeps."""
 
     def now_ms(self):
         return int(time.time() * 1000)
@@ -43,14 +43,14 @@ class FixedIds:
 
 
 def model_at(wire: Format, base_url: str, http: Http, *, clock=None, key="", debug_log=None) -> HttpModel:
-    """A model that speaks `wire` with the server at `base_url`."""
+    """A model client for the format `wire` and the server at `base_url`."""
     endpoint = Endpoint(wire.origin.provider, base_url, wire.origin.model, key, key_name="DEMO_API_KEY")
     target = ModelEndpoint(wire.new(base_url=base_url), endpoint)
     return HttpModel(target, http, clock or RealClock(), FixedIds(), ModelInfo(wire.origin), debug_log=debug_log)
 
 
 async def ask(model: HttpModel, messages=ASK, *, budget=ONCE, prefix=PREFIX, params=None) -> list[Delta]:
-    """All deltas of one step."""
+    """Send one request and return its deltas."""
     session = model.open(prefix)
     for message in messages:
         session.append(message)

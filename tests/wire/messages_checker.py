@@ -1,4 +1,4 @@
-"""What Anthropic demands of a Messages request, as a check of its body."""
+"""Checks a Messages request against what Anthropic's API requires."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ _BY_ROLE = {
 
 
 def check_request(body: bytes, *, opaque: frozenset[str] = frozenset()) -> list[str]:
-    """What is wrong with a request; empty when a strict server would take it. `opaque`: its further kinds of block."""
+    """Violations in a request; empty if a strict server would accept it. `opaque`: further permitted types of block."""
     try:
         request = json.loads(body.decode("utf-8"), parse_constant=reject_constant, object_pairs_hook=_no_twins)
     except ValueError as error:
@@ -78,7 +78,7 @@ def _check_frame(request):
 
 
 def blocks_in(request):
-    """All that a marker may be on, in the order the server reads it."""
+    """All blocks that may carry a cache marker, in the order in which the server reads them."""
     return [
         *request.get("tools", []),
         *request.get("system", []),

@@ -1,4 +1,4 @@
-"""What the tests of the conformance list share: streams of each format in a few words, and what came of them."""
+"""Shared by the tests of the conformance list: streams of each format, conversations, and their outcomes."""
 
 import json
 import re
@@ -27,14 +27,14 @@ def wire(api: str) -> Format:
 
 
 def sample(number: int) -> tuple[bytes, dict, Format]:
-    """Bytes and description of a recorded stream, and its format."""
+    """Bytes, description and format of a recorded stream."""
     (path,) = SAMPLES.glob(f"{number:02d}_*.json")
     told = json.loads(path.read_text("utf-8"))
     return path.with_suffix(".sse").read_bytes(), told, BY_SAMPLE_API[told["api"]]
 
 
 def check_sample(number: int, cut_every: int = 0) -> dict:
-    """Decode a recorded stream, whole or in pieces of a size, and compare with what it says; gives what was seen."""
+    """Decode a recorded stream, whole or in pieces, compare with its description, and return the outcome."""
     data, told, format_ = sample(number)
     pieces = [data[at : at + cut_every] for at in range(0, len(data), cut_every)] if cut_every else [data]
     seen = outcome(decode(format_.new(), pieces))
@@ -47,13 +47,13 @@ def check_sample(number: int, cut_every: int = 0) -> dict:
 
 
 def named(*events: dict, done: bool = False) -> bytes:
-    """Events that carry their type, as Responses and Messages servers write them."""
+    """Events with a type, as Responses and Messages servers send them."""
     lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
     return "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode()
 
 
 def claude(*blocks: list[dict], stop: str | None = "end_turn", usage: dict | None = None) -> bytes:
-    """A Messages stream of blocks; without `stop` it breaks off behind the last."""
+    """A Messages stream of blocks; without `stop` it ends after the last one."""
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "demo-model", "content": []}
     first = {"type": "message_start", "message": {**message, "usage": {"input_tokens": 10, "output_tokens": 1}}}
     events = [first]
@@ -78,7 +78,7 @@ def claude_call(call_id: str, arguments: str, name: str = "read_file") -> list[d
 
 
 def response(*items: dict, status: str = "completed", **fields: object) -> bytes:
-    """A Responses stream whose items come whole."""
+    """A Responses stream of complete items."""
     base = {"id": "resp_1", "object": "response", "model": "demo-model", "output": []}
     events = [{"type": "response.created", "response": {**base, "status": "in_progress"}}]
     for place, item in enumerate(items):
@@ -106,7 +106,7 @@ def chat_stream(*texts: str) -> bytes:
 
 
 def text_stream(api: str, text: str) -> bytes:
-    """A good stream of a format that says one thing."""
+    """A complete stream in this format with one text."""
     match api:
         case "openai_chat":
             return chat_stream(text)
@@ -133,7 +133,7 @@ def text_document(api: str, text: str) -> bytes:
 
 
 def error_event(api: str) -> bytes:
-    """An error inside a stream, before anything was said."""
+    """An error event at the start of a stream."""
     error = {"type": "overloaded_error", "code": "server_error", "message": "Overloaded"}
     match api:
         case "openai_chat":
@@ -143,12 +143,12 @@ def error_event(api: str) -> bytes:
 
 
 def seen_in(api: str, data: bytes) -> dict:
-    """What a stream of a format amounts to."""
+    """Outcome of a stream in this format."""
     return outcome(decode(wire(api).new(), [data]))
 
 
 def text_of(deltas: list[Delta]) -> str:
-    """The text of a reply that was read whole."""
+    """The text of a complete reply."""
     seen = outcome(deltas)
     assert seen["complete"], seen
     return "".join(part["text"] for part in seen["parts"] if part["type"] == "text")
@@ -158,7 +158,7 @@ def text_of(deltas: list[Delta]) -> str:
 
 
 def reply_in(api: str, data: bytes, **origin: str) -> Assistant:
-    """The message a stream becomes."""
+    """The message that results from a stream."""
     assembler = Assembler(wire(api).origin)
     for delta in decode(wire(api).new(), [data]):
         assembler.feed(delta)
@@ -179,7 +179,7 @@ def body_of(
     prefix: Prefix = PREFIX,
     params: RequestParams | None = None,
 ) -> bytes:
-    """The request for a conversation."""
+    """The body of the request for a conversation."""
     codec = codec or wire(api).new(base_url=base_url)
     encoder = codec.encoder(prefix, ModelInfo(wire(api).origin), "session-1")
     for message in messages:
@@ -188,7 +188,7 @@ def body_of(
 
 
 def request_of(api: str, *messages: Message, **fields) -> dict:
-    """The same, decoded, after a strict server has looked at it."""
+    """The decoded body of the request, after a check by the strict server."""
     body = body_of(api, *messages, **fields)
     assert wire(api).check(body) == []
     return json.loads(body)

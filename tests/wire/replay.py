@@ -1,4 +1,4 @@
-"""Feeds recorded streams to a codec and says what came out, in the samples' own words."""
+"""Feeds recorded streams to a codec, and returns the outcome in the format of the samples' `expect`."""
 
 import itertools
 import json
@@ -29,7 +29,7 @@ def reject_constant(name: str) -> None:
 
 
 def numbered_ids():
-    """Ids that differ from each other and from none of a test's own."""
+    """Generated ids, all different."""
     count = itertools.count(1)
     return lambda: f"call_generated{next(count)}"
 
@@ -39,7 +39,7 @@ def chat(base_url: str = "") -> OpenAIChat:
 
 
 def decode(codec: Codec, chunks) -> list[Delta]:
-    """All deltas of a stream that ends cleanly after these chunks."""
+    """The deltas of a stream that ends after these chunks."""
     sse, reply = SseDecoder(), codec.decoder()
     deltas: list[Delta] = []
     for chunk in chunks:
@@ -52,7 +52,7 @@ def decode(codec: Codec, chunks) -> list[Delta]:
 
 
 def stream_of(*events: object, done: bool = True) -> bytes:
-    """Events as a server writes them."""
+    """Events as a server sends them."""
     lines = [f"data: {json.dumps(event)}\n\n" for event in events]
     return "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode()
 
@@ -67,7 +67,7 @@ def chunk(finish: str | None = None, **delta: object) -> dict[str, object]:
 
 
 def call(arguments: object = "", **fields: object) -> dict[str, object]:
-    """One entry of `tool_calls`; `name` goes where it belongs."""
+    """One entry of `tool_calls`; `name` is put into its `function`."""
     function = {"arguments": arguments}
     if "name" in fields:
         function["name"] = fields.pop("name")
@@ -75,7 +75,7 @@ def call(arguments: object = "", **fields: object) -> dict[str, object]:
 
 
 def outcome(deltas: list[Delta]) -> dict[str, object]:
-    """What a list of deltas amounts to, in the format of the samples' `expect`."""
+    """Outcome of a list of deltas, in the format of the samples' `expect`."""
     assembler = Assembler(ORIGIN)
     for delta in deltas:
         assembler.feed(delta)
@@ -111,7 +111,7 @@ def outcome(deltas: list[Delta]) -> dict[str, object]:
 
 
 def _unclosed(index: int, deltas: list[Delta]) -> ToolCall:
-    """A call the stream broke off in, as far as it came. It is no part of the reply, but the samples show it."""
+    """The received part of an unfinished call. It is not part of the reply, but the samples list it."""
     pieces = [delta for delta in deltas if isinstance(delta, CallDelta) and delta.index == index]
     raw = "".join(piece.arguments for piece in pieces)
     _, status = parse_arguments(raw, cut=True)
@@ -119,10 +119,10 @@ def _unclosed(index: int, deltas: list[Delta]) -> ToolCall:
 
 
 def compared(seen: dict[str, object], told: dict[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-    """An outcome and what a sample's `expect` tells, to be equal but for what the samples leave to each client.
+    """An outcome and a sample's `expect`, without the fields that the samples leave to each client.
 
-    That is the id of a call that came without one, the type of a reply's id, the names of warnings, and
-    whether a text shows what its provider wants back.
+    These are the id of a call that came without one, the type of a reply's id, the names of warnings, and
+    whether a text has provider data.
     """
     seen, told = (
         {**one, "warnings": None, "id": None if one["id"] is None else str(one["id"])} for one in (seen, told)

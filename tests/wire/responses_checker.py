@@ -1,4 +1,4 @@
-"""What a strict server demands of a Responses request, as a check of its body."""
+"""Checks a Responses request against what a strict server requires."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _OUTPUT = {"output_text": "text", "refusal": "refusal"}
 
 
 def responses(base_url: str = "") -> OpenAIResponses:
-    """A codec whose generated ids can be foretold."""
+    """A codec with predictable ids."""
     return OpenAIResponses(base_url, new_id=numbered_ids(), now_s=lambda: 1_790_000_000.0)
 
 
@@ -30,7 +30,7 @@ new_codec = responses
 
 
 def check_request(body: bytes) -> list[str]:
-    """What is wrong with a request; empty when a strict server would take it."""
+    """Violations in a request; empty if a strict server would accept it."""
     try:
         request = json.loads(body.decode("utf-8"), parse_constant=reject_constant)
     except ValueError as error:
@@ -52,7 +52,7 @@ def check_request(body: bytes) -> list[str]:
 
 
 class _Conversation:
-    """Follows the rules that tie items to each other."""
+    """Checks the rules between items."""
 
     def __init__(self):
         self.waiting = []

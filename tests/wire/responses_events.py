@@ -1,4 +1,4 @@
-"""Streams as Responses servers write them."""
+"""Streams as Responses servers send them."""
 
 import json
 
@@ -63,7 +63,7 @@ def arguments_in_pieces(index=0, arguments='{"a":1}', **fields):
     return [event("function_call_arguments.delta", output_index=index, delta=piece, **fields) for piece in arguments]
 
 
-BY_THE_BOOK = [
+STANDARD_STREAM = [
     created(),
     item("added", 0, type="reasoning", id="rs_1", summary=[]),
     event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="Find"),

@@ -1,4 +1,4 @@
-"""Messages of a conversation with a Responses server, and the requests made of them."""
+"""Messages of a conversation with a Responses server, and the requests encoded from them."""
 
 import json
 
@@ -57,7 +57,7 @@ def request_of(messages, params=None, **fields):
 
 
 def sent(messages, **fields):
-    """The input items, which must be what a strict server takes."""
+    """The input items of the request, after a check by the strict server."""
     body = body_of(messages, **fields)
     assert check_request(body) == []
     return json.loads(body)["input"]

@@ -1,4 +1,4 @@
-"""Where cache markers are laid: few, on blocks that take them, and where the server can find what it kept."""
+"""Positions of cache markers in Messages requests: few, on permitted blocks, and where the server finds its cache."""
 
 import json
 
@@ -19,13 +19,13 @@ _SERVER_LOOKS_BACK = 20
 
 
 class CachingServer:
-    """Keeps prefixes at marked blocks and finds them as the API says: at a mark or up to 20 blocks ahead of it."""
+    """Caches prefixes at marked blocks and finds them as the API does: at a marker or up to 20 blocks before it."""
 
     def __init__(self):
         self._kept = set()
 
     def answer(self, body, *, fails=False):
-        """How many blocks of this request came from the cache."""
+        """Number of blocks of this request that were in the cache."""
         blocks = blocks_in(json.loads(body))
         marked = [place for place, block in enumerate(blocks) if block.pop("cache_control", None)]
         prefixes = [json.dumps(blocks[: place + 1]) for place in range(len(blocks))]
@@ -41,7 +41,7 @@ class CachingServer:
 
 
 class Conversation:
-    """An encoder fed step by step; a new one can take its place, as on resume."""
+    """An encoder that gets one step at a time, and can be replaced by a new one, as on resume."""
 
     def __init__(self, prefix=PREFIX, origin=CLAUDE, base_url=""):
         self._begin = lambda: AnthropicMessages(base_url).encoder(prefix, ModelInfo(origin))
@@ -102,7 +102,7 @@ def test_asking_again_with_the_same_messages_sends_the_same_bytes():
     assert talk.body() == talk.body()
 
 
-def test_a_resumed_conversation_marks_where_its_last_request_ended():
+def test_a_resumed_conversation_marks_the_end_of_its_last_request():
     talk = Conversation()
     talk.append(ASK)
     talk.body()
@@ -112,7 +112,7 @@ def test_a_resumed_conversation_marks_where_its_last_request_ended():
     assert talk.body() == before
 
 
-def test_marks_are_laid_where_the_server_or_the_model_knows_them():
+def test_markers_are_sent_if_the_server_or_the_model_supports_them():
     cases = [
         (("https://llm.example", "demo-model"), False),
         (("https://llm.example", "claude-opus-5"), True),
@@ -125,7 +125,7 @@ def test_marks_are_laid_where_the_server_or_the_model_knows_them():
         assert bool(marked(talk.body())) is expected
 
 
-def test_a_profile_decides_whether_marks_are_laid():
+def test_a_profile_switches_markers_on_and_off():
     for profile in (MessagesProfile(has_claude=True), MessagesProfile(has_claude=True, takes_cache_control=False)):
         encoder = AnthropicMessages(profile=profile).encoder(PREFIX, ModelInfo(Origin("a", "p", "m")))
         encoder.append(ASK)
@@ -138,7 +138,7 @@ _EVENTS = st.lists(_STEPS | st.just(("resume", 0)), min_size=1, max_size=12)
 
 
 @given(_PREFIXES, _EVENTS)
-def test_whatever_happens_a_request_finds_in_the_cache_what_the_last_answered_one_left_there(prefix, events):
+def test_every_request_finds_the_prefix_cached_by_the_last_answered_one(prefix, events):
     talk, server = Conversation(prefix), CachingServer()
     talk.append(ASK)
     server.answer(talk.body())
@@ -148,7 +148,7 @@ def test_whatever_happens_a_request_finds_in_the_cache_what_the_last_answered_on
             talk.resume()
             continue
         talk.step(calls)
-        if event == "lost":  # nothing is kept of this request, and the user asks again
+        if event == "lost":  # this request is not cached, and the user sends another prompt
             server.answer(talk.body(), fails=True)
             talk.append(ASK)
         body = talk.body()
@@ -169,14 +169,14 @@ def test_the_end_of_the_request_before_is_always_marked(prefix, steps):
 
 
 @given(st.integers(0, 300), st.lists(st.integers(0, 300), max_size=2), st.integers(3, 4))
-def test_marks_are_few_in_order_and_end_at_the_end(last, earlier, slots):
+def test_at_most_four_markers_are_in_order_and_the_last_is_at_the_end(last, earlier, slots):
     before = sorted({place for place in earlier if place < last}, reverse=True)
     marks = breakpoints(last, before, slots)
     assert len(marks) <= slots and list(marks) == sorted(set(marks))
     assert marks[-1] == last and set(before[:1]) <= set(marks)
 
 
-def test_a_long_batch_gets_the_marks_that_are_left():
+def test_a_long_batch_of_results_gets_the_remaining_markers():
     assert breakpoints(40, (0,), 4) == (0, 10, 25, 40)
     assert breakpoints(10, (0,), 4) == (0, 10)
     assert breakpoints(100, (90, 20), 3) == (20, 90, 100)

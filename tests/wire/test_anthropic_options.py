@@ -1,4 +1,4 @@
-"""What a Messages request asks for beyond its messages, where it goes, and what is done about refusals."""
+"""Options of a Messages request, its URL and headers, and how refused options are left out."""
 
 import json
 import re
@@ -67,13 +67,13 @@ _SUMMED = {"type": "adaptive", "display": "summarized"}
         ("kimi-k3", "none", None, None),
     ],
 )
-def test_each_family_is_asked_to_think_in_the_way_it_takes(model, effort, thinking, sent):
+def test_each_model_family_gets_its_own_form_of_thinking(model, effort, thinking, sent):
     request = request_of([ASK], "", RequestParams(effort=effort), origin=Origin("anthropic_messages", "p", model))
     assert request.get("thinking") == thinking
     assert request.get("output_config", {}).get("effort") == sent
 
 
-def test_a_budget_leaves_room_for_the_answer_or_is_not_given():
+def test_a_thinking_budget_leaves_room_for_the_answer_or_is_omitted():
     sonnet = Origin("anthropic_messages", "p", "claude-sonnet-4-5")
     small = request_of([ASK], "", RequestParams(effort="high", max_output_tokens=4_000), origin=sonnet)
     assert small["thinking"]["budget_tokens"] == 3_000
@@ -100,7 +100,7 @@ def test_thinking_never_changes_inside_a_tool_loop(model):
     assert sent(effort="none") != first
 
 
-def test_an_answer_schema_goes_to_claude_and_is_told_to_others_in_words():
+def test_an_answer_schema_is_a_field_for_claude_and_text_for_other_models():
     params = RequestParams(answer_schema='{"type":"object","properties":{}}')
     config = request_of([ASK], "", params, origin=CLAUDE)["output_config"]
     assert config["format"] == {"type": "json_schema", "schema": {"type": "object", "properties": {}}}
@@ -125,7 +125,7 @@ def test_an_answer_schema_goes_to_claude_and_is_told_to_others_in_words():
         ("[]", "0", False),
     ],
 )
-def test_tools_that_take_whole_texts_stream_their_arguments_eagerly(properties, required, eager):
+def test_tools_with_long_text_arguments_stream_them_eagerly(properties, required, eager):
     schema = f'{{"type":"object","properties":{properties},"required":{required}}}'
     tool = ToolSchema("t", "", msgspec.Raw(schema.encode()))
     assert takes_long_strings(tool) is eager
@@ -134,7 +134,7 @@ def test_tools_that_take_whole_texts_stream_their_arguments_eagerly(properties, 
     assert b"eager" not in body_of([ASK], ELSEWHERE, prefix=Prefix("", (tool,)))
 
 
-# ------------------------------------------------------------------ where it goes
+# ------------------------------------------------------------------ URL and headers
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_the_key_goes_into_the_headers_the_server_reads(base_url, key, key_name,
     assert ("oauth-2025-04-20" in headers.get("anthropic-beta", "")) is key.startswith("sk-ant-oat")
 
 
-def test_headers_of_the_user_win_and_betas_add_up():
+def test_headers_of_the_user_take_precedence_and_beta_flags_are_combined():
     base_url = "https://api.anthropic.com"
     extra = (("Anthropic-Beta", "mine, interleaved-thinking-2025-05-14"), ("Anthropic-Version", "2099-01-01"))
     endpoint = Endpoint("p", base_url, "claude-sonnet-4-5", "k", extra)
@@ -194,7 +194,7 @@ def test_every_model_the_vendor_lists_has_a_family():
     assert family_of("gpt-5.6") is None
 
 
-# ------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------ refused options
 
 
 def _error(message):
@@ -223,7 +223,7 @@ _LONG = Prefix("s", (ToolSchema("write", "", msgspec.Raw(b'{"type":"object","pro
         ),
     ],
 )
-def test_what_the_server_refuses_is_left_out_from_then_on(model, message, field):
+def test_an_option_that_the_server_refuses_is_left_out_from_then_on(model, message, field):
     codec = AnthropicMessages()
     encoder = codec.encoder(_LONG, ModelInfo(Origin("anthropic_messages", "p", model)))
     encoder.append(ASK)
@@ -237,11 +237,11 @@ def test_what_the_server_refuses_is_left_out_from_then_on(model, message, field)
 
 
 @pytest.mark.parametrize("place", ["messages.1.content.0.thinking.signature: ", "messages.3.thinking: "])
-def test_a_refusal_of_the_history_is_not_taken_for_one_of_the_options(place):
+def test_a_refusal_of_a_message_is_not_mistaken_for_one_of_an_option(place):
     assert AnthropicMessages().error_of(400, {}, _error(place + "Extra inputs are not permitted")).retryable is False
 
 
-def test_a_model_that_only_adapts_is_asked_to_adapt():
+def test_a_model_with_adaptive_thinking_only_gets_adaptive_thinking():
     codec = AnthropicMessages()
     encoder = codec.encoder(PREFIX, ModelInfo(Origin("anthropic_messages", "p", "claude-sonnet-4-5")))
     encoder.append(ASK)
@@ -249,7 +249,7 @@ def test_a_model_that_only_adapts_is_asked_to_adapt():
     assert json.loads(b"".join(encoder.body(RequestParams(effort="high"))))["thinking"] == _SUMMED
 
 
-def test_our_guess_of_a_length_is_corrected_and_the_users_is_not():
+def test_an_assumed_length_limit_is_corrected_and_the_users_limit_is_not():
     codec = AnthropicMessages()
     encoder = codec.encoder(PREFIX, ModelInfo(Origin("anthropic_messages", "p", "claude-3-haiku-20240307")))
     encoder.append(ASK)
@@ -259,7 +259,7 @@ def test_our_guess_of_a_length_is_corrected_and_the_users_is_not():
     assert json.loads(b"".join(encoder.body(RequestParams())))["max_tokens"] == 4_096
 
 
-def test_thinking_behind_a_prefix_that_changed_is_left_out_by_the_server():
+def test_the_server_is_asked_to_drop_thinking_after_a_changed_prefix():
     codec = AnthropicMessages("https://api.anthropic.com")
     encoder = codec.encoder(PREFIX, ModelInfo(CLAUDE))
     encoder.append(ASK)
@@ -292,7 +292,7 @@ def test_errors_are_classified_with_the_apis_own_code(status, kind, code):
     assert (failure.kind, failure.code, failure.request_id) == (kind, code, "req_1")
 
 
-def test_the_finer_code_counts_where_there_is_one():
+def test_the_more_specific_error_code_takes_precedence():
     error = {"type": "rate_limit_error", "message": "No.", "details": {"error_code": "ramp_limit_exceeded"}}
     failure = AnthropicMessages().error_of(429, {}, json.dumps({"type": "error", "error": error}).encode())
     assert (failure.kind, failure.code) == ("rate_limit", "ramp_limit_exceeded")

@@ -1,4 +1,4 @@
-"""Whatever a conversation is made of, a strict Messages server takes the request."""
+"""Property tests of the Messages codec: any conversation becomes a valid request, any events a valid reply."""
 
 import json
 
@@ -79,7 +79,7 @@ _REPLY = b'{"role":"assistant","content":['
 
 @pytest.mark.parametrize("model", _MODELS)
 @given(conversation=_MESSAGES, params=_PARAMS)
-def test_any_conversation_makes_a_request_the_api_takes(model, conversation, params):
+def test_any_conversation_becomes_a_valid_request(model, conversation, params):
     origin = Origin(CLAUDE.api, CLAUDE.provider, model)
     encoder = AnthropicMessages().encoder(PREFIX, ModelInfo(origin))
     history = sent = b""
@@ -89,7 +89,7 @@ def test_any_conversation_makes_a_request_the_api_takes(model, conversation, par
         body = b"".join(encoder.body(params))
         assert check_request(body, opaque=frozenset({"hologram"})) == []
         plain = body.replace(b',"cache_control":{"type":"ephemeral"}', b"")
-        # A word put into the user's mouth stays if a reply follows it; else what the user says may take its place.
+        # An inserted user message stays if a reply follows it. Otherwise the user's next message may replace it.
         has_new_reply = plain.count(_REPLY) > sent.count(_REPLY)
         assert plain.startswith(sent if has_new_reply else history)
         sent = plain[: plain.rindex(b']}],"max_tokens"')]
@@ -97,7 +97,7 @@ def test_any_conversation_makes_a_request_the_api_takes(model, conversation, par
 
 
 @given(conversation=_MESSAGES)
-def test_the_same_conversation_makes_the_same_bytes(conversation):
+def test_the_same_conversation_becomes_the_same_bytes(conversation):
     bodies, hashes = set(), set()
     for _ in range(2):
         encoder = AnthropicMessages().encoder(PREFIX, ModelInfo(CLAUDE))

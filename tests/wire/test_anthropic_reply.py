@@ -1,4 +1,4 @@
-"""What the Messages decoder makes of streams, one rule a test."""
+"""The Messages decoder: one rule for each test."""
 
 import json
 import time
@@ -26,7 +26,7 @@ def parts_of(deltas):
 
 
 def feed(*events):
-    """Deltas of each event by itself, the stream still open."""
+    """The deltas of each event, without ending the stream."""
     reply = messages().decoder()
     return [list(reply.feed(ServerEvent("", json.dumps(event)))) for event in events]
 
@@ -34,7 +34,7 @@ def feed(*events):
 # ------------------------------------------------------------------ parts
 
 
-def test_thinking_signed_omitted_and_redacted_come_out_whole_and_go_back_byte_for_byte():
+def test_signed_omitted_and_redacted_thinking_is_complete_and_replayed_byte_for_byte():
     redacted = [begin(2, "redacted_thinking", data="R+/="), end(2)]
     events = [*thinking(0, " Hm.\n", "S1"), *thinking(1, "", "S2"), *redacted, *call(3, '{"path": "a"}')]
     parts = parts_of(decode(messages(), [stream(*events, stop="tool_use")]))
@@ -69,12 +69,12 @@ def test_citations_stay_with_their_text():
     assert (part.text, json.loads(part.provider_data)) == ("a", {"citations": [{"type": "page_location", "page": 1}]})
 
 
-def test_who_called_a_tool_stays_with_the_call():
+def test_the_caller_field_stays_with_the_call():
     deltas = decode(messages(), [stream(*call(0, "{}", caller={"type": "direct"}), stop="tool_use")])
     assert parts_of(deltas)[0].provider_data == '{"caller":{"type": "direct"}}'
 
 
-def test_an_unknown_block_is_kept_as_it_came_and_arguments_put_where_they_belong():
+def test_an_unknown_block_is_kept_unchanged_with_its_arguments():
     odd = [begin(0, "hologram", x={"y": 1.50}), piece(0, "ray_delta", ray=1), end(0)]
     search = [
         begin(1, "server_tool_use", id="s", input={}),
@@ -108,18 +108,18 @@ def test_a_call_without_arguments_has_none(fragments):
     assert (part["args"], part["args_status"]) == ({}, "ok")
 
 
-def test_fragments_count_more_than_what_stood_in_the_start():
+def test_fragments_replace_the_input_of_the_start_event():
     seen = read(*call(0, '{"a":1}', input={"b": 2}), stop="tool_use")
     assert seen["parts"][0]["args"] == {"a": 1}
     assert seen["warnings"] == []
 
 
-def test_arguments_may_come_whole_with_the_start_as_the_text_they_were():
+def test_arguments_complete_in_the_start_event_keep_their_text():
     (part,) = read(*call(0, input={"p": [1, {}]}), stop="tool_use")["parts"]
     assert part["raw_args"] == '{"p": [1, {}]}'
 
 
-def test_a_call_is_closed_by_its_own_stop_and_by_nothing_else():
+def test_only_its_own_stop_event_closes_a_call():
     started, pieces, other, closed = feed(
         begin(0, "tool_use"), piece(0, "input_json_delta", partial_json='{"path":"a"}'), begin(1, "text"), end(0)
     )
@@ -160,7 +160,7 @@ def test_every_call_has_an_id_of_its_own():
 # ------------------------------------------------------------------ servers that differ
 
 
-def test_names_of_events_stand_in_for_missing_types():
+def test_the_event_line_replaces_a_missing_type():
     events = [*text(0, "a")]
     bare = [(event["type"], {key: value for key, value in event.items() if key != "type"}) for event in events]
     bare += [("message_delta", {"delta": {"stop_reason": "end_turn"}}), ("message_stop", {})]
@@ -169,7 +169,7 @@ def test_names_of_events_stand_in_for_missing_types():
     assert (seen["parts"], seen["stop_reason"], seen["warnings"]) == ([{"type": "text", "text": "a"}], "end_turn", [])
 
 
-def test_deltas_without_index_or_start_still_make_a_text():
+def test_deltas_without_index_or_start_become_a_text():
     loose = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}}
     assert read(loose, loose)["parts"] == [{"type": "text", "text": "aa"}]
 
@@ -195,14 +195,14 @@ def test_a_lone_surrogate_becomes_a_replacement_character():
     assert outcome(decode(messages(), [data]))["parts"][0]["text"] == "a\ufffd b"
 
 
-def test_calls_decide_whatever_the_stop_reason_says():
+def test_the_calls_of_a_reply_decide_whether_it_ends_as_tool_use():
     seen = read(*call(0, "{}"), stop="end_turn")
     assert (seen["stop_reason"], seen["warnings"]) == ("tool_use", ["stop_overridden_to_tool_use"])
     seen = read(*text(0, "a"), stop="tool_use")
     assert (seen["stop_reason"], seen["warnings"]) == ("end_turn", ["tool_use_without_calls"])
 
 
-def test_a_done_at_the_end_is_no_harm():
+def test_a_done_event_is_ignored_and_does_not_replace_message_stop():
     data = stream(*text(0, "a")) + b"data: [DONE]\n\n"
     assert outcome(decode(messages(), [data]))["warnings"] == []
     data = stream(*text(0, "a")).partition(b"event: message_stop")[0] + b"data: [DONE]\n\n"
@@ -225,7 +225,7 @@ def test_a_done_at_the_end_is_no_harm():
         ("of_the_future", "unknown"),
     ],
 )
-def test_stop_reasons_are_told_in_our_words(raw, stop):
+def test_stop_reasons_are_translated(raw, stop):
     seen = read(*text(0, "a"), stop=raw)
     assert (seen["stop_reason"], seen["raw_stop"], seen["complete"]) == (stop, raw, True)
 
@@ -235,7 +235,7 @@ def test_the_details_of_a_refusal_are_kept():
     assert read(*text(0, "a"), stop="refusal", stop_details=details)["stop_details"] == details
 
 
-def test_counts_are_totals_and_null_says_nothing():
+def test_token_counts_are_totals_and_null_is_ignored():
     usage = {"input_tokens": 10, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 7, "output_tokens": 1}
     started = {"type": "message_start", "message": {"id": "m", "usage": usage}}
     more = {"output_tokens": 20, "input_tokens": None, "output_tokens_details": {"thinking_tokens": 8}}
@@ -245,7 +245,7 @@ def test_counts_are_totals_and_null_says_nothing():
     assert seen == {"input": 10, "output": 20, "cache_read": 5, "cache_write": 7, "reasoning": 8}
 
 
-def test_written_to_the_cache_is_the_sum_of_its_kinds_where_no_total_is_given():
+def test_without_a_total_cache_writes_are_the_sum_of_their_kinds():
     split = {"cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 4}, "output_tokens": "9"}
     ended = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": split}
     seen = outcome(decode(messages(), [f"data: {json.dumps(ended)}\n\n".encode()]))["usage"]
@@ -316,7 +316,7 @@ BROKEN = stream(
 
 
 @pytest.mark.parametrize("ids", ["whole", "unsigned"])
-def test_a_stream_cut_after_any_byte_leaves_a_conversation_that_can_go_on(ids):
+def test_after_a_cut_at_any_byte_the_conversation_can_continue(ids):
     data = BROKEN if ids == "whole" else BROKEN.replace(b'"signature": "S1"', b'"signature": ""')
     seen_calls = set()
     for size in range(len(data)):
@@ -364,7 +364,7 @@ def test_arguments_in_single_characters_take_linear_time():
     assert any(ratio < 7 for ratio in ratios)  # 4 where it is linear, 16 where it grows with the square
 
 
-def test_a_text_reaches_the_eye_piece_by_piece():
+def test_text_deltas_are_emitted_as_they_arrive():
     started, first, second, closed = feed(*text(0, "a", "b"))
     assert (started, first, second) == ([], [TextDelta(0, "a")], [TextDelta(0, "b")])
     assert parts_of(closed) == [Text("ab")]

@@ -1,4 +1,4 @@
-"""The bodies sent to Messages servers."""
+"""The bodies of Messages requests."""
 
 import hashlib
 import json
@@ -41,7 +41,7 @@ ANSWER = (Text("x"),)
 
 
 def _with(*parts, answer=ANSWER, **fields):
-    """A prompt, a reply with these parts and a call, and the answer to it."""
+    """A prompt, a reply with these parts and a call, and the result of the call."""
     reply = Assistant((*parts, LS), fields.pop("origin", ORIGIN), **fields)
     return [ASK, reply, ToolResults((ToolResult(LS.id, "ls", answer),))]
 
@@ -104,7 +104,7 @@ def test_no_snapshot_is_left_over():
     assert {path.stem for path in SNAPSHOTS.glob("*.json")} == {name for name, _ in CASES}
 
 
-def test_the_checker_sees_what_a_server_would_refuse():
+def test_the_checker_finds_what_a_server_would_refuse():
     good = request_of([ASK, Assistant((Thinking("a", signature="S"), LS), ORIGIN)])
     assert check_request(json.dumps(good).encode()) == []
     thought = good["messages"][1]["content"][:1]
@@ -121,7 +121,7 @@ def test_the_checker_sees_what_a_server_would_refuse():
         assert any(words in problem for problem in check_request(json.dumps(request).encode())), words
 
 
-# ------------------------------------------------------------------ what stays
+# ------------------------------------------------------------------ stable bytes
 
 
 def test_a_body_begins_with_what_was_sent_before():
@@ -187,7 +187,7 @@ def test_no_sampling_parameters_are_ever_sent(base_url, effort):
 # ------------------------------------------------------------------ pairing and replay
 
 
-def test_prompts_that_follow_each_other_become_one_turn_and_sent_bytes_stay():
+def test_consecutive_prompts_become_one_turn_and_sent_bytes_are_unchanged():
     encoder = AnthropicMessages().encoder(PREFIX, ModelInfo(ORIGIN))
     encoder.append(User((Text("One."),)))
     first = without_marks(b"".join(encoder.body(RequestParams())))
@@ -219,13 +219,13 @@ def test_a_failed_result_holds_only_text_and_its_picture_follows():
     assert [block["type"] for block in last["content"]] == ["tool_result", "text", "image"]
 
 
-def test_a_document_follows_the_result_where_only_the_original_takes_it_inside():
+def test_a_document_follows_the_result_on_compatible_servers():
     messages = _with(answer=(Document("application/pdf", b"%PDF"),))
     *_, last = request_of(messages, ELSEWHERE)["messages"]
     assert [block["type"] for block in last["content"]] == ["tool_result", "text", "document"]
 
 
-def test_thinking_goes_back_to_who_wrote_it_byte_for_byte_and_to_nobody_else():
+def test_thinking_is_replayed_byte_for_byte_to_its_own_model_only():
     thoughts = (
         Thinking("  Hm.\u2028 \n", signature="Eq/+=="),
         Thinking("", redacted=True, provider_data='{"data": "R+/="}'),
@@ -250,12 +250,12 @@ def test_an_unknown_block_goes_back_as_the_text_it_came_as():
     assert raw.encode() in body_of(_with(Opaque(raw)))
 
 
-def test_thinking_of_a_server_that_does_not_sign_goes_back_to_it():
+def test_unsigned_thinking_is_replayed_to_a_server_that_does_not_sign():
     (_, thought, *_) = content_of(request_of(_with(Thinking("Hm.")), ELSEWHERE))
     assert thought == {"type": "thinking", "thinking": "Hm.", "signature": ""}
 
 
-def test_ids_other_providers_gave_are_made_legal_the_same_way_each_time_and_stay_paired():
+def test_ids_of_other_providers_are_rewritten_consistently_and_stay_paired():
     ids = ["functions.ls:0", "call_1|fc_2", "c" * 65, "", "ok-1", "ok-1"]
     messages = [ASK]
     for call_id in ids:
@@ -296,7 +296,7 @@ def test_a_reply_at_the_end_that_ends_in_white_space_is_followed_by_the_user():
     assert [turn["role"] for turn in request_of(paused)["messages"]][-1] == "assistant"
 
 
-# ------------------------------------------------------------------ replies that broke off
+# ------------------------------------------------------------------ cut replies
 
 
 def test_a_cut_reply_whose_calls_are_signed_is_replayed_as_it_was():
@@ -306,7 +306,7 @@ def test_a_cut_reply_whose_calls_are_signed_is_replayed_as_it_was():
     assert kinds == ["text", "thinking", "text", "tool_use", "tool_result"]
 
 
-def test_a_cut_reply_with_unsigned_thinking_before_its_call_is_told_in_words():
+def test_a_cut_reply_with_unsigned_thinking_before_its_call_is_described_as_text():
     reply = Assistant((Thinking("Hm."), Text("Look."), ToolCall("c1", "ls", '{"p":1}')), ORIGIN, complete=False)
     results = ToolResults((ToolResult("c1", "ls", (Text("a.py"), PIXEL)),), (Note("n", "Hi.", "user"),))
     _, said, told = request_of([ASK, reply, results])["messages"]
@@ -316,7 +316,7 @@ def test_a_cut_reply_with_unsigned_thinking_before_its_call_is_told_in_words():
     assert 'ls {"p":1}' in words and "a.py" in words and "Hi." in words and "Hm." not in words
 
 
-def test_a_word_put_into_the_users_mouth_is_no_part_of_the_conversation_until_it_is_answered():
+def test_an_inserted_user_message_is_kept_only_once_a_reply_follows_it():
     encoder = AnthropicMessages().encoder(PREFIX, ModelInfo(ORIGIN))
     again = AnthropicMessages().encoder(PREFIX, ModelInfo(ORIGIN))
     paused, more = (Assistant((Text(text),), ORIGIN) for text in ("I pause. ", "I am done."))

@@ -1,4 +1,4 @@
-"""Streams cut anywhere: what is kept of the reply makes a request that every server takes."""
+"""Chat Completions streams cut at any byte: the kept reply becomes a valid request for every server."""
 
 import json
 
@@ -36,7 +36,7 @@ STREAM = stream_of(
 
 
 def cut_after(base_url, size):
-    """The codec, and what an agent keeps of a reply of which so many bytes came."""
+    """The codec, and the message an agent keeps of a reply that was cut after `size` bytes."""
     codec = OpenAIChat(base_url, new_id=numbered_ids())
     encoder = codec.encoder(PREFIX, ModelInfo(ORIGIN))
     encoder.append(User((Text("Go."),)))
@@ -50,7 +50,7 @@ def cut_after(base_url, size):
 
 
 @pytest.mark.parametrize("base_url", SERVERS)
-def test_what_is_kept_of_a_cut_reply_is_a_request_for_every_server(base_url):
+def test_a_cut_reply_becomes_a_valid_request_for_every_server(base_url):
     for size in range(0, len(STREAM), 7):
         encoder, assembler = cut_after(base_url, size)
         kept = assembler.reply()

@@ -1,4 +1,4 @@
-"""What each family of servers is sent, and how a refused field is given up."""
+"""Requests for each family of Chat Completions servers, and how refused fields are left out."""
 
 import json
 
@@ -105,7 +105,7 @@ _EFFORT_FIELDS = ("reasoning_effort", "reasoning", "thinking", "enable_thinking"
         (LOCAL, "openai/gpt-oss-20b", "xhigh", {"reasoning_effort": "high"}),
     ],
 )
-def test_effort_is_told_in_the_words_of_server_and_model(base_url, model, effort, expected):
+def test_effort_is_sent_in_the_form_of_server_and_model(base_url, model, effort, expected):
     request = body_of(base_url, model=model, effort=effort)
     assert {name: request[name] for name in _EFFORT_FIELDS if name in request} == expected
 
@@ -113,7 +113,7 @@ def test_effort_is_told_in_the_words_of_server_and_model(base_url, model, effort
 # ------------------------------------------------------------------ further fields
 
 
-def test_servers_get_the_fields_that_only_they_know():
+def test_servers_get_their_own_fields():
     assert body_of(GLM)["tool_stream"] is True
     assert "tool_stream" not in body_of(GLM, prefix=Prefix("", ()))
     assert body_of(GROQ, model="qwen/qwen3-32b")["reasoning_format"] == "parsed"
@@ -132,7 +132,7 @@ def test_azure_has_its_own_header_and_mistrals_models_there_their_own_limit():
     assert body_of(AZURE, model="mistral-large-2", max_output_tokens=9)["max_tokens"] == 9
 
 
-def test_further_fields_of_the_users_own_go_into_every_request_and_win():
+def test_fields_set_by_the_user_are_in_every_request_and_take_precedence():
     profile = profile_for(
         UNKNOWN, changes={"extra": {"provider": '{"order":["a"]}', "stream_options": "null", "model": "1"}}
     )
@@ -145,7 +145,7 @@ def test_further_fields_of_the_users_own_go_into_every_request_and_win():
 # ------------------------------------------------------------------ messages
 
 
-def test_gemini_gets_a_word_where_another_model_signed_nothing():
+def test_gemini_gets_a_placeholder_signature_for_calls_of_other_models():
     calls = (ToolCall("c1", "ls", "{}"), ToolCall("c2", "ls", "{}"))
     results = ToolResults((ToolResult("c1", "ls", (Text("x"),)), ToolResult("c2", "ls", (Text("y"),))))
     *_, reply, _, _ = body_of(GEMINI, (ASK, Assistant(calls, ORIGIN), results))["messages"]
@@ -167,7 +167,7 @@ def test_mistral_gets_names_with_results_and_a_reply_between_results_and_prompt(
 
 
 @pytest.mark.parametrize("base_url", [DEEPSEEK, KIMI])
-def test_calls_of_others_get_the_reasoning_that_is_demanded_empty(base_url):
+def test_calls_of_other_models_get_empty_reasoning_where_it_is_required(base_url):
     foreign = Assistant((Thinking("Hm."), ToolCall("c1", "ls", "{}")), Origin("openai_chat", "elsewhere", "m"))
     reply = body_of(base_url, (ASK, foreign, ToolResults(())))["messages"][2]
     assert reply["reasoning_content"] == ""
@@ -181,7 +181,7 @@ def test_reasoning_of_calls_goes_back_in_all_later_requests(base_url):
     assert body_of(base_url, later)["messages"][2]["reasoning_content"] == "Hm."
 
 
-def test_what_a_server_can_not_be_shown_is_named_or_read_to_it():
+def test_files_that_a_server_does_not_accept_are_sent_as_text():
     parts = (
         Text("See."),
         Image("image/png", b"\x89PNG"),
@@ -203,7 +203,7 @@ def test_a_cut_reply_goes_back_as_calls_where_nothing_is_signed():
     assert body_of(DEEPSEEK, (ASK, cut, results))["messages"][2]["reasoning_content"] == "Hm."
 
 
-def test_a_cut_reply_whose_reasoning_was_never_signed_is_told_in_words():
+def test_a_cut_reply_with_unsigned_reasoning_is_described_as_text():
     cut = Assistant((Thinking("Hm."), Text("Looking."), ToolCall("c1", "ls", '{"path":"."}')), ORIGIN, complete=False)
     results = ToolResults(
         (ToolResult("c1", "ls", (Text("a.py"), Image("image/png", b"P"))),), (Note("n1", "Mind.", "user"),)
@@ -219,20 +219,20 @@ def test_a_cut_reply_whose_reasoning_was_never_signed_is_told_in_words():
     assert reply["reasoning_details"][0]["signature"] == "S" and reply["tool_calls"]
 
 
-def test_a_cut_reply_is_told_even_when_its_results_never_came():
+def test_a_cut_reply_is_described_even_without_its_results():
     cut = Assistant((Thinking("Hm."), ToolCall("c1", "ls", "{}")), ORIGIN, complete=False)
     messages = body_of(OPENROUTER, (ASK, cut, ASK))["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "user", "user"]
     assert "No result" in messages[2]["content"]
 
 
-# ------------------------------------------------------------------ answers of a given form
+# ------------------------------------------------------------------ answer schemas
 
 OPEN = '{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}'
 CLOSED = '{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}'
 
 
-def test_the_schema_of_an_answer_goes_where_the_server_reads_it():
+def test_an_answer_schema_is_sent_in_the_field_of_the_server():
     request = body_of(OPENAI, answer_schema=OPEN)
     assert request["response_format"] == {
         "type": "json_schema",
@@ -244,7 +244,7 @@ def test_the_schema_of_an_answer_goes_where_the_server_reads_it():
 
 
 @pytest.mark.parametrize(("base_url", "kind"), [(DEEPSEEK, {"type": "json_object"}), (LOCAL, None), (GROQ, None)])
-def test_where_a_server_can_not_be_told_the_model_is(base_url, kind):
+def test_a_schema_is_sent_as_text_where_the_server_has_no_field(base_url, kind):
     request = body_of(base_url, answer_schema=CLOSED)
     assert request.get("response_format") == kind
     assert CLOSED in request["messages"][0]["content"]
@@ -320,7 +320,7 @@ def test_every_field_can_be_changed_by_the_user():
         ({"unsigned_calls": "[1]"}, "unsigned_calls"),
     ],
 )
-def test_changes_that_are_none_are_refused_with_what_is_wrong(changes, words):
+def test_invalid_profile_fields_are_refused_with_the_reason(changes, words):
     with pytest.raises(ValueError, match=r"compat|must be") as caught:
         with_changes(CompatProfile(), changes)
     assert words in str(caught.value)
@@ -348,7 +348,7 @@ def test_local_servers_are_known_by_their_port_and_get_time_to_load(base_url, na
         assert (profile.first_byte_s, profile.idle_s, profile.documents) == (600.0, 600.0, False)
 
 
-# ------------------------------------------------------------------ giving fields up
+# ------------------------------------------------------------------ refused fields
 
 _FIELDS = (
     "stream_options",
@@ -396,13 +396,13 @@ _FIELDS = (
         ("messages is required", None),
     ],
 )
-def test_a_refusal_says_which_field_and_a_value_out_of_range_is_none(message, field):
+def test_a_refusal_names_the_field_and_a_value_out_of_range_is_no_refusal(message, field):
     downgrade = Downgrade(_FIELDS, by_mention=("developer", "response_format"))
     assert downgrade.take(message) == field
     assert downgrade.take(message) is None
 
 
-def test_a_field_that_is_not_sent_is_only_mentioned():
+def test_a_field_that_was_not_sent_is_not_treated_as_refused():
     downgrade = Downgrade(("max_tokens", "max_completion_tokens"))
     message = "Use max_completion_tokens: max_tokens is not supported."
     assert downgrade.take(message, {"max_tokens"}) == "max_tokens"
@@ -427,7 +427,7 @@ def refuse(codec, message, status=400, **fields):
         (LOCAL, "Unknown field chat_template_kwargs", "chat_template_kwargs"),
     ],
 )
-def test_each_optional_field_is_given_up_once_and_for_good(base_url, message, field):
+def test_each_refused_optional_field_is_left_out_permanently(base_url, message, field):
     codec = chat(base_url)
     effort = "none" if base_url == LOCAL else "high"
     wanted = {"effort": effort, "answer_schema": OPEN, "session_id": "s"}
@@ -444,14 +444,14 @@ def test_the_parameter_may_be_named_beside_the_message():
     assert "stream_options" not in body_of(UNKNOWN, codec=codec)
 
 
-def test_a_developer_role_is_given_up_for_system():
+def test_a_refused_developer_role_becomes_system():
     codec = OpenAIChat(profile=CompatProfile(system_role="developer"))
     assert body_of("", codec=codec)["messages"][0]["role"] == "developer"
     assert refuse(codec, "Unexpected role developer").retryable is True
     assert body_of("", codec=codec)["messages"][0]["role"] == "system"
 
 
-def test_strict_is_given_up_and_the_schema_stays():
+def test_a_refused_strict_flag_is_left_out_and_the_schema_kept():
     codec = chat(OPENAI)
     assert refuse(codec, "Unknown parameter: 'response_format.json_schema.strict'.", param="strict").retryable is True
     request = body_of(OPENAI, codec=codec, answer_schema=CLOSED)
@@ -470,14 +470,14 @@ def test_tools_that_exclude_reasoning_get_no_effort_from_then_on():
     assert refuse(codec, message).retryable is False
 
 
-def test_a_field_of_the_users_own_is_given_up_too():
+def test_a_refused_field_set_by_the_user_is_left_out_too():
     codec = OpenAIChat(UNKNOWN, profile=profile_for(UNKNOWN, changes={"extra": {"top_k": "5"}}))
     assert body_of(UNKNOWN, codec=codec)["top_k"] == 5
     assert refuse(codec, "Unrecognized request argument supplied: top_k").retryable is True
     assert "top_k" not in body_of(UNKNOWN, codec=codec)
 
 
-def test_what_was_sent_is_never_written_anew_when_a_field_is_given_up():
+def test_leaving_out_a_field_keeps_the_sent_messages_unchanged():
     codec = chat(UNKNOWN)
     encoder = codec.encoder(PREFIX, ModelInfo(ORIGIN))
     encoder.append(ASK)

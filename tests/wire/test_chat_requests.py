@@ -1,4 +1,4 @@
-"""The bodies sent to Chat Completions servers."""
+"""The bodies of Chat Completions requests."""
 
 import hashlib
 import json
@@ -136,7 +136,7 @@ def test_a_value_that_is_too_large_is_not_taken_for_a_refused_field():
     assert OpenAIChat().error_of(400, {}, body).retryable is False
 
 
-def test_kimi_gets_reasoning_even_where_there_was_none():
+def test_kimi_gets_empty_reasoning_where_there_was_none():
     messages = [ASK, Assistant((ToolCall("functions.ls:0", "ls", "{}"),), ORIGIN), ToolResults(())]
     reply = request_of(messages, "https://api.moonshot.ai/v1")["messages"][2]
     assert reply["reasoning_content"] == ""
@@ -229,6 +229,6 @@ def test_hosts_are_read_from_urls(url, host, local):
     assert (host_of(url), is_loopback(url)) == (host, local)
 
 
-def test_profiles_are_found_by_host_and_not_by_likeness():
+def test_profiles_are_found_by_exact_host_or_subdomain():
     assert profile_for("https://eu.api.openai.com/v1").name == "openai"
     assert profile_for("https://notapi.openai.com.example/v1").name == "default"

@@ -1,4 +1,4 @@
-"""What the Chat Completions decoder makes of servers' oddities, one rule a test."""
+"""The Chat Completions decoder and quirks of servers: one rule for each test."""
 
 import json
 
@@ -135,7 +135,7 @@ def test_the_old_function_call_field_is_one_call():
     assert seen["stop_reason"] == "tool_use"
 
 
-def test_garbage_in_tool_calls_is_passed_over():
+def test_garbage_in_tool_calls_is_ignored():
     seen = read(chunk(tool_calls=[None, 3, "x", {}, {"index": 0}]), chunk("stop", content="fine"))
     assert seen["parts"] == [{"type": "text", "text": "fine"}]
 
@@ -222,7 +222,7 @@ def test_after_a_content_filter_no_call_is_closed_before_the_reply_ends():
         ("  \n", "stop", "ok"),
     ],
 )
-def test_arguments_are_judged_once_the_reply_has_ended(arguments, finish, status):
+def test_the_status_of_arguments_is_determined_when_the_reply_has_ended(arguments, finish, status):
     seen = read(chunk(tool_calls=[call(arguments, index=0, id="c1", name="ls")]), chunk(finish))
     assert [part["args_status"] for part in seen["parts"]] == [status]
     assert seen["parts"][0]["raw_args"] == arguments
@@ -256,7 +256,7 @@ def test_a_stream_cut_in_a_call_closes_nothing_more():
 
 
 @pytest.mark.parametrize("reason", ["null", "", "tool_calls", "stop"])
-def test_a_reason_that_comes_with_each_event_ends_no_call_in_its_middle(reason):
+def test_a_finish_reason_in_every_event_does_not_end_a_call_early(reason):
     pieces = [call("{", index=0, id="c1", name="ls"), *(call(text, index=0) for text in ('"path"', ':"a', '"}'))]
     seen = read(*(chunk(reason, tool_calls=[piece]) for piece in pieces), chunk("tool_calls"))
     assert calls_in(seen) == [("c1", "ls", '{"path":"a"}')]
@@ -264,14 +264,14 @@ def test_a_reason_that_comes_with_each_event_ends_no_call_in_its_middle(reason):
 
 
 @pytest.mark.parametrize("reason", ["null", ""])
-def test_a_reason_that_says_nothing_is_none(reason):
+def test_an_empty_finish_reason_is_ignored(reason):
     blank = chunk(reason, tool_calls=[call("", index=0, id="c1", name="ls")])
     seen = read(chunk(reason, content="a"), blank, chunk(tool_calls=[call('{"a":1}', index=0)]), chunk("tool_calls"))
     assert calls_in(seen) == [("c1", "ls", '{"a":1}')]
     assert (seen["raw_stop"], seen["warnings"]) == ("tool_calls", [])
 
 
-def test_a_call_that_stands_where_the_list_of_calls_should_is_a_call():
+def test_a_single_call_in_place_of_the_list_of_calls_is_a_call():
     seen = read(chunk(tool_calls=call('{"a":1}', index=0, id="c1", name="ls")), chunk("tool_calls"))
     assert calls_in(seen) == [("c1", "ls", '{"a":1}')]
 
@@ -280,7 +280,7 @@ def test_a_call_that_stands_where_the_list_of_calls_should_is_a_call():
     ("raw", "status"),
     [('{"path":"a.py","content":"de', "truncated"), ("{", "truncated"), ("", "truncated"), ("{'a", "malformed")],
 )
-def test_of_a_call_the_stream_broke_off_in_as_much_is_shown_as_came(raw, status):
+def test_the_received_part_of_a_cut_call_is_shown(raw, status):
     cut = chunk(tool_calls=[call("", index=0, id="c1", name="ls")]), chunk(tool_calls=[call(raw, index=0)])
     seen = read(chunk(content="Now."), *cut, done=False)
     begun = {"type": "tool_call", "id": "c1", "name": "ls", "raw_args": raw, "args": None, "args_status": status}
@@ -324,7 +324,7 @@ def test_cumulative_usage_counts_once_with_its_last_report():
         ({"prompt_tokens": -5, "completion_tokens": True}, (0, 0, 0, 0, 0)),
     ],
 )
-def test_usage_is_brought_to_disjoint_buckets(usage, expected):
+def test_usage_is_converted_to_disjoint_buckets(usage, expected):
     seen = read({**chunk("stop", content="x"), "usage": usage})
     assert tuple(seen["usage"].values()) == expected
 
@@ -340,7 +340,7 @@ def test_usage_inside_the_choice_and_of_groq_is_found():
 # ------------------------------------------------------------------ chunks of any shape
 
 
-def test_chunks_without_choices_or_delta_are_passed_over():
+def test_chunks_without_choices_or_delta_are_ignored():
     seen = read(
         {"id": "", "model": "", "choices": [], "prompt_filter_results": []},
         {"id": "r1", "model": "m", "choices": None},
@@ -352,14 +352,14 @@ def test_chunks_without_choices_or_delta_are_passed_over():
     assert (seen["id"], seen["model"], seen["complete"]) == ("r1", "m", True)
 
 
-def test_further_choices_are_not_mixed_in():
+def test_further_choices_are_ignored():
     event = chunk("stop", content="mine")
     event["choices"].append({"index": 1, "delta": {"content": "other"}, "finish_reason": "length"})
     seen = read(event)
     assert (seen["parts"], seen["raw_stop"]) == ([{"type": "text", "text": "mine"}], "stop")
 
 
-def test_data_that_is_no_json_is_reported_and_passed_over():
+def test_data_that_is_no_json_is_reported_and_skipped():
     data = b"data: hello?\n\n" + stream_of(chunk("stop", content="x"))
     seen = outcome(decode(chat(), [data]))
     assert (seen["warnings"], seen["complete"]) == (["undecodable_event"], True)
@@ -377,7 +377,7 @@ def test_a_whole_document_is_a_reply():
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"{}", b"[]", b"no", b'{"choices":null}', b'{"choices":[]}'])
-def test_a_document_that_is_no_reply_fails_and_may_be_tried_again(body):
+def test_a_document_that_is_no_reply_is_a_retryable_failure(body):
     seen = outcome(list(chat().decoder().whole(body)))
     assert (seen["error"]["kind"], seen["error"]["retryable"]) == ("server", True)
 
@@ -393,12 +393,12 @@ def test_a_document_that_is_no_reply_fails_and_may_be_tried_again(body):
         ("", "unknown"),
     ],
 )
-def test_other_words_for_why_it_stopped(raw, stop):
+def test_nonstandard_finish_reasons_are_translated(raw, stop):
     assert read(chunk(raw, content="x"))["stop_reason"] == stop
 
 
 @pytest.mark.parametrize("raw", ["error", "network_error", "insufficient_system_resource", "abort"])
-def test_a_server_that_gave_up_is_a_failure_to_retry(raw):
+def test_a_finish_reason_that_reports_an_error_is_a_retryable_failure(raw):
     seen = read(chunk(content="x"), chunk(raw))
     assert (seen["error"]["kind"], seen["error"]["retryable"], seen["raw_stop"]) == ("server", True, raw)
 

@@ -1,4 +1,4 @@
-"""Chat Completions streams: errors and reasoning in them, characters cut in half, events that repeat."""
+"""Chat Completions streams: errors, reasoning, split surrogate pairs, and repeated events."""
 
 import json
 import time
@@ -47,7 +47,7 @@ def test_reasoning_details_alone_give_the_text():
     }
 
 
-def test_encrypted_reasoning_without_index_is_not_glued_together():
+def test_encrypted_reasoning_without_index_is_not_concatenated():
     details = [{"type": "reasoning.encrypted", "data": "A"}, {"type": "reasoning.encrypted", "data": "B"}]
     seen = read(chunk(reasoning_details=details), chunk("stop", content="b"))
     assert seen["parts"][0]["provider_data"] == {"reasoning_details": details}
@@ -80,11 +80,11 @@ def test_a_section_of_calls_inside_reasoning_is_reasoning():
     assert seen["stop_reason"] == "end_turn"
 
 
-# ------------------------------------------------------------------ halves of characters
+# ------------------------------------------------------------------ split surrogate pairs
 
 
 def raw_events(*deltas):
-    """Events with their escapes as they are."""
+    """Events with unchanged escape sequences."""
     lines = [f'data: {{"choices":[{{"index":0,"delta":{delta}}}]}}\n\n' for delta in deltas]
     return "".join([*lines, 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n', "data: [DONE]\n\n"]).encode()
 
@@ -101,7 +101,7 @@ def raw_events(*deltas):
         (["\\ud83d\\ude00"], "😀"),
     ],
 )
-def test_a_character_cut_in_half_is_put_together_again(pieces, text):
+def test_a_split_surrogate_pair_is_joined(pieces, text):
     for field, kind in (("content", "text"), ("reasoning_content", "thinking")):
         events = raw_events(*(f'{{"{field}":"{piece}"}}' for piece in pieces))
         seen = outcome(decode(chat(), [events]))
@@ -109,7 +109,7 @@ def test_a_character_cut_in_half_is_put_together_again(pieces, text):
         assert shown == (text if kind == "text" or not pieces[-1].endswith("ud83d") else text.rstrip("�"))
 
 
-def test_a_character_cut_in_half_in_arguments_is_put_together_again():
+def test_a_split_surrogate_pair_in_arguments_is_joined():
     head = '{"tool_calls":[{"index":0,"id":"c1","function":{"name":"w","arguments":"{\\"a\\":\\"\\ud83d"}}]}'
     rest = '{"tool_calls":[{"index":0,"function":{"arguments":"\\ude00\\"}"}}]}'
     seen = outcome(decode(chat(), [raw_events(head, rest)]))
@@ -119,7 +119,7 @@ def test_a_character_cut_in_half_in_arguments_is_put_together_again():
 # ------------------------------------------------------------------ servers with errors of their own
 
 
-def test_groqs_own_place_for_errors_is_looked_at():
+def test_errors_in_groqs_own_field_are_found():
     seen = read(chunk(content="x"), {**chunk(), "x_groq": {"id": "g", "error": "over capacity"}})
     assert (seen["error"]["kind"], seen["error"]["retryable"]) == ("overloaded", True)
     assert seen["parts"] == [{"type": "text", "text": "x"}]
@@ -127,7 +127,7 @@ def test_groqs_own_place_for_errors_is_looked_at():
 
 @pytest.mark.parametrize("error", ["out of memory", {"message": "out of memory", "code": 502}])
 @pytest.mark.parametrize("place", ["top", "choice", "x_groq"])
-def test_an_error_is_told_in_the_servers_words_wherever_it_stands(place, error):
+def test_an_error_message_of_the_server_is_found_in_every_position(place, error):
     event = chunk("error")
     match place:
         case "top":
@@ -154,7 +154,7 @@ def test_a_bare_error_object_that_has_an_id_is_an_error():
     assert read(chunk(content="x"), bare)["error"]["message"] == "out of memory"
 
 
-def test_a_call_that_groq_could_not_read_is_asked_for_once_more():
+def test_a_call_that_groq_could_not_parse_is_retried():
     body = b'{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"<fn"}}'
     codec = chat("https://api.groq.com/openai/v1")
     answers = [codec.error_of(400, {}, body) for _ in range(3)]
@@ -164,17 +164,17 @@ def test_a_call_that_groq_could_not_read_is_asked_for_once_more():
     assert codec.error_of(400, {}, body).retryable is True
 
 
-def test_openrouters_empty_document_may_be_asked_for_again():
+def test_openrouters_empty_document_is_retryable():
     seen = outcome(list(chat().decoder().whole(b'{"id":"g","choices":null}')))
     assert (seen["error"]["kind"], seen["error"]["retryable"]) == ("server", True)
 
 
-def test_a_refusal_is_shown_while_it_comes():
+def test_a_refusal_is_emitted_as_it_arrives():
     first, second = feed(chunk(refusal="I can't "), chunk(refusal="do that."))
     assert [delta.text for delta in first + second if isinstance(delta, TextDelta)] == ["I can't ", "do that."]
 
 
-# ------------------------------------------------------------------ events that repeat
+# ------------------------------------------------------------------ repeated events
 
 _PIECES = st.sampled_from(
     [
@@ -200,9 +200,9 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES, max_size=14))
-def test_reading_a_repeated_event_the_short_way_changes_nothing(pieces):
+def test_the_fast_path_for_repeated_events_gives_the_same_result(pieces):
     events = [chunk(**piece) for piece in pieces]
-    # No two of these are alike, so that each is parsed.
+    # No two of these have the same form, so that each is parsed.
     apart = [{**event, "created": number, "\\": number} for number, event in enumerate(events)]
 
     def read_all(list_of_events):
@@ -252,7 +252,7 @@ def test_text_and_calls_that_alternate_are_linear():
     assert is_within(time.process_time() - started, 5)
 
 
-def test_fragments_are_shown_as_they_come():
+def test_fragments_are_emitted_as_they_arrive():
     first, second = feed(
         chunk(content="Hi"),
         chunk(tool_calls=[call('{"a"', index=0, id="c1", name="ls")]),
@@ -270,7 +270,7 @@ PIECES = st.tuples(st.sampled_from((None, 0, 1, 2)), st.text('ab"\\\n{}\u20ac', 
 
 
 @given(st.lists(PIECES, max_size=40))
-def test_pieces_that_come_in_any_order_each_reach_what_they_are_a_piece_of(pieces):
+def test_interleaved_pieces_are_assigned_to_their_parts(pieces):
     heads = [chunk(tool_calls=[call("x", index=index, id=f"c{index}", name="ls")]) for index in range(3)]
     fragments = [
         chunk(content=piece) if index is None else chunk(tool_calls=[call(piece, index=index)])

@@ -1,4 +1,4 @@
-"""Points 19 to 55 of the conformance list: Chat Completions as its servers speak it, and arguments of calls."""
+"""Points 19 to 55 of the conformance list: Chat Completions streams, and arguments of calls."""
 
 import json
 import time
@@ -28,7 +28,7 @@ def fragment(*entries, finish=None):
 
 
 def replayed(api, reply, **fields):
-    """The reply as the next request holds it."""
+    """The reply as it is encoded in the next request."""
     request = request_of(api, ask(), reply, answers_to(reply), **fields)
     return next(message for message in request["messages"] if message["role"] == "assistant")
 
@@ -145,11 +145,11 @@ def test_38_tool_calls_without_calls():
     assert check_sample(22)["stop_reason"] == "end_turn"
 
 
-def test_39_a_finish_reason_nobody_knows():
+def test_39_an_unknown_finish_reason():
     assert check_sample(23)["stop_reason"] == "unknown"
 
 
-def test_40_two_finishes_and_data_behind_the_end():
+def test_40_two_finish_reasons_and_data_after_the_end():
     check_sample(24)
     late = stream_of(chunk(content="hi"), chunk("length"), chunk("stop")) + stream_of(chunk(content=" late"))
     got = seen_in("openai_chat", late)

@@ -23,7 +23,7 @@ from bradawl.providers.debug_log import DebugLog
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.testing.fakes import FakeClock
 from bradawl.testing.replay import Recording, ReplayServer
-from scenario.house import build, call, results
+from scenario.scripted_agent import build, call, results
 from wire.exchange import ADAPTERS, model_at
 from wire.exchange import ask as exchange
 from wire.points import APIS, CHAT, answers_to, ask, body_of, chat_stream, error_event, sample, text_of, text_stream
@@ -43,16 +43,13 @@ def refusal(status, message="no", *, headers=(), **fields):
     return Recording(body.encode(), status=status, headers=(*JSON, *headers))
 
 
-def served(api, recordings, *, budget=PATIENT, key="", debug_log=None):
-    """The deltas of one step, the requests that were made, and the clock."""
+async def served(api, recordings, *, budget=PATIENT, key="", debug_log=None):
+    """The deltas of one step, the requests, and the clock."""
     clock = FakeClock(is_eager=True)
 
-    async def go():
-        async with ReplayServer(recordings) as server, aclosing(ADAPTERS["direct"]()) as http:
-            model = model_at(format_of(api), server.base_url, http, clock=clock, key=key, debug_log=debug_log)
-            return await exchange(model, budget=budget), server.requests
-
-    return (*asyncio.run(go()), clock)
+    async with ReplayServer(recordings) as server, aclosing(ADAPTERS["direct"]()) as http:
+        model = model_at(format_of(api), server.base_url, http, clock=clock, key=key, debug_log=debug_log)
+        return await exchange(model, budget=budget), server.requests, clock
 
 
 def failure_in(deltas):
@@ -120,8 +117,8 @@ def test_77_a_full_context_is_told_apart_and_tokens_per_minute_are_not_it(api, e
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("code", ["insufficient_quota", "exceeded_current_quota_error", "1113"])
-def test_78_a_used_up_quota_is_not_asked_again(api, code):
-    deltas, requests, clock = served(api, [refusal(429, "You exceeded your current quota.", code=code)] * 3)
+async def test_78_an_exhausted_quota_is_not_retried(api, code):
+    deltas, requests, clock = await served(api, [refusal(429, "You exceeded your current quota.", code=code)] * 3)
     assert failure_in(deltas).kind == "quota"
     assert len(requests) == 1 and not clock.slept
     assert error_of(api, 429, {"error": {"message": "slow", "code": "rate_limit_exceeded"}}).kind == "rate_limit"
@@ -142,7 +139,7 @@ def test_78_a_used_up_quota_is_not_asked_again(api, code):
     ],
 )
 @pytest.mark.parametrize("api", APIS)
-def test_79_the_wish_of_the_server_in_every_spelling(api, headers, seconds):
+def test_79_the_requested_delay_in_every_spelling(api, headers, seconds):
     failure = error_of(api, 429, {"error": {"message": "slow down"}}, **headers)
     assert failure.retry_after_s == seconds
     delay = next_delay(failure, 1, RetryBudget(), elapsed_s=0, draw=0.5)
@@ -150,18 +147,18 @@ def test_79_the_wish_of_the_server_in_every_spelling(api, headers, seconds):
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_80_a_wish_beyond_the_cap_fails_at_once_and_tells_the_time(api):
+async def test_80_a_requested_delay_beyond_the_cap_fails_at_once_and_is_reported(api):
     wait = refusal(429, "Slow down.", headers=(("retry-after", "1800"),))
     budget = RetryBudget(longest_wait_s=60)
-    deltas, requests, clock = served(api, [wait] * 3, budget=budget)
+    deltas, requests, clock = await served(api, [wait] * 3, budget=budget)
     assert len(requests) == 1 and not clock.slept
     assert re.search(r"1,?800 ?s|30 ?min", str(failure_in(deltas))), str(failure_in(deltas))
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_81_the_deadline_covers_the_waiting_too(api):
+async def test_81_the_deadline_includes_the_waiting_time(api):
     wait = refusal(503, "Busy.", headers=(("retry-after", "4"),))
-    deltas, requests, clock = served(api, [wait] * 9, budget=RetryBudget(attempts=9, deadline_s=15))
+    deltas, requests, clock = await served(api, [wait] * 9, budget=RetryBudget(attempts=9, deadline_s=15))
     assert failure_in(deltas).kind == "overloaded"
     assert 2 <= len(requests) <= 4 and 4 <= sum(clock.slept) <= 15
 
@@ -181,7 +178,7 @@ def test_82_the_jitter_is_full_and_bounded():
 
 
 class WaitingClock:
-    """A clock that tells when somebody goes to sleep, and lets them."""
+    """A clock that signals when a task starts to sleep, and then really sleeps."""
 
     def __init__(self):
         self.is_waiting = asyncio.Event()
@@ -214,7 +211,7 @@ async def test_83_cancelling_closes_the_socket_at_once(adapter, api, phase):
 
     async def serve(reader, writer):
         writers.append(writer)
-        # For `connect` the client wants TLS and gets silence, for `stream` half an event and then silence.
+        # For `connect` the client starts TLS and gets no answer, for `stream` it gets half an event.
         await reader.read(1)
         if phase == "stream":
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {")
@@ -288,12 +285,12 @@ async def test_84_comments_keep_a_stream_alive_and_silence_does_not(adapter):
     assert caught.value.kind == "timeout"
 
 
-# ------------------------------------------------------------------ 85 to 88: asking again
+# ------------------------------------------------------------------ 85 to 88: retries
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_85_an_error_before_any_content_is_retried_out_of_sight(api):
-    deltas, requests, _ = served(api, [Recording(error_event(api)), Recording(text_stream(api, "second try"))])
+async def test_85_an_error_before_any_content_is_retried_without_shown_text(api):
+    deltas, requests, _ = await served(api, [Recording(error_event(api)), Recording(text_stream(api, "second try"))])
     assert [delta.failure.kind for delta in deltas if isinstance(delta, RetryScheduled)] == ["overloaded"]
     retried = next(place for place, delta in enumerate(deltas) if isinstance(delta, RetryScheduled))
     assert not [delta for delta in deltas[:retried] if isinstance(delta, TextDelta | ThinkingDelta)]
@@ -301,27 +298,25 @@ def test_85_an_error_before_any_content_is_retried_out_of_sight(api):
     assert len(requests) == 2 and requests[0].body == requests[1].body
 
 
-def turn(script):
+async def turn(script):
     """A turn of the real agent: its result, messages, events in order, and the tool's log."""
     agent, model, probe = build(script)
 
-    async def go():
-        async with agent.open() as session:
-            result = await session.run("go")
-            return result, session.transcript.messages, [entry.event for entry in session.log.entries]
-
-    return (*asyncio.run(go()), model, probe)
+    async with agent.open() as session:
+        result = await session.run("go")
+        events = [entry.event for entry in session.log.entries]
+        return result, session.transcript.messages, events, model, probe
 
 
-def test_85_shown_text_is_withdrawn_before_the_retry():
-    _, _, events, model, _ = turn([{"text": "one two three", "faults": {"cut_at_byte": 6}}, {"text": "whole"}])
+async def test_85_shown_text_is_withdrawn_before_the_retry():
+    _, _, events, model, _ = await turn([{"text": "one two three", "faults": {"cut_at_byte": 6}}, {"text": "whole"}])
     kinds = [type(event) for event in events if isinstance(event, ReplyWithdrawn | AssistantReplied)]
     assert kinds == [ReplyWithdrawn, AssistantReplied] and len(model.requests) == 2
 
 
-def test_86_a_call_runs_only_when_it_was_closed_and_what_ran_stands_once():
+async def test_86_only_closed_calls_run_and_each_result_appears_once():
     reply = {"tool_calls": [call("closed", writes=["/p"]), call("open", writes=["/q" * 60])]}
-    result, messages, events, _, probe = turn([{**reply, "faults": {"cut_at_byte": 60}}, {"text": "went on"}])
+    result, messages, events, _, probe = await turn([{**reply, "faults": {"cut_at_byte": 60}}, {"text": "went on"}])
     assert result.reason == "completed" and probe.log == ["+closed", "-closed"]
     assert results(messages) == ["did closed"]
     replied = [event for event in events if isinstance(event, AssistantReplied)]
@@ -337,31 +332,28 @@ def test_86_a_call_runs_only_when_it_was_closed_and_what_ran_stands_once():
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_87_an_empty_reply_is_asked_for_twice_more_at_most(api):
+async def test_87_an_empty_reply_is_retried_at_most_twice(api):
     empty = sample(45)[0] if api == "openai_chat" else text_stream(api, "")
-    deltas, requests, _ = served(api, [Recording(empty)] * 6)
+    deltas, requests, _ = await served(api, [Recording(empty)] * 6)
     assert failure_in(deltas).kind == "server" and len(requests) == 3
-    deltas, requests, _ = served(api, [Recording(empty), Recording(text_stream(api, "there"))])
+    deltas, requests, _ = await served(api, [Recording(empty), Recording(text_stream(api, "there"))])
     assert isinstance(deltas[-1], ReplyEnded) and len(requests) == 2
 
 
-async def test_88_a_field_the_server_does_not_know_is_left_out_once_and_for_all():
+async def test_88_a_field_the_server_does_not_know_is_left_out_permanently():
     unknown = refusal(400, "Unsupported parameter: 'stream_options' is not supported.", param="stream_options")
     good = Recording(chat_stream("fine"))
 
-    async def go():
-        clock = FakeClock(is_eager=True)
-        async with (
-            ReplayServer([unknown, good, good, unknown, unknown]) as server,
-            aclosing(ADAPTERS["direct"]()) as http,
-        ):
-            model = model_at(CHAT, server.base_url, http, clock=clock)
-            first, second, third = [await exchange(model, budget=PATIENT) for _ in range(3)]
-            return first, second, third, ["stream_options" in json.loads(one.body) for one in server.requests]
-
-    first, second, third, sent = await go()
+    clock = FakeClock(is_eager=True)
+    async with (
+        ReplayServer([unknown, good, good, unknown, unknown]) as server,
+        aclosing(ADAPTERS["direct"]()) as http,
+    ):
+        model = model_at(CHAT, server.base_url, http, clock=clock)
+        first, second, third = [await exchange(model, budget=PATIENT) for _ in range(3)]
+        sent = ["stream_options" in json.loads(one.body) for one in server.requests]
     assert text_of([delta for delta in first if not isinstance(delta, RetryScheduled)]) == text_of(second) == "fine"
-    assert failure_in(third).kind == "invalid_request", "a server that refuses what was not sent is not asked again"
+    assert failure_in(third).kind == "invalid_request", "a refusal of a field that was not sent is not retried"
     assert sent == [True, False, False, False]
 
 
@@ -371,10 +363,12 @@ KEY = "sk-planted-5ecret-0123456789"
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_89_the_key_is_in_no_failure_no_repr_and_no_log(api, tmp_path):
+async def test_89_the_key_is_in_no_failure_no_repr_and_no_log(api, tmp_path):
     log = DebugLog(tmp_path)
     for message in (f"Incorrect API key provided: {KEY}.", f"header Authorization: Bearer {KEY} is wrong"):
-        deltas, requests, _ = served(api, [refusal(401, message, code="invalid_api_key")] * 2, key=KEY, debug_log=log)
+        deltas, requests, _ = await served(
+            api, [refusal(401, message, code="invalid_api_key")] * 2, key=KEY, debug_log=log
+        )
         failure = failure_in(deltas)
         assert KEY in " ".join(requests[0].headers.values())
         assert failure.kind == "auth" and "DEMO_API_KEY" in str(failure)
@@ -398,13 +392,10 @@ async def test_90_proxies_and_certificates_of_the_environment_are_honoured(tmp_p
     chosen = load_settings({"model": "openai/gpt-5.5", "headless": True}, environ, str(tmp_path)).model
     assert (chosen.ca_file, chosen.proxy) == (str(bundle), "http://proxy.example:3128")
 
-    async def go():
-        async with ReplayServer([Recording(chat_stream("by proxy"))]) as proxy:
-            async with aclosing(Httpx2Http(proxy=proxy.base_url)) as http:
-                deltas = await exchange(model_at(CHAT, "http://models.example/v1", http))
-            return deltas, proxy.requests
-
-    deltas, requests = await go()
+    async with ReplayServer([Recording(chat_stream("by proxy"))]) as proxy:
+        async with aclosing(Httpx2Http(proxy=proxy.base_url)) as http:
+            deltas = await exchange(model_at(CHAT, "http://models.example/v1", http))
+        requests = proxy.requests
     assert text_of(deltas) == "by proxy"
     assert requests[0].path == "http://models.example/v1/chat/completions"
 
@@ -422,14 +413,11 @@ async def test_91_streams_of_one_client_do_not_mix(adapter, api):
         data = text_stream(api, f"reply {number} " * 20)
         return Recording(data, split_at=tuple(range(1 + number, len(data), 97)))
 
-    async def go():
-        async with ReplayServer(answer) as server, aclosing(ADAPTERS[adapter]()) as http:
-            model = model_at(format_of(api), server.base_url, http)
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(exchange(model, (ask(f"number {n}"),))) for n in range(count)]
-            return [text_of(task.result()) for task in tasks]
-
-    assert (await go()) == [f"reply {number} " * 20 for number in range(count)]
+    async with ReplayServer(answer) as server, aclosing(ADAPTERS[adapter]()) as http:
+        model = model_at(format_of(api), server.base_url, http)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(exchange(model, (ask(f"number {n}"),))) for n in range(count)]
+        assert [text_of(task.result()) for task in tasks] == [f"reply {number} " * 20 for number in range(count)]
 
 
 IDS = [
@@ -454,7 +442,7 @@ LEGAL = {
 
 
 def pairs_in(api, request):
-    """Ids of the calls and ids of the results, as they are sent."""
+    """Ids of the calls and ids of the results, as sent."""
     if api == "openai_responses":
         items = request["input"]
         called = [item["call_id"] for item in items if item.get("type") == "function_call"]

@@ -42,7 +42,7 @@ def result_blocks(request):
 
 
 def assistant_content(*messages, **fields):
-    """The blocks of the first reply as the next request holds them."""
+    """The blocks of the first reply as they are encoded in the next request."""
     request = json.loads(without_markers(body_of(MESSAGES, *messages, **fields)))
     return next(message["content"] for message in request["messages"] if message["role"] == "assistant")
 
@@ -83,7 +83,7 @@ def test_60_why_a_request_was_refused():
     assert seen["stop_reason"] == "refusal" and seen["stop_details"]
 
 
-def test_61_unknown_events_deltas_and_blocks_do_no_harm_and_unknown_blocks_are_replayed():
+def test_61_unknown_events_and_deltas_are_ignored_and_unknown_blocks_are_replayed():
     novel = [{"type": "hologram", "scene": {"depth": 3}, "id": "holo_1"}]
     odd_delta = {"type": "sparkle_delta", "sparkle": 1}
     data = claude(novel, [*claude_text("Hello"), odd_delta], [{"type": "text", "text": ""}])
@@ -98,7 +98,7 @@ def test_61_unknown_events_deltas_and_blocks_do_no_harm_and_unknown_blocks_are_r
 
 
 def outcome_of_text(data):
-    """The text of a Messages stream, whatever else is in it."""
+    """The text of a Messages stream."""
     reply = reply_in(MESSAGES, data)
     assert reply.complete
     return "".join(part.text for part in reply.parts if isinstance(part, Text))
@@ -213,11 +213,11 @@ def test_73_errors_nested_and_flat():
         assert seen["error"]["retryable"] and seen["error"]["code"] == "rate_limit_exceeded"
 
 
-def test_74_a_server_that_sends_only_the_ends():
+def test_74_a_server_that_sends_only_final_events():
     check_sample(69)
 
 
-def test_75_reasoning_goes_with_its_call_and_only_sealed_to_the_model_that_wrote_it():
+def test_75_encrypted_reasoning_is_replayed_with_its_call_to_its_own_model_only():
     sealed = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA+/=="}
     reply = reply_in(RESPONSES, response(sealed, response_call("c1"), response_text("Done.")))
     kinds = [item.get("type", "message") for item in request_of(RESPONSES, ask(), reply, answers_to(reply))["input"]]

@@ -1,4 +1,4 @@
-"""Points 1 to 18 of the conformance list: how bytes become events, and what else a server may answer."""
+"""Points 1 to 18 of the conformance list: event framing, compression, and bodies that are no event stream."""
 
 import asyncio
 import gzip
@@ -28,18 +28,15 @@ def events_of(*chunks):
 
 
 def in_two(stream):
-    """The stream cut once, at every place."""
+    """The stream in two pieces, cut at every position."""
     return [(stream[:place], stream[place:]) for place in range(len(stream) + 1)]
 
 
-def exchanged(api, adapter, recording):
-    """All deltas of one request to a server that answers with `recording`."""
+async def exchanged(api, adapter, recording):
+    """The deltas of one request to a server that answers with `recording`."""
 
-    async def go():
-        async with ReplayServer([recording]) as server, aclosing(ADAPTERS[adapter]()) as http:
-            return await ask(model_at(format_of(api), server.base_url, http))
-
-    return asyncio.run(go())
+    async with ReplayServer([recording]) as server, aclosing(ADAPTERS[adapter]()) as http:
+        return await ask(model_at(format_of(api), server.base_url, http))
 
 
 def test_01_basic_text():
@@ -108,66 +105,63 @@ def test_11_no_final_blank_line():
     check_sample(42)
 
 
-def test_12_events_parted_by_single_newlines():
+def test_12_events_separated_by_single_newlines():
     check_sample(35)
 
 
-def test_13_an_event_beyond_the_cap_is_an_error_and_memory_is_bounded():
+async def test_13_an_event_beyond_the_cap_is_an_error_and_memory_is_bounded():
     decoder, fed = SseDecoder(), 0
     with pytest.raises(StreamTooLarge):
         for _ in range(64):
             decoder.feed(b"x" * MIB)
             fed += 1
     assert fed <= 17, "no more than the cap is kept"
-    *_, last = exchanged("openai_chat", "direct", Recording(b"data: " + b"x" * (17 * MIB)))
+    *_, last = await exchanged("openai_chat", "direct", Recording(b"data: " + b"x" * (17 * MIB)))
     assert isinstance(last, StreamFailed) and last.failure.kind == "server"
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
-def test_14_a_compressed_stream_is_decoded_as_it_comes(adapter, coding):
-    """`br` is never asked for, so no server may send it."""
+async def test_14_a_compressed_stream_is_decoded_as_it_comes(adapter, coding):
+    """bradawl never requests `br`, so no server may send it."""
     packer = zlib.compressobj(wbits=31 if coding == "gzip" else 15)
     begun = packer.compress(chat_stream("first", " second")[:80]) + packer.flush(zlib.Z_SYNC_FLUSH)
     headers = (*EVENTS, ("content-encoding", coding))
 
-    async def go():
-        recording = Recording(begun, headers=headers, then="silence")
-        async with ReplayServer([recording]) as server, aclosing(ADAPTERS[adapter]()) as http:
-            url = f"{server.base_url}/chat/completions"
-            async with http.stream(HttpRequest("POST", url, (), (b"{}",))) as response, asyncio.timeout(5):
-                first = await anext(response.chunks())
-            return first, server.requests[0].headers["accept-encoding"]
-
-    first, accepted = asyncio.run(go())
+    recording = Recording(begun, headers=headers, then="silence")
+    async with ReplayServer([recording]) as server, aclosing(ADAPTERS[adapter]()) as http:
+        url = f"{server.base_url}/chat/completions"
+        async with http.stream(HttpRequest("POST", url, (), (b"{}",))) as response, asyncio.timeout(5):
+            first = await anext(response.chunks())
+        accepted = server.requests[0].headers["accept-encoding"]
     assert chat_stream("first").startswith(first[:40]) and len(first) > 40
     assert "br" not in {word.split(";")[0].strip() for word in accepted.split(",")}
     whole = Recording(gzip.compress(chat_stream("all")), headers=(*EVENTS, ("content-encoding", "gzip")))
-    assert text_of(exchanged("openai_chat", adapter, whole)) == "all"
+    assert text_of(await exchanged("openai_chat", adapter, whole)) == "all"
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_15_a_web_page_with_status_200(api):
+async def test_15_a_web_page_with_status_200(api):
     page = b"<!doctype html><html><body><h1>Welcome to nginx</h1></body></html>"
-    *_, last = exchanged(api, "direct", Recording(page, headers=(("content-type", "text/html"),)))
+    *_, last = await exchanged(api, "direct", Recording(page, headers=(("content-type", "text/html"),)))
     assert isinstance(last, StreamFailed)
     assert "not an API endpoint" in last.failure.message and "Welcome to nginx" in last.failure.message
     assert "<h1>" not in last.failure.message
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_16_a_json_document_although_a_stream_was_asked_for(api):
+async def test_16_a_json_document_although_a_stream_was_asked_for(api):
     recording = Recording(text_document(api, "all at once"), headers=(("content-type", "application/json"),))
-    assert text_of(exchanged(api, "direct", recording)) == "all at once"
+    assert text_of(await exchanged(api, "direct", recording)) == "all at once"
     lying = Recording(text_stream(api, "a stream"), headers=(("content-type", "application/json"),))
-    assert text_of(exchanged(api, "direct", lying)) == "a stream"
+    assert text_of(await exchanged(api, "direct", lying)) == "a stream"
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("status", [200, 204])
-def test_17_an_empty_body(api, adapter, status):
-    *_, last = exchanged(api, adapter, Recording(b"", status=status))
+async def test_17_an_empty_body(api, adapter, status):
+    *_, last = await exchanged(api, adapter, Recording(b"", status=status))
     assert isinstance(last, StreamFailed)
     assert last.failure.kind in ("server", "connection") and last.failure.retryable
 
@@ -177,24 +171,21 @@ def test_17_an_empty_body(api, adapter, status):
 async def test_18_a_redirected_post_stays_one_and_the_key_goes_to_no_other_host(adapter, status):
     wire, key = format_of("openai_chat"), "sk-only-for-the-first-host"
 
-    async def go():
-        async with ReplayServer([Recording(chat_stream("elsewhere"))] * 2) as other:
+    async with ReplayServer([Recording(chat_stream("elsewhere"))] * 2) as other:
 
-            def answer(request):
-                place = request.path.removeprefix("/here")
-                if place != request.path:
-                    return Recording(b"", status=status, headers=(("location", place),))
-                if request.path.startswith("/there"):
-                    return Recording(b"", status=status, headers=(("location", other.base_url + request.path),))
-                return Recording(chat_stream("moved"))
+        def answer(request):
+            place = request.path.removeprefix("/here")
+            if place != request.path:
+                return Recording(b"", status=status, headers=(("location", place),))
+            if request.path.startswith("/there"):
+                return Recording(b"", status=status, headers=(("location", other.base_url + request.path),))
+            return Recording(chat_stream("moved"))
 
-            async with ReplayServer(answer) as server, aclosing(ADAPTERS[adapter]()) as http:
-                near = await ask(model_at(wire, server.base_url + "/here", http, key=key))
-                kept = list(server.requests)
-                far = await ask(model_at(wire, server.base_url + "/there", http, key=key))
-        return near, kept, far, other.requests
-
-    near, kept, far, strayed = await go()
+        async with ReplayServer(answer) as server, aclosing(ADAPTERS[adapter]()) as http:
+            near = await ask(model_at(wire, server.base_url + "/here", http, key=key))
+            kept = list(server.requests)
+            far = await ask(model_at(wire, server.base_url + "/there", http, key=key))
+    strayed = other.requests
     assert text_of(near) == "moved"
     assert [request.method for request in kept] == ["POST", "POST"]
     assert kept[0].body == kept[1].body != b""
@@ -206,10 +197,7 @@ async def test_18_a_redirected_post_stays_one_and_the_key_goes_to_no_other_host(
 async def test_text_is_shown_before_the_stream_has_ended(adapter):
     begun = chat_stream("Hello", " there").partition(b"\n\n")[0] + b"\n\n"
 
-    async def go():
-        async with ReplayServer([Recording(begun, then="silence")]) as server, aclosing(ADAPTERS[adapter]()) as http:
-            session = model_at(format_of("openai_chat"), server.base_url, http).open(PREFIX)
-            async with asyncio.timeout(5), aclosing(session.stream(RequestParams(), ONCE)) as deltas:
-                return [await anext(deltas) for _ in range(2)]
-
-    assert (await go())[-1] == TextDelta(0, "Hello")
+    async with ReplayServer([Recording(begun, then="silence")]) as server, aclosing(ADAPTERS[adapter]()) as http:
+        session = model_at(format_of("openai_chat"), server.base_url, http).open(PREFIX)
+        async with asyncio.timeout(5), aclosing(session.stream(RequestParams(), ONCE)) as deltas:
+            assert [await anext(deltas) for _ in range(2)][-1] == TextDelta(0, "Hello")

@@ -1,4 +1,4 @@
-"""The conformance list is whole: 92 points, each with a test that checks something, and a page that says which."""
+"""The conformance list is complete: each of its 92 points has a test with a check, and docs/conformance.md names it."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ POINTS = range(1, 93)
 
 @cache
 def named_tests():
-    """(point, name, function) of every test that stands for a point."""
+    """(point, name, function) of every test of a point."""
     nodes = [node for path in FILES for node in ast.parse(path.read_text("utf-8")).body]
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     found = [(re.match(r"test_(\d\d)_", function.name), function) for function in functions]
@@ -30,7 +30,7 @@ def checks(function):
 
 
 def rows():
-    """Point to the names of its tests, as the page has them."""
+    """Point to the names of its tests on the page."""
     found = re.findall(r"^\| (\d+) \| .+ \| ([^|]+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
     return {int(point): set(re.findall(r"`(test_\w+)`", names)) for point, names in found}
 

@@ -1,6 +1,5 @@
-"""Every recorded stream over a real socket, through the real client, means what the sample says."""
+"""Every recorded stream has its described outcome over a real socket, through the real client."""
 
-import asyncio
 from contextlib import aclosing
 
 import pytest
@@ -14,26 +13,23 @@ NAMES = sample_names()
 WHOLE = [name for name in NAMES if read_sample(name)["expect"]["complete"]]
 
 
-def exchanged(wire, recording, adapter):
-    """What comes out of one request to a server that answers with `recording`."""
+async def exchanged(wire, recording, adapter):
+    """Outcome of one request to a server that answers with `recording`."""
 
-    async def go():
-        async with ReplayServer([recording]) as server, aclosing(ADAPTERS[adapter]()) as http:
-            deltas = await ask(model_at(wire, server.base_url, http))
-        assert len(server.requests) == 1
-        return deltas
-
-    return outcome(asyncio.run(go()))
+    async with ReplayServer([recording]) as server, aclosing(ADAPTERS[adapter]()) as http:
+        deltas = await ask(model_at(wire, server.base_url, http))
+    assert len(server.requests) == 1
+    return outcome(deltas)
 
 
-def check(name, adapter, then=None, split_at=None):
+async def check(name, adapter, then=None, split_at=None):
     sample = read_sample(name)
     feed, expect = sample["feed"], sample["expect"]
     data = (SAMPLES / f"{name}.sse").read_bytes()
     places = tuple(feed.get("split_at", ())) if split_at is None else split_at
-    seen = exchanged(BY_SAMPLE_API[sample["api"]], Recording(data, places, then or feed["then"]), adapter)
+    seen = await exchanged(BY_SAMPLE_API[sample["api"]], Recording(data, places, then or feed["then"]), adapter)
     if expect["complete"] and not expect["parts"] and expect["stop_reason"] == "unknown":
-        # The client: a reply with nothing in it is no reply.
+        # The client treats an empty reply as a failure.
         assert (seen["complete"], seen["error"]["kind"], seen["error"]["retryable"]) == (False, "server", True)
         return
     ours, theirs = compared(seen, expect)
@@ -46,18 +42,18 @@ def test_every_format_has_samples():
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sample_over_a_socket_gives_what_it_says(name, adapter):
-    check(name, adapter)
+async def test_a_sample_over_a_socket_has_its_described_outcome(name, adapter):
+    await check(name, adapter)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sample_flushed_every_few_bytes_gives_the_same(name, adapter):
+async def test_a_sample_flushed_every_few_bytes_has_the_same_outcome(name, adapter):
     size = len((SAMPLES / f"{name}.sse").read_bytes())
-    check(name, adapter, split_at=tuple(range(1, size, max(1, size // 60))))
+    await check(name, adapter, split_at=tuple(range(1, size, max(1, size // 60))))
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_reset_behind_the_last_byte_of_a_whole_reply_loses_nothing(name, adapter):
-    check(name, adapter, then="reset")
+async def test_a_reset_after_the_last_byte_of_a_complete_reply_loses_nothing(name, adapter):
+    await check(name, adapter, then="reset")

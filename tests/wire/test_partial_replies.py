@@ -1,4 +1,4 @@
-"""A stream cut after any byte: what ran stands once, what was not closed never runs, and the next request is valid."""
+"""After a cut at any byte only closed calls have run, each appears once, and the next request is valid."""
 
 import json
 
@@ -23,7 +23,7 @@ SAID = ("Looking at ", "two files.")
 
 
 def pieces(text: str) -> list[str]:
-    """A text as it arrives: cut in the middle of words and of JSON."""
+    """A text in pieces that are cut inside words and JSON."""
     return [text[at : at + 9] for at in range(0, len(text), 9)]
 
 
@@ -125,7 +125,7 @@ STREAMS = {
 
 
 class Run:
-    """One reply, as far as it came, and what a scheduler ran of it: each call the moment it closed."""
+    """The received part of one reply, and the calls that a scheduler ran: each as soon as it was closed."""
 
     def __init__(self, wire: Format, received: bytes) -> None:
         self.reply = Assembler(wire.origin)
@@ -147,7 +147,7 @@ class Run:
         return self.reply.reply()
 
     def results(self) -> ToolResults:
-        """What ran has its result, as a call with broken arguments has an error."""
+        """A result for each call that ran, and an error for each with malformed arguments."""
         ran = {call.id: parse_arguments(call.raw_arguments)[0] for call in self.ran}
         return ToolResults(
             tuple(
@@ -165,7 +165,7 @@ def path_in(arguments: object) -> str:
 
 
 def next_body(wire: Format, run: Run) -> bytes:
-    """The request behind the cut reply."""
+    """The body of the request after the cut reply."""
     encoder = wire.new().encoder(PREFIX, ModelInfo(wire.origin))
     encoder.append(User((Text("Fix it."),)))
     encoder.append(run.message)
@@ -174,7 +174,7 @@ def next_body(wire: Format, run: Run) -> bytes:
 
 
 def outcomes(wire: Format, stream: bytes) -> list[Run]:
-    """All different ways in which a cut of the stream can end."""
+    """All different outcomes of cutting the stream."""
     found: dict[str, Run] = {}
     for size in range(len(stream) + 1):
         run = Run(wire, stream[:size])
@@ -184,7 +184,7 @@ def outcomes(wire: Format, stream: bytes) -> list[Run]:
 
 @pytest.fixture(scope="module")
 def runs():
-    """By format and whether the model thinks: computed once for all tests."""
+    """Outcomes for a format, with and without thinking. Computed once for all tests."""
     known: dict[tuple[str, bool], list[Run]] = {}
 
     def of(wire: Format, thinking: bool) -> list[Run]:
@@ -202,7 +202,7 @@ THINKING = pytest.mark.parametrize("thinking", [True, False], ids=["thinking", "
 
 @WIRES
 @THINKING
-def test_the_uncut_stream_says_what_it_should(wire: Format, thinking: bool):
+def test_the_complete_stream_has_the_expected_reply(wire: Format, thinking: bool):
     run = Run(wire, STREAMS[wire.api](thinking=thinking))
     assert run.is_whole
     assert [parse_arguments(call.raw_arguments)[0] for call in run.ran] == [json.loads(one) for one in ARGUMENTS]
@@ -220,7 +220,7 @@ def test_no_call_runs_whose_arguments_were_not_closed(wire: Format, thinking: bo
 
 @WIRES
 @THINKING
-def test_what_ran_is_in_the_reply_once_and_the_text_shown_stays(wire: Format, thinking: bool, runs):
+def test_each_call_that_ran_is_in_the_reply_once_and_the_shown_text_is_kept(wire: Format, thinking: bool, runs):
     for run in runs(wire, thinking):
         ids = [call.id for call in calls_of(run.message)]
         assert [ids.count(call.id) for call in run.ran] == [1] * len(run.ran)
@@ -231,7 +231,9 @@ def test_what_ran_is_in_the_reply_once_and_the_text_shown_stays(wire: Format, th
 @pytest.mark.parametrize("target", FORMATS, ids=lambda wire: f"to_{wire.api}")
 @WIRES
 @THINKING
-def test_the_next_request_is_valid_and_says_once_what_ran(wire: Format, target: Format, thinking: bool, runs):
+def test_the_next_request_is_valid_and_contains_each_call_that_ran_once(
+    wire: Format, target: Format, thinking: bool, runs
+):
     for run in runs(wire, thinking):
         body = next_body(target, run)
         assert target.check(body) == [], run.message
@@ -245,7 +247,7 @@ def test_the_next_request_is_valid_and_says_once_what_ran(wire: Format, target: 
 
 @WIRES
 @THINKING
-def test_what_was_shown_of_a_cut_reply_is_in_the_next_request(wire: Format, thinking: bool, runs):
+def test_the_shown_text_of_a_cut_reply_is_in_the_next_request(wire: Format, thinking: bool, runs):
     for run in runs(wire, thinking):
         shown = "".join(part.text for part in run.message.parts if isinstance(part, Text))
         if shown.strip():
@@ -253,7 +255,7 @@ def test_what_was_shown_of_a_cut_reply_is_in_the_next_request(wire: Format, thin
 
 
 @WIRES
-def test_a_body_that_is_put_together_twice_is_the_same(wire: Format):
+def test_encoding_a_body_twice_gives_the_same_bytes(wire: Format):
     run = Run(wire, STREAMS[wire.api](thinking=True))
     encoder = wire.new().encoder(PREFIX, ModelInfo(wire.origin))
     for message in (User((Text("Fix it."),)), run.message, run.results(), User((Text("Go on."),))):

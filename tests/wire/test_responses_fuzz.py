@@ -1,4 +1,4 @@
-"""Whatever a Responses server sends, the reply ends once and what was kept of it can go back."""
+"""Property tests of the Responses decoder: any events give a reply with one end that can be sent back."""
 
 import json
 
@@ -13,10 +13,10 @@ from bradawl.folds.assembler import Assembler
 from bradawl.providers.codec import ServerEvent
 from wire.cases import PREFIX
 from wire.responses_checker import check_request, responses
-from wire.responses_events import BY_THE_BOOK
+from wire.responses_events import STANDARD_STREAM
 from wire.responses_messages import ORIGIN
 
-NAMES = sorted({event["type"].removeprefix("response.") for event in BY_THE_BOOK})
+NAMES = sorted({event["type"].removeprefix("response.") for event in STANDARD_STREAM})
 NAMES += ["refusal.delta", "refusal.done", "reasoning_text.delta", "reasoning_text.done", "incomplete", "failed"]
 TYPES = ["message", "reasoning", "function_call", "web_search_call", "custom_tool_call", None]
 
@@ -78,8 +78,8 @@ _events = st.fixed_dictionaries(
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(_events | st.sampled_from(BY_THE_BOOK), max_size=14))
-def test_any_events_make_a_reply_that_ends_once_and_can_go_back(events):
+@given(st.lists(_events | st.sampled_from(STANDARD_STREAM), max_size=14))
+def test_any_events_give_a_reply_that_ends_once_and_can_be_sent_back(events):
     reply, assembler = responses().decoder(), Assembler(ORIGIN)
     deltas = [delta for event in events for delta in reply.feed(ServerEvent("", json.dumps(event)))]
     deltas += reply.finish()
@@ -109,7 +109,7 @@ def test_any_document_ends_once(body):
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=40), st.sampled_from(["", "error", "response.completed", "response.output_item.done", "x"]))
-def test_any_text_is_an_event_that_can_be_passed_over(data, name):
+def test_any_text_as_an_event_is_ignored(data, name):
     reply = responses().decoder()
     deltas = [*reply.feed(ServerEvent(name, data)), *reply.finish()]
     assert [delta for delta in deltas if isinstance(delta, ReplyEnded | StreamFailed)] == deltas[-1:]

@@ -1,4 +1,4 @@
-"""Responses servers that do not keep to the book."""
+"""Decoding streams of Responses servers that deviate from the specification."""
 
 import json
 
@@ -9,7 +9,7 @@ from bradawl.core.messages import Opaque
 from wire.replay import outcome
 from wire.responses_checker import responses
 from wire.responses_events import (
-    BY_THE_BOOK,
+    STANDARD_STREAM,
     USAGE,
     arguments_in_pieces,
     created,
@@ -22,10 +22,10 @@ from wire.responses_events import (
     reply_of,
 )
 
-# ------------------------------------------------------------------ odd servers
+# ------------------------------------------------------------------ deviations
 
 
-def test_done_replaces_what_came_in_pieces():
+def test_a_done_event_replaces_the_received_pieces():
     seen = reply_of(
         created(),
         event("output_text.delta", output_index=0, content_index=0, delta="Helo"),
@@ -53,8 +53,8 @@ def test_a_server_that_sends_only_the_finished_response():
 
 def test_the_finished_response_repeats_nothing():
     output = [message("Looking.", "msg_other"), function_call(item_id="fc_other")]
-    repeated = [*BY_THE_BOOK[:-1], ended(output=output, usage=USAGE)]
-    assert reply_of(*repeated) == reply_of(*BY_THE_BOOK)
+    repeated = [*STANDARD_STREAM[:-1], ended(output=output, usage=USAGE)]
+    assert reply_of(*repeated) == reply_of(*STANDARD_STREAM)
 
 
 def test_without_index_and_item_events_find_their_call():
@@ -118,12 +118,12 @@ def test_more_arguments_for_a_closed_call_are_dropped_and_reported():
         assert seen["warnings"] == ["arguments_after_close"]
 
 
-def test_arguments_as_an_object_are_taken_and_reported():
+def test_arguments_as_an_object_are_accepted_and_reported():
     seen = reply_of(created(), item("done", 0, **function_call({"a": 1})), ended())
     assert (seen["parts"][0]["args"], seen["warnings"]) == ({"a": 1}, ["args_not_string"])
 
 
-def test_numbers_out_of_range_do_no_harm():
+def test_numbers_out_of_range_are_ignored():
     call = b'{"type":"function_call","id":1e999,"call_id":"c","name":"ls","arguments":{"n":1e999}}'
     done = b'{"type":"response.output_item.done","output_index":0,"item":' + call + b"}"
     end = b'{"type":"response.completed","response":{"id":1e999,"usage":1e999,"output":[1e999]}}'
@@ -175,14 +175,14 @@ def test_items_of_unknown_kinds_are_kept_as_they_came():
         {},
     ],
 )
-def test_events_without_meaning_are_passed_over(odd):
+def test_events_of_unknown_types_are_ignored(odd):
     seen = reply_of(created(), odd, item("done", 0, **message("So.")), ended())
     assert [part["text"] for part in seen["parts"] if part["type"] == "text"] == ["So."]
     assert seen["complete"] is True
 
 
 @pytest.mark.parametrize("odd", [b"{not json", b"[1", b'"x"', b"7", b"[" * 5000])
-def test_what_is_no_event_is_reported_and_passed_over(odd):
+def test_data_that_is_no_event_is_reported_and_skipped(odd):
     seen = reply_of(created(), odd, item("done", 0, **message("So.")), ended())
     assert (seen["complete"], seen["warnings"]) == (True, ["undecodable_event"])
 
@@ -208,7 +208,7 @@ def test_a_document_that_is_no_reply_fails(body):
     assert (failed.failure.kind, failed.failure.retryable) == ("server", True)
 
 
-def test_a_document_that_is_an_error_says_so():
+def test_an_error_document_is_a_failure_with_its_message():
     (failed,) = responses().decoder().whole(b'{"error":{"message":"Bad key.","code":"invalid_api_key"}}')
     assert (failed.failure.kind, failed.failure.message) == ("auth", "Bad key.")
 
@@ -230,5 +230,5 @@ def test_tokens_are_counted_in_buckets_that_do_not_overlap(usage, expected):
 
 
 @pytest.mark.parametrize("usage", [None, {}, [], {"total_tokens": 3}])
-def test_usage_that_counts_nothing_is_none(usage):
+def test_empty_usage_is_not_reported(usage):
     assert reply_of(created(), ended(usage=usage))["usage"] is None

@@ -1,4 +1,4 @@
-"""Replies as they go back to Responses servers."""
+"""Replies as they are sent back to Responses servers."""
 
 import json
 
@@ -40,7 +40,7 @@ from wire.responses_messages import (
 # ------------------------------------------------------------------ replays
 
 
-def test_encrypted_reasoning_goes_back_byte_for_byte_before_its_call():
+def test_encrypted_reasoning_is_sent_back_byte_for_byte_before_its_call():
     data = '{"item_id":"rs_1","encrypted_content":"gA\\/\\u0041+="}'
     body = body_of([ASK, reply(Thinking("", provider_data=data), called())])
     expected = (
@@ -50,14 +50,14 @@ def test_encrypted_reasoning_goes_back_byte_for_byte_before_its_call():
     assert check_request(body) == []
 
 
-def test_phases_and_ids_survive_with_the_reasoning_they_belong_to():
+def test_phases_and_ids_are_kept_with_their_reasoning():
     items = sent([ASK, reply(signed(), said("Looking.", phase="commentary"), called()), ToolResults((result(),))])
     assert kinds(items) == ["user", "reasoning", "message", "function_call", "function_call_output"]
     assert (items[2]["id"], items[2]["phase"]) == ("msg_1", "commentary")
     assert items[3]["id"] == "fc_1"
 
 
-def test_without_its_reasoning_an_item_goes_without_its_id():
+def test_without_its_reasoning_an_item_is_sent_without_its_id():
     items = sent([ASK, reply(said("Looking.", phase="commentary"), called()), ToolResults((result(),))])
     assert items[1]["id"] != "msg_1"
     assert items[1]["phase"] == "commentary"
@@ -85,7 +85,7 @@ def test_on_another_model_reasoning_ids_and_unknown_items_are_dropped_and_the_re
 
 
 @pytest.mark.parametrize("call_id", ["x" * 65, "functions.read:0", "", "a b", "ä"])
-def test_odd_ids_are_rewritten_the_same_way_in_call_and_result(call_id):
+def test_invalid_ids_are_rewritten_consistently_in_call_and_result(call_id):
     messages = [ASK, reply(ToolCall(call_id, "ls", "{}"), origin=ELSEWHERE), ToolResults((result(call_id, "found"),))]
     items = sent(messages)
     assert items[1]["call_id"] == items[2]["call_id"]
@@ -93,7 +93,7 @@ def test_odd_ids_are_rewritten_the_same_way_in_call_and_result(call_id):
     assert items == sent(messages)
 
 
-def test_ids_that_come_again_in_a_later_reply_are_told_apart():
+def test_ids_repeated_in_a_later_reply_are_made_distinct():
     turn = [reply(signed(), called()), ToolResults((result(),))]
     items = sent([ASK, *turn, *turn])
     assert len({item["call_id"] for item in items if item.get("type") == "function_call"}) == 2
@@ -104,12 +104,12 @@ def test_two_calls_of_one_id_each_get_their_own_result():
     assert [item["output"] for item in items[3:]] == ["one", "two"]
 
 
-def test_a_refusal_goes_back_as_one():
+def test_a_refusal_is_sent_back_as_a_refusal():
     items = sent([ASK, reply(Refusal("I can't.")), ASK])
     assert items[1]["content"] == [{"type": "refusal", "refusal": "I can't."}]
 
 
-def test_pictures_and_files_in_results_are_shown_where_they_belong():
+def test_images_and_files_are_sent_inside_their_results():
     parts = (Text("Two."), Image("image/png", b"\x89"), Document("application/pdf", b"%PDF", "a.pdf"))
     items = sent(
         [ASK, reply(called()), ToolResults((ToolResult("call_1", "read_file", parts),), (Note("n", "Go on.", "user"),))]
@@ -119,7 +119,7 @@ def test_pictures_and_files_in_results_are_shown_where_they_belong():
     assert "Go on." in items[2]["output"][3]["text"]
 
 
-def test_unknown_items_go_back_as_they_came_unless_they_wait_for_an_answer():
+def test_unknown_items_are_sent_back_unchanged_unless_they_need_an_answer():
     search = '{"type":"web_search_call","id":"ws_1","action":{"q":1.50}}'
     body = body_of([ASK, reply(Opaque(search), said("Found.")), ASK])
     assert search.encode() in body
@@ -132,7 +132,7 @@ def test_unknown_items_go_back_as_they_came_unless_they_wait_for_an_answer():
 @pytest.mark.parametrize(
     "data", ["[1]", "x", "{}", "[" * 5000, '{"type":7}', '{"type":1e999,"item_id":1e999,"encrypted_content":1e999}']
 )
-def test_provider_data_that_is_no_item_does_no_harm(data):
+def test_provider_data_that_is_no_item_is_ignored(data):
     parts = (Thinking("Hm.", provider_data=data), Text("So.", data), Opaque(data), ToolCall("c", "ls", "{}"))
     assert kinds(sent([ASK, reply(*parts)]))[-2:] == ["function_call", "function_call_output"]
 
@@ -140,17 +140,17 @@ def test_provider_data_that_is_no_item_does_no_harm(data):
 # ------------------------------------------------------------------ cut replies
 
 
-def test_a_cut_reply_whose_call_was_closed_goes_back_as_it_is():
+def test_a_cut_reply_with_a_closed_call_is_sent_back_unchanged():
     items = sent([ASK, reply(signed(), called(), Thinking("And"), complete=False), ToolResults((result(),))])
     assert kinds(items) == ["user", "reasoning", "function_call", "function_call_output"]
 
 
-def test_reasoning_that_led_to_text_which_was_cut_is_not_left_dangling():
+def test_reasoning_before_a_cut_text_is_not_sent_alone():
     items = sent([ASK, reply(signed(), Text("I was ab"), complete=False), ASK])
     assert kinds(items) == ["user", "message", "user"]
 
 
-def test_a_cut_reply_whose_reasoning_was_not_signed_is_told_in_words():
+def test_a_cut_reply_with_unsigned_reasoning_is_described_as_text():
     cut = reply(Text("Look."), Thinking("Hm."), called(), complete=False)
     items = sent([ASK, cut, ToolResults((result(text="12 lines"),)), ASK])
     assert kinds(items) == ["user", "message", "user", "user"]
@@ -160,12 +160,12 @@ def test_a_cut_reply_whose_reasoning_was_not_signed_is_told_in_words():
     assert "cut off" in told
 
 
-def test_calls_of_a_cut_reply_without_results_are_told_as_not_run_to_their_end():
+def test_calls_of_a_cut_reply_without_results_are_described_as_unfinished():
     items = sent([ASK, reply(Thinking("Hm."), called(), complete=False), ASK])
     assert "not run to its end" in json.dumps(items[1])
 
 
-# ------------------------------------------------------------------ whatever comes
+# ------------------------------------------------------------------ any conversation
 
 _texts = st.text(max_size=8)
 _ids = st.sampled_from(["call_1", "call_2", "x" * 70, "a:b", ""]) | _texts
@@ -215,7 +215,7 @@ _messages = st.one_of(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(_messages, max_size=6))
-def test_any_conversation_makes_a_request_a_strict_server_takes(messages):
+def test_any_conversation_becomes_a_valid_request(messages):
     encoder = responses().encoder(PREFIX, ModelInfo(ORIGIN))
     encoder.append(ASK)
     before = b""

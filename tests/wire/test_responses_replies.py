@@ -1,4 +1,4 @@
-"""What Responses servers send, and what becomes of it."""
+"""The Responses decoder: streams that follow the specification, cuts, ends and speed."""
 
 import json
 import time
@@ -16,7 +16,7 @@ from wire.cases import PREFIX
 from wire.replay import decode, outcome
 from wire.responses_checker import check_request, responses
 from wire.responses_events import (
-    BY_THE_BOOK,
+    STANDARD_STREAM,
     USAGE,
     arguments_in_pieces,
     bytes_of,
@@ -31,11 +31,11 @@ from wire.responses_events import (
 )
 from wire.responses_messages import ORIGIN
 
-# ------------------------------------------------------------------ by the book
+# ------------------------------------------------------------------ standard streams
 
 
-def test_a_reply_by_the_book():
-    deltas = deltas_of(*BY_THE_BOOK)
+def test_a_standard_stream_is_decoded():
+    deltas = deltas_of(*STANDARD_STREAM)
     seen = outcome(deltas)
     assert [part["type"] for part in seen["parts"]] == ["thinking", "text", "tool_call", "tool_call"]
     assert seen["parts"][0] == {
@@ -57,7 +57,7 @@ def test_a_reply_by_the_book():
 def test_a_call_is_closed_by_its_arguments_and_not_before():
     closed = []
     reply = responses().decoder()
-    for one in BY_THE_BOOK:
+    for one in STANDARD_STREAM:
         for delta in reply.feed(ServerEvent("", json.dumps(one))):
             if isinstance(delta, PartClosed) and isinstance(delta.part, ToolCall):
                 closed.append((one["type"], delta.part.id))
@@ -67,9 +67,9 @@ def test_a_call_is_closed_by_its_arguments_and_not_before():
     ]
 
 
-def test_what_was_decoded_goes_back_as_it_came():
+def test_a_decoded_reply_is_sent_back_unchanged():
     assembler = Assembler(ORIGIN)
-    for delta in deltas_of(*BY_THE_BOOK):
+    for delta in deltas_of(*STANDARD_STREAM):
         assembler.feed(delta)
     encoder = responses().encoder(PREFIX, ModelInfo(ORIGIN))
     encoder.append(User((Text("Go."),)))
@@ -77,7 +77,7 @@ def test_what_was_decoded_goes_back_as_it_came():
     body = b"".join(encoder.body(RequestParams()))
     assert check_request(body) == []
     _, reasoning, said, first, second, *outputs = json.loads(body)["input"]
-    done = [one["item"] for one in BY_THE_BOOK if one["type"] == "response.output_item.done"]
+    done = [one["item"] for one in STANDARD_STREAM if one["type"] == "response.output_item.done"]
     del done[0]["status"]
     assert reasoning == done[0]
     assert {name: said[name] for name in ("id", "phase")} == {"id": "msg_1", "phase": "commentary"}
@@ -85,7 +85,7 @@ def test_what_was_decoded_goes_back_as_it_came():
     assert [output["call_id"] for output in outputs] == ["call_1", "call_2"]
 
 
-def test_summaries_with_blank_lines_of_their_own_go_back_in_their_parts():
+def test_summaries_with_blank_lines_are_sent_back_in_their_parts():
     summary = [{"type": "summary_text", "text": "**One**\n\ntext"}, {"type": "summary_text", "text": "two"}]
     reasoning = {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "E"}
     assembler = Assembler(ORIGIN)
@@ -99,8 +99,8 @@ def test_summaries_with_blank_lines_of_their_own_go_back_in_their_parts():
 # ------------------------------------------------------------------ cut streams
 
 
-@pytest.mark.parametrize("feed_events", [BY_THE_BOOK, BY_THE_BOOK[7:]], ids=["with_reasoning", "without"])
-def test_a_stream_cut_at_any_byte_leaves_a_reply_that_can_go_back(feed_events):
+@pytest.mark.parametrize("feed_events", [STANDARD_STREAM, STANDARD_STREAM[7:]], ids=["with_reasoning", "without"])
+def test_after_a_cut_at_any_byte_the_reply_can_be_sent_back(feed_events):
     data = bytes_of(*feed_events)
     sse, reply, assembler = SseDecoder(), responses().decoder(), Assembler(ORIGIN)
     started = []
@@ -124,13 +124,13 @@ def test_a_stream_cut_at_any_byte_leaves_a_reply_that_can_go_back(feed_events):
 
 
 @pytest.mark.parametrize("last", [[], [b"[DONE]"]])
-def test_without_its_last_event_a_reply_is_not_whole(last):
-    deltas = deltas_of(*BY_THE_BOOK[:-1], *last)
+def test_without_its_last_event_a_reply_is_incomplete(last):
+    deltas = deltas_of(*STANDARD_STREAM[:-1], *last)
     assert isinstance(deltas[-1], StreamFailed)
     assert (deltas[-1].failure.kind, deltas[-1].failure.retryable) == ("connection", True)
 
 
-def test_nothing_counts_after_the_end():
+def test_events_after_the_end_are_ignored():
     seen = reply_of(
         created(), item("done", 0, **message("So.")), ended(), item("done", 1, **function_call()), b"[DONE]"
     )
@@ -149,7 +149,7 @@ def test_nothing_counts_after_the_end():
         ("something_new", "unknown", ["unknown_stop_reason"]),
     ],
 )
-def test_an_incomplete_reply_says_why(reason, stop, warnings):
+def test_an_incomplete_reply_has_a_stop_reason(reason, stop, warnings):
     seen = reply_of(created(), ended("incomplete", incomplete_details={"reason": reason}, usage=USAGE))
     assert (seen["stop_reason"], seen["raw_stop"], seen["complete"]) == (stop, reason, True)
     assert seen["warnings"] == warnings
@@ -193,7 +193,7 @@ def test_an_error_may_be_named_by_the_event_line_only():
     assert (failed.failure.kind, failed.failure.message, failed.failure.retryable) == ("server", "Oops.", True)
 
 
-def test_a_failed_response_keeps_its_usage_and_says_why():
+def test_a_failed_response_keeps_its_usage_and_its_error():
     error = {"code": "server_error", "message": "The server had an error."}
     seen = reply_of(created(), ended("failed", error=error, usage=USAGE))
     assert (seen["error"]["kind"], seen["error"]["retryable"], seen["raw_stop"]) == ("server", True, "failed")
@@ -201,14 +201,14 @@ def test_a_failed_response_keeps_its_usage_and_says_why():
     assert reply_of(created(), ended("failed", error=None))["error"]["message"]
 
 
-def test_a_status_inside_counts_more_than_the_name_of_the_event():
+def test_a_status_in_the_response_takes_precedence_over_the_event_name():
     told = {"response": {"status": "failed", "error": {"code": "server_error", "message": "No."}}}
     assert reply_of(created(), event("completed", **told))["complete"] is False
     told = {"response": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}}
     assert reply_of(created(), event("completed", **told))["stop_reason"] == "max_tokens"
 
 
-def test_a_refusal_is_a_part_and_a_stop_of_its_own():
+def test_a_refusal_has_its_own_part_and_stop_reason():
     done = {"type": "message", "id": "msg_1", "content": [{"type": "refusal", "refusal": "I can't."}]}
     pieces = [event("refusal.delta", output_index=0, content_index=0, delta=text) for text in ("I ", "can't.")]
     for events in ([*pieces, item("done", 0, **done)], pieces, [item("done", 0, **done)]):

@@ -1,4 +1,4 @@
-"""The bodies sent to Responses servers."""
+"""The bodies of Responses requests."""
 
 import json
 import time
@@ -136,7 +136,7 @@ def test_a_request_has_only_what_it_needs():
     }
 
 
-def test_what_is_asked_for_goes_into_its_fields():
+def test_parameters_are_sent_in_their_fields():
     schema = '{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}'
     params = RequestParams(max_output_tokens=99, effort="low", answer_schema=schema)
     request = request_of([ASK], params, session_id="session-1")
@@ -155,12 +155,12 @@ def test_what_is_asked_for_goes_into_its_fields():
         "{}",
     ],
 )
-def test_a_schema_that_leaves_things_open_is_not_strict(schema):
+def test_a_schema_with_optional_or_additional_properties_is_not_strict(schema):
     request = request_of([ASK], RequestParams(answer_schema=schema))
     assert request["text"]["format"]["strict"] is False
 
 
-def test_a_long_session_id_becomes_a_short_key_that_stays_the_same():
+def test_a_long_session_id_becomes_a_short_stable_cache_key():
     keys = [request_of([ASK], session_id=name)["prompt_cache_key"] for name in ("s" * 65, "s" * 65, "s" * 66)]
     assert keys[0] == keys[1] != keys[2]
     assert len(keys[0]) <= 64
@@ -180,17 +180,17 @@ def test_a_long_session_id_becomes_a_short_key_that_stays_the_same():
         ("olmo-3", False),
     ],
 )
-def test_summaries_are_asked_of_models_that_are_known_to_reason(model, reasons):
+def test_summaries_are_requested_from_models_known_to_reason(model, reasons):
     request = request_of([ASK], model=Origin("openai_responses", "demo", model))
     assert request.get("reasoning") == ({"summary": "auto"} if reasons else None)
 
 
-def test_no_summary_is_asked_for_when_no_thinking_is_wanted():
+def test_no_summary_is_requested_without_thinking():
     model = Origin("openai_responses", "demo", "gpt-5.4")
     assert request_of([ASK], RequestParams(effort="none"), model=model)["reasoning"] == {"effort": "none"}
 
 
-def test_the_target_keeps_the_query_and_the_key_goes_where_the_server_reads_it():
+def test_the_url_keeps_its_query_and_the_key_is_in_the_servers_header():
     endpoint = Endpoint("demo", "https://h.example/v1/?x=1", "m", "secret-key", (("X-Extra", "1"),))
     url, headers = responses(endpoint.base_url).target(endpoint)
     assert url == "https://h.example/v1/responses?x=1"
@@ -225,7 +225,7 @@ def refuse(codec, message, param=None, status=400):
         ("Unsupported parameter: max_output_tokens", None, {"max_output_tokens"}),
     ],
 )
-def test_a_field_the_server_refuses_is_left_out_once_and_from_then_on(message, param, gone):
+def test_a_field_the_server_refuses_is_left_out_from_then_on(message, param, gone):
     codec = responses()
     encoder = codec.encoder(PREFIX, ModelInfo(ORIGIN), "s1")
     encoder.append(ASK)
@@ -247,7 +247,7 @@ def test_a_field_the_server_refuses_is_left_out_once_and_from_then_on(message, p
         ("Unsupported parameter: 'reasoning.summary' is not supported with this model.", "reasoning.summary"),
     ],
 )
-def test_a_refused_summary_leaves_the_effort(message, param):
+def test_a_refused_summary_keeps_the_effort(message, param):
     codec = responses()
     assert refuse(codec, message, param).retryable is True
     request = json.loads(b"".join(codec.encoder(PREFIX, ModelInfo(ORIGIN)).body(RequestParams(effort="low"))))
@@ -263,7 +263,7 @@ def test_a_refused_summary_leaves_the_effort(message, param):
         ("Item 'rs_1' of type 'reasoning' was provided without its required following item.", "input"),
     ],
 )
-def test_what_the_user_must_correct_is_not_tried_again(message, param):
+def test_an_error_that_the_user_must_correct_is_not_retried(message, param):
     assert refuse(responses(), message, param).retryable is False
 
 

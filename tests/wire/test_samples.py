@@ -1,4 +1,4 @@
-"""Every recorded stream, however its bytes are cut, means what the sample says."""
+"""Every recorded stream has its described outcome, in pieces of any size."""
 
 import itertools
 import random
@@ -32,28 +32,28 @@ def _check(name: str, places: list[int] | None = None) -> None:
     assert ours == theirs
 
 
-def test_the_samples_are_there():
+def test_there_are_samples_of_every_format():
     assert len(NAMES) >= 30
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sample_decodes_to_what_it_says(name):
+def test_a_sample_has_its_described_outcome(name):
     _check(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_oddities_of_a_sample_are_told_in_its_words(name):
+def test_the_warnings_of_a_sample_are_those_described(name):
     assert _seen(name)["warnings"] == _load(name)[1]["warnings"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sample_fed_byte_by_byte_gives_the_same(name):
+def test_a_sample_fed_byte_by_byte_has_the_same_outcome(name):
     size = len(_load(name)[0])
     _check(name, list(range(1, size)))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sample_cut_anywhere_gives_the_same(name):
+def test_a_sample_in_any_pieces_has_the_same_outcome(name):
     size = len(_load(name)[0])
     dice = random.Random(name)  # noqa: S311  cuts need not be secret
     for _ in range(20):

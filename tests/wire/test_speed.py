@@ -1,4 +1,4 @@
-"""Reading costs time in proportion to what is read: twice as much may cost little more than twice the time."""
+"""Decoding takes linear time: twice the data takes little more than twice the time."""
 
 import json
 import time
@@ -16,12 +16,12 @@ from wire.codecs import FORMATS
 from wire.replay import ORIGIN, call, chat, chunk, stream_of
 
 _MOST = 2.6
-"""Twice the work, and what a busy machine adds."""
+"""Largest permitted ratio: 2 for twice the work, and a margin for a busy machine."""
 _TOOLS = Prefix("", (ToolSchema("write_file", "Writes.", msgspec.Raw(b'{"type":"object"}')),))
 
 
 def arguments(size):
-    """A call whose arguments come in single characters, as events."""
+    """Events of a call whose arguments arrive in single characters."""
     text = json.dumps({"content": "x{y}[ " * (size // 6)})
     events = {one: ServerEvent("", json.dumps(chunk(tool_calls=[call(one, index=0)]))) for one in set(text)}
     head = ServerEvent("", json.dumps(chunk(tool_calls=[call("", index=0, id="c1", name="write_file")])))
@@ -29,14 +29,14 @@ def arguments(size):
 
 
 def words(size):
-    """Text in small pieces, with everything that text may have in it."""
+    """Events of a text in small pieces, with all kinds of content."""
     pieces = ["Hello ", "<b", ">", " `x`", "\n", "[1]", '"q"', "<tool", "_call"]
     events = [ServerEvent("", json.dumps(chunk(content=piece))) for piece in pieces]
     return [*(events[number % len(events)] for number in range(size)), ServerEvent("", "[DONE]")]
 
 
 def held(size):
-    """A call written into the text, which is kept back until it is whole."""
+    """Events of a call written as text, which is held back until it is complete."""
     text = '<tool_call>\n{"name": "write_file", "arguments": {"content": "' + "ab <" * (size // 4) + '"}}\n</tool_call>'
     return [*(ServerEvent("", json.dumps(chunk(content=one))) for one in text), ServerEvent("", "[DONE]")]
 
@@ -57,7 +57,7 @@ def feed_sse(chunks):
 
 
 def ratio(work: Callable[[object], None], prepare: Callable[[int], object], size: int) -> float:
-    """How much longer twice as much takes; of several tries the best, for others use the machine too."""
+    """Time for twice the data divided by the time for the data: the best of several tries."""
     small, large = prepare(size), prepare(2 * size)
     best = float("inf")
     for _ in range(6):
@@ -88,12 +88,12 @@ def test_a_stream_twice_as_long_takes_twice_the_time_however_it_is_cut(step):
 
 
 @pytest.mark.parametrize("wire", FORMATS, ids=[wire.api for wire in FORMATS])
-def test_a_late_step_costs_what_an_early_one_does(wire):
+def test_a_late_step_takes_as_long_as_an_early_one(wire):
     encoder = wire.new().encoder(_TOOLS, ModelInfo(wire.origin))
     encoder.append(User((Text("Go"),)))
 
     def seconds(first, count=40):
-        """Of so many steps."""
+        """Seconds for this number of steps."""
         started = time.process_time()
         for number in range(first, first + count):
             name = f"call_{number}"
@@ -105,5 +105,5 @@ def test_a_late_step_costs_what_an_early_one_does(wire):
 
     early = min(seconds(first) for first in range(0, 200, 40))
     seconds(200, 1_600)
-    # The bytes of the body are copied for each request, which is all that may grow: 0.05 ms after 2,000 steps.
+    # The body is copied for each request, and only that may grow: 0.05 ms after 2,000 steps.
     assert min(seconds(first) for first in range(1_800, 2_000, 40)) < 8 * early

@@ -1,4 +1,4 @@
-"""Server-sent events, as the grammar has them and as servers write them."""
+"""The parser of server-sent events: the standard's grammar, deviations of servers, and limits."""
 
 import time
 
@@ -43,7 +43,7 @@ def events_of(*chunks: bytes, **limits: int) -> list[tuple[str, str]]:
         (b"", []),
     ],
 )
-def test_a_stream_gives_its_events_however_it_is_cut(stream, expected):
+def test_a_stream_in_any_pieces_gives_its_events(stream, expected):
     assert events_of(stream) == expected
     assert events_of(*(stream[i : i + 1] for i in range(len(stream)))) == expected
     for place in range(len(stream)):
@@ -51,12 +51,12 @@ def test_a_stream_gives_its_events_however_it_is_cut(stream, expected):
 
 
 @given(st.lists(st.sampled_from([b"data:", b"x", b"\r", b"\n", b":", b"{}", b"event: e", b"\xef\xbb\xbf", b"\xc3"])))
-def test_cutting_never_changes_the_meaning(pieces):
+def test_the_events_do_not_depend_on_the_pieces(pieces):
     stream = b"".join(pieces)
     assert events_of(*(stream[i : i + 1] for i in range(len(stream)))) == events_of(stream)
 
 
-def test_an_event_beyond_the_cap_is_refused_while_it_comes():
+def test_an_event_beyond_the_cap_is_refused_as_it_arrives():
     decoder = SseDecoder(event_limit_bytes=1_000)
     with pytest.raises(StreamTooLarge):
         for _ in range(20):

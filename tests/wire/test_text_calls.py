@@ -1,4 +1,4 @@
-"""Calls that a model wrote into its text, and reasoning that was left in it."""
+"""Calls and reasoning that a model wrote into its text."""
 
 import itertools
 import json
@@ -122,7 +122,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_call_in_a_known_form_is_a_call_and_is_not_shown(name):
+def test_a_call_in_a_known_form_becomes_a_call_and_is_not_shown(name):
     text, expected = FORMS[name]
     for pieces in ([text], list(text)):
         seen = read(*pieces)
@@ -221,7 +221,7 @@ def test_a_call_between_texts_leaves_both():
         assert text_in(seen) == "Before.\nAfter."
 
 
-def test_a_reply_with_calls_of_its_own_has_none_in_its_text():
+def test_the_text_of_a_reply_with_protocol_calls_is_not_searched_for_calls():
     text = FORMS["hermes"][0]
     own = chunk(tool_calls=[call('{"command":"pwd"}', index=0, id="c1", name="bash")])
     for events in ([chunk(content=text + "\n"), own], [own, chunk(content=text)]):
@@ -245,7 +245,7 @@ def test_a_call_after_reasoning_runs():
     assert seen["parts"][0]["text"] == "Let me see."
 
 
-def test_a_call_waits_for_the_end_of_the_reply():
+def test_a_call_in_text_is_closed_at_the_end_of_the_reply():
     reply = local().decoder()
     text = FORMS["hermes"][0] + "\n"
     early = [*reply.feed(ServerEvent("", json.dumps(chunk(content=text))))]
@@ -266,7 +266,7 @@ def test_a_call_that_the_limit_cut_is_truncated_and_not_text():
     assert seen["stop_reason"] == "max_tokens"
 
 
-def test_servers_that_read_calls_themselves_are_left_alone():
+def test_text_of_servers_that_parse_calls_themselves_is_not_searched():
     text = FORMS["hermes"][0]
     for base_url in ("https://api.openai.com/v1", "https://api.deepseek.com", "https://api.mistral.ai/v1"):
         assert text_in(read(text, base_url=base_url)) == text
@@ -277,7 +277,7 @@ def test_without_tools_on_offer_there_are_no_calls():
     assert text_in(read(text, tools=())) == text
 
 
-def test_only_what_may_begin_a_call_is_kept_back():
+def test_only_text_that_may_begin_a_call_is_held_back():
     reply = local().decoder()
 
     def shown(text):
@@ -294,7 +294,7 @@ def test_only_what_may_begin_a_call_is_kept_back():
 
 
 @given(st.text(alphabet="<>[]{}/`\"'| \nabtool_callTOOL_CALLS=name:,\uff5c▁", max_size=60), st.integers(0, 2**32))
-def test_text_that_is_no_call_is_shown_unchanged_however_it_is_cut(text, seed):
+def test_text_without_a_call_is_shown_unchanged_in_any_pieces(text, seed):
     dice = random.Random(seed)  # noqa: S311  cuts need not be secret
     places = sorted(dice.randint(0, len(text)) for _ in range(6))
     seen = read(*(text[start:end] for start, end in itertools.pairwise([0, *places, len(text)]) if start < end))
@@ -323,24 +323,24 @@ def test_text_that_is_no_call_is_shown_unchanged_however_it_is_cut(text, seed):
         ("`<think>`", "", "`<think>`"),
     ],
 )
-def test_reasoning_at_the_beginning_of_the_text_is_taken_out(text, thinking, answer):
+def test_reasoning_at_the_beginning_of_the_text_is_removed_from_it(text, thinking, answer):
     for pieces in ([text], list(text)):
         seen = read(*pieces)
         assert "".join(part["text"] for part in seen["parts"] if part["type"] == "thinking") == thinking
         assert text_in(seen) == answer
 
 
-def test_reasoning_with_a_field_of_its_own_leaves_tags_in_the_text():
+def test_with_reasoning_in_its_own_field_tags_stay_in_the_text():
     data = stream_of(chunk(reasoning_content="Hm."), chunk("stop", content="<think>is a tag</think>"))
     assert text_in(outcome(decode(local(), [data]))) == "<think>is a tag</think>"
 
 
-def test_servers_with_a_reasoning_parser_are_left_alone():
+def test_text_of_servers_with_a_reasoning_parser_is_unchanged():
     assert text_in(read("<think>a</think>b", base_url="https://api.openai.com/v1")) == "<think>a</think>b"
     assert not profile_for("https://api.deepseek.com").inline_thinking
 
 
-def test_inline_reasoning_goes_back_only_where_the_profile_says():
+def test_inline_reasoning_is_sent_back_only_if_the_profile_says_so():
     thinking = Thinking("Hm.", provider_data='{"field":"content.inline"}')
     with_call = Assistant((thinking, Text("So."), ToolCall("c1", "bash", "{}")), ORIGIN)
     answer = Assistant((thinking, Text("So.")), ORIGIN)

@@ -13,9 +13,10 @@ from bradawl.agent.conversation import Conversation
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.middleware import Middleware, MiddlewareContext
 from bradawl.agent.middleware.answer_schema import AnswerSchemaCheck
-from bradawl.agent.middleware.limits import TurnLimits
+from bradawl.agent.middleware.loop_detection import LoopDetection
 from bradawl.agent.middleware.output_limit import OutputLimit
 from bradawl.agent.middleware.reminders import Reminders
+from bradawl.agent.middleware.step_limit import StepLimit
 from bradawl.agent.middleware.tool_changes import ToolChanges
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.session import Prompt, Session, SessionParts, TurnResult
@@ -38,7 +39,7 @@ class Agent(AgentConfiguration, frozen=True, kw_only=True):
     ) -> TurnResult:
         """Run one prompt to its end; with a JSON Schema the result's `answer` is a value that satisfies it.
 
-        Raises `SessionError`, and `SettingsError` for a schema that is none.
+        Raises `SessionError`, and `SettingsError` for an invalid schema.
         """
         async with self.open(session_id) as session:
             return await session.run(prompt, answer_schema=answer_schema)
@@ -123,7 +124,7 @@ def _open_session(
             spawned.spawned,
             shared,
         )
-        child.conversation.emit = conversation.emit
+        child.show_with(conversation.emit)
         return child
 
     sub_agents = SubAgents(conversation, agent.files, opened.entries, open_child, denials)
@@ -164,7 +165,8 @@ def _middleware_of(agent: AgentConfiguration, context: MiddlewareContext) -> tup
     # A caller waits for the conclusion of a sub-agent; a user can let the turn go on.
     last_step = agent.limits.max_steps if context.conversation.is_sub_agent else None
     return (
-        TurnLimits(context, agent.limits),
+        StepLimit(context, agent.limits.max_steps),
+        LoopDetection(context, agent.limits.same_rounds),
         ToolChanges(context),
         OutputLimit(context),
         Reminders(context, last_step),

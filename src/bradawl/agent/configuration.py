@@ -5,12 +5,24 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from bradawl.agent.middleware import MiddlewareFactory
-from bradawl.agent.middleware.limits import Limits
 from bradawl.core.events import RequestParams
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import AnyTool, Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore
 from bradawl.core.retry import RetryBudget
 from bradawl.shaping.json_answer import CheckFor
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Limits of a turn; None means unlimited."""
+
+    max_steps: int | None = None
+    """Requests per turn."""
+    parallel_calls: int = 10
+    """Calls of one reply that may run at the same time."""
+    calls_per_reply: int = 100
+    """Calls of one reply that are run; the others are answered without being run."""
+    same_rounds: int | None = 5
+    """Consecutive rounds of the same calls with the same results that end a turn."""
 
 
 class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):

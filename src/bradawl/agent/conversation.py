@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
+from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.errors import SessionError
 from bradawl.core.events import Compacted, Envelope, Event, Live, NoteDelivered, NoteQueued
 from bradawl.core.messages import Message, Note
@@ -59,12 +59,12 @@ class Conversation:
         self.ids, self.clock = ids, clock
         self.log: SessionLog = opened.log
         self.blobs: Blobs = opened.blobs
-        self.notices: tuple[str, ...] = opened.notices
-        """Warnings for the user, for example that the history can't be saved."""
+        self._waiting_warnings = opened.notices
+        """Warnings that nothing has shown yet."""
         self.transcript = Transcript(self._read_replacement)
         self.state = SessionState()
         self.turn_state = SessionState()
-        """The same fold since the turn began."""
+        """The same fold, over the events since the turn began."""
         self.inbox = QueueInbox()
         self.emit: Emit = ignore
         self._last: Envelope | None = None
@@ -81,7 +81,22 @@ class Conversation:
 
     def begin_turn(self, emit: Emit) -> None:
         """Show events with `emit` from now on, and start `turn_state` anew."""
-        self.emit, self.turn_state = emit, SessionState()
+        self.turn_state = SessionState()
+        self.show_with(emit)
+
+    def show_with(self, emit: Emit) -> None:
+        """Show events with `emit` from now on. It first gets the warnings that nothing has shown yet."""
+        self.emit = emit
+        waiting, self._waiting_warnings = self._waiting_warnings, ()
+        for text in waiting:
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        """Show the user a warning, for example that the history can't be saved. It waits until events are shown."""
+        if self.emit is ignore:
+            self._waiting_warnings += (text,)
+        else:
+            self.show(Notice(text))
 
     def record(self, event: Event) -> Envelope:
         """Append an event to the log, fold it, and show it. Does not wait for the disk."""
@@ -94,7 +109,7 @@ class Conversation:
         """Call `listener` with each event that is recorded from now on, after the folds and before it is shown."""
         self._listeners.append(listener)
 
-    def show(self, item: TextDelta | ThinkingDelta | CallDelta | ToolProgress | RetryScheduled) -> None:
+    def show(self, item: TextDelta | ThinkingDelta | CallDelta | ToolProgress | RetryScheduled | Notice) -> None:
         """Show something that is not stored."""
         self.emit(Live(self.name, self._last.seq if self._last else -1, item))
 
@@ -127,5 +142,5 @@ class Conversation:
         try:
             return msgspec.json.decode(self.blobs.get(ref), type=tuple[Message, ...])
         except (SessionError, msgspec.DecodeError) as error:
-            self.notices = (*self.notices, f"The summary of the earlier conversation is lost: {error}")
+            self.warn(f"The summary of the earlier conversation is lost: {error}")
             return ()

@@ -29,10 +29,10 @@ class _Running:
         self._unread = bytearray()
         self._dropped = 0
         self.last = b""
-        """The last bytes it has printed."""
+        """The last bytes that the job printed."""
 
     def collect(self) -> bool:
-        """Take over what it has printed; False if there was nothing."""
+        """Collect its new output; False if there is none."""
         data, dropped = self.process.printed()
         self._unread += data
         excess = max(0, len(self._unread) - _KEPT_BYTES)
@@ -89,7 +89,9 @@ class BackgroundJobs:
         return job.job_id
 
     async def read_output(self, job_id: str, wait_s: float = 0.0) -> Job:
-        """Wait up to `wait_s` seconds for its end, and return its unread output. Raises `ToolError`: no such job."""
+        """Wait up to `wait_s` seconds for its end, and return its unread output. Raises `ToolError` for an unknown
+        job.
+        """
         job = self._job(job_id)
         if wait_s > 0 and job.result is None:
             job.watchers += 1
@@ -106,7 +108,7 @@ class BackgroundJobs:
         return Job(job_id, job.command, seconds, printed, dropped, job.result)
 
     async def end(self, job_id: str) -> Job:
-        """End it unless it has ended, and return its unread output. Raises `ToolError`: no such job."""
+        """End the job unless it has ended, and return its unread output. Raises `ToolError` for an unknown job."""
         await self._end(self._job(job_id))
         return await self.read_output(job_id)
 

@@ -21,9 +21,9 @@ from bradawl.shaping.tokens import estimate
 from bradawl.shaping.tool_schema import schemas_of
 
 PrefixReason = Literal["start", "model", "compaction", "tools", "changed"]
-"""As `PrefixOpened.reason`."""
+"""The values of `PrefixOpened.reason`."""
 _MARK = 16
-"""Characters of a hash that are enough to tell where two conversations part."""
+"""Characters of a hash that are enough to find where two conversations differ."""
 
 
 class PrefixLedger:
@@ -42,13 +42,13 @@ class PrefixLedger:
         self.wanted_tools: tuple[AnyTool, ...] | None = None
         """The tools `ToolChanges` offers at the next step; None for no change."""
         self.info: ModelInfo = model.info
-        """The model that answers the next request, as the log knows it."""
+        """The model that answers the next request, as the log names it."""
         self._system = ""
         self._model_session: ModelSession | None = None
         self._encoded = 0
         self._hash = ""
         self._marks: list[str] = []
-        """Of the messages encoded so far, from `_first_mark` on."""
+        """Hashes of the messages encoded so far, from `_first_mark` on."""
         self._first_mark = 0
         self._tokens = 0
         self._offer(tools)
@@ -137,8 +137,7 @@ class PrefixLedger:
         try:
             return conversation.blobs.get(opened.system_ref).decode()
         except SessionError as error:
-            notice = f"The system prompt of this session is lost, a new one is used: {error}"
-            conversation.notices = (*conversation.notices, notice)
+            conversation.warn(f"The system prompt of this session is lost, a new one is used: {error}")
             return None
 
     def _log_opened(
@@ -158,7 +157,7 @@ class PrefixLedger:
     # -------------------------------------------------------------- tools
 
     def _offer(self, tools: Sequence[AnyTool]) -> ToolsChanged:
-        """Exchange the tools; returns which names came and went."""
+        """Exchange the tools; returns the added and the removed names."""
         named = {tool.spec.name: tool for tool in tools}
         added = tuple(name for name in named if name not in self.tools)
         removed = tuple(name for name in self.tools if name not in named)
@@ -178,14 +177,13 @@ class PrefixLedger:
             self._conversation.record(change)
 
     def _log_tools_of_last_run(self) -> None:
-        """Of a resumed session: log what became of the tools that had come and gone in it, and warn of missing ones."""
+        """Log how the tools of a resumed session differ from those it had at its end, and warn of missing ones."""
         conversation = self._conversation
         missing = tuple(name for name in conversation.state.added_tools if name not in self.tools)
         back = tuple(name for name in conversation.state.removed_tools if name in self.tools)
         self._log_tools_changed(ToolsChanged(back, missing))
         if missing:
-            notice = f"Tools that this session had are not available any more: {', '.join(missing)}."
-            conversation.notices = (*conversation.notices, notice)
+            conversation.warn(f"Tools that this session had are not available any more: {', '.join(missing)}.")
 
     # -------------------------------------------------------------- comparing
 
@@ -272,7 +270,7 @@ class PrefixLedger:
         return state.context_tokens + round(self.factor * after)
 
     def usage_of(self, reply: Assembler) -> Usage | None:
-        """What the provider reported, otherwise an estimate; None if nothing of the reply arrived."""
+        """The usage that the provider reported, otherwise an estimate; None if nothing of the reply arrived."""
         if reply.usage is not None:
             return reply.usage
         parts = reply.reply().parts

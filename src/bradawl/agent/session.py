@@ -12,10 +12,11 @@ from bradawl.agent.calls.context import CallServices
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation, ignore
 from bradawl.agent.jobs import BackgroundJobs
-from bradawl.agent.loop import Turn, run_turn
+from bradawl.agent.loop import run_turn
 from bradawl.agent.middleware import Finish, Middleware
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.recovery import repair, what_changed
+from bradawl.agent.turn import Turn
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
@@ -45,7 +46,7 @@ class TurnResult(msgspec.Struct, frozen=True):
     """The answer: the text of the last reply, empty if that reply called tools; the JSON alone of a checked answer."""
     steps: int
     usage: Usage
-    """Of this turn alone."""
+    """Tokens of this turn alone."""
     cost: float | None
     """US dollars of this turn; None if any reply could not be priced."""
     failure: Failure | None
@@ -94,11 +95,6 @@ class Session:
         return self.log.session_id
 
     @property
-    def notices(self) -> tuple[str, ...]:
-        """Warnings for the user, for example that the history can't be saved. A turn may add some."""
-        return self.conversation.notices
-
-    @property
     def policy(self) -> Callable[[], Policy]:
         """Returns the policy for the next call."""
         return self.calls.policy
@@ -109,7 +105,7 @@ class Session:
         return self._mode or self.policy().mode
 
     def choose_mode(self, mode: Mode) -> None:
-        """Change the permission mode from the next step on. The model is told if plan mode begins or ends."""
+        """Change the permission mode from the next step on. The model gets a note if plan mode begins or ends."""
         if self.conversation.last_event is None:  # `SessionOpened` must be the first event of a log
             self._mode = mode
         else:
@@ -135,6 +131,13 @@ class Session:
             if self._tasks is not None:
                 closing.push_async_exit(self._tasks)  # cancels the rest if this task is cancelled
                 await self.jobs.close()
+
+    def show_with(self, emit: Emit) -> None:
+        """Show the events between turns with `emit`, beginning with the warnings about the opened session.
+
+        Without this call the first turn shows those warnings, if it has an `emit`.
+        """
+        self.conversation.show_with(emit)
 
     async def run(
         self, prompt: Prompt, emit: Emit = ignore, *, answer_schema: AnswerSchema | None = None

@@ -59,7 +59,7 @@ class _Parser(ArgumentParser):
 
 
 def _formatter(prog: str) -> RawDescriptionHelpFormatter:
-    # argparse makes a formatter for each option. Without a width each of them loads `shutil` and asks the terminal.
+    # argparse makes a formatter for each option. Without a width each loads `shutil` and queries the terminal.
     return RawDescriptionHelpFormatter(prog, width=80)
 
 
@@ -87,7 +87,7 @@ def main_parser(table: SettingsTable = SETTINGS) -> ArgumentParser:
 
 
 def add_setting(parser: ArgumentParser, row: Setting) -> None:
-    """Add the flags of a setting, if it has any. None is the value of a flag that was not given."""
+    """Add the flags of a setting, if it has any. The value of a flag that is absent is None."""
     if not row.flags:
         return
     if row.kind is SWITCH:
@@ -102,7 +102,7 @@ _PRINT_HELP: Final = "run one prompt and print the answer; what is piped in is a
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run bradawl with these arguments (default: those of the process) and give back the exit code."""
+    """Run bradawl with these arguments (default: those of the process) and return the exit code."""
     if argv is None:
         # Nearly all objects made at the start are kept; collecting garbage meanwhile costs a tenth of the start.
         gc.set_threshold(50_000, 20, 50)

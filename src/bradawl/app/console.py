@@ -6,7 +6,7 @@ from typing import Final, TextIO
 from bradawl.safety.terminal import clean
 
 STDIN_LIMIT: Final = 10_000_000
-"""Characters; more fits into no model's context window."""
+"""Characters; more would not fit into any model's context window."""
 STDIN_PATIENCE_S: Final = 3.0
 MODEL_PATIENCE_S: Final = 30.0
 
@@ -16,7 +16,7 @@ class OutputError(Exception):
 
 
 class Console:
-    """The streams of a run. A closed pipe is no error."""
+    """The streams of a run. A closed pipe is not an error."""
 
     def __init__(
         self,
@@ -27,8 +27,8 @@ class Console:
         patience_s: float = STDIN_PATIENCE_S,
         model_patience_s: float = MODEL_PATIENCE_S,
     ) -> None:
-        """`patience_s`: how long to wait for a silent pipe on stdin if there is a prompt without it.
-        `model_patience_s`: how long a model may be silent before a line says that it is waited for.
+        """`patience_s`: seconds to wait for a silent pipe on stdin if there is a prompt without it. `model_patience_s`:
+        seconds without an answer after which a line says that the run waits for the model.
         """
         self.model_patience_s = model_patience_s
         self._patience_s = patience_s

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
+from bradawl.core.deltas import Notice
 from bradawl.core.errors import BradawlError
 from bradawl.core.events import Envelope, Live, RequestSent
 from bradawl.core.ports import Emit, Model
@@ -45,8 +46,8 @@ class WindowWatch:
         self._from_tokens = from_tokens
         self._said: set[str] = set()
 
-    async def during(self, run: Callable[[Emit], Awaitable[T]], emit: Emit, tell: Callable[[str], None]) -> T:
-        """Run a turn; at its first step `tell` a warning if the window of a local model is too small for it.
+    async def during(self, run: Callable[[Emit], Awaitable[T]], emit: Emit, notify: Callable[[str], None]) -> T:
+        """Run a turn; at its first step pass a warning to `notify` if the window of a local model is too small for it.
 
         The server is asked while it answers, because the model is loaded then. Only a local server is asked.
         """
@@ -58,7 +59,8 @@ class WindowWatch:
         def note(item: Envelope | Live) -> None:
             nonlocal estimated
             if isinstance(item, Live):
-                answered.set()
+                if not isinstance(item.item, Notice):
+                    answered.set()
             elif isinstance(item.event, RequestSent) and not answered.is_set():
                 estimated = item.event.estimated_tokens
             emit(item)
@@ -68,7 +70,7 @@ class WindowWatch:
             if estimated < _WORTH_SAYING:
                 return
             if (warning := await self._too_small(estimated)) is not None:
-                tell(warning)
+                notify(warning)
 
         failed: BradawlError | None = None
         async with asyncio.TaskGroup() as group:
@@ -113,7 +115,7 @@ class WindowWatch:
         return self._once(
             "cut",
             f"{origin.model} runs with a context of {window.tokens:,} tokens, and this conversation already takes some "
-            f"{estimated:,}: the server may leave out its beginning without a word. To give it room, "
+            f"{estimated:,}: the server may leave out its beginning silently. To give it room, "
             f"{longer_context(origin.provider, origin.model, estimated)}.",
         )
 
@@ -128,7 +130,7 @@ class WindowWatch:
         return self._once(
             "cut",
             f"The server counted {counted:,} tokens of a conversation of some {estimated:,}: it seems to leave out the "
-            f"beginning without a word. To give it room, {longer_context(origin.provider, origin.model, estimated)}.",
+            f"beginning silently. To give it room, {longer_context(origin.provider, origin.model, estimated)}.",
         )
 
     def _once(self, name: str, text: str) -> str | None:

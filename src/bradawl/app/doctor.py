@@ -37,7 +37,7 @@ _WORK: Final = 4_000
 """Tokens for a first prompt, one file read and an answer, besides system prompt and tools."""
 _WIDTH: Final = 100
 _ASKED_WITHOUT: Final = (
-    "In the mode auto each command whose changes can't be told is asked about because of what is not held."
+    "In the mode auto each command whose changes can't be predicted is asked about because of the missing guarantees."
 )
 _MARKS: Final = {"ok": "ok", "warning": "note", "problem": "PROBLEM"}
 
@@ -153,7 +153,7 @@ def _data_home(environ: Mapping[str, str], cwd: str) -> str:
 def _machine_checks(settings: Settings) -> list[Check]:
     """Checks of the sandbox and of the programs that bradawl starts."""
     from bradawl.app.build.workspace import choose_sandbox, folders_of
-    from bradawl.app.own_programs import find_ripgrep, programs_for
+    from bradawl.app.program_paths import find_ripgrep, programs_for
 
     try:
         folders = folders_of(settings)
@@ -205,9 +205,8 @@ def _installation_check(roots: Sequence[str]) -> list[Check]:
 
 
 def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, could_be: bool = True) -> list[Check]:
-    """The sandbox, and each guarantee it lacks; `why`: the reasons found by the search for it.
-
-    `could_be`: a better sandbox would be possible in this workspace.
+    """The sandbox, and each guarantee it lacks. `why`: why the search found none or no better one. `could_be`: a better
+    sandbox would be possible in this workspace.
     """
     from bradawl.app.sandbox_help import kernel_hints, repair_lines
     from bradawl.sandbox.guarantees import GUARANTEES
@@ -298,7 +297,7 @@ def _permission_checks(agent: "Agent") -> list[Check]:
 
 
 def rule_checks(policy: Policy) -> list[Check]:
-    """A warning about rules that deny paths, where no sandbox keeps programs from them."""
+    """A warning about rules that deny paths, if no sandbox enforces them on programs."""
     rules = [rule.text for rule in path_rules(policy.rules) if rule.verdict == "deny" and rule.places]
     if not rules or (policy.sandbox.name and "credentials" not in policy.sandbox.lacks):
         return []
@@ -318,7 +317,7 @@ def _window_check(settings: Settings, needed: int, window: Window) -> Check:
         hint = fix or "Choose a model with a longer context."
         return Check("context", "problem", f"{text}: too little to work with.", hint)
     if window.source == "assumed" and is_local:
-        hint = f"Some servers drop what does not fit without a word. {fix} Then say so with --context-window N."
+        hint = f"Some servers silently drop what does not fit. {fix} Then say so with --context-window N."
         return Check("context", "warning", text, hint)
     return Check("context", "ok", text)
 

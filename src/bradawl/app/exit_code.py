@@ -28,7 +28,7 @@ OK: Final = 0
 ERROR: Final = 1
 USAGE: Final = 2
 NO_SANDBOX: Final = 3
-"""A sandbox is required, and there is none."""
+"""A sandbox is required and not available."""
 LIMIT: Final = 4
 REFUSED: Final = 5
 NOT_SAVED: Final = 74

@@ -1,4 +1,4 @@
-"""What every front end shares: opening sessions, turns, the permission mode, warnings and slash commands.
+"""The part that all front ends share: opening sessions, turns, the permission mode, warnings and slash commands.
 
 A front end, such as the terminal or a headless run, only renders. It calls `RunRequest.start`, opens sessions with
 `Frontend.open`, and passes an `emit` that gets every event and every warning (`Live(Notice)`). How a turn ended is put
@@ -31,7 +31,7 @@ Build = Callable[["Settings", Approver], "Agent"]
 
 
 class RunRequest(NamedTuple):
-    """What a user asked for on the command line, ready for a front end."""
+    """The request on the command line, ready for a front end."""
 
     settings: "Settings"
     build: Build
@@ -164,7 +164,7 @@ class FrontendSession:
     def _begin(self) -> None:
         request = self.frontend.request
         begin_in_mode(self.session, request.settings, is_asked_for=request.mode_is_asked_for)
-        self._notify(self.session.notices)
+        self.session.show_with(self.frontend.emit)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -174,9 +174,7 @@ class FrontendSession:
     async def run(self, prompt: "Prompt") -> "TurnResult":
         """Run a turn and emit its events and warnings. Raises `SessionError`. Cancelling it cancels the turn."""
         front, session = self.frontend, self.session
-        known = session.notices
         turn = await front.window_watch.during(partial(session.run, prompt), front.emit, front.notify)
-        self._notify(notice for notice in session.notices if notice not in known)
         if (warning := await front.window_watch.after_turn(session.state)) is not None:
             front.notify(warning)
         return turn
@@ -220,7 +218,3 @@ class FrontendSession:
     async def run_command(self, line: str) -> "CommandResult":
         """Run a slash command. Raises `SettingsError` with a text for the user, for example for a wrong argument."""
         return await self.frontend.commands.run(self, line, user_is_there=self.frontend.user_is_there)
-
-    def _notify(self, notices: Iterable[str]) -> None:
-        for notice in notices:
-            self.frontend.notify(notice)

@@ -3,8 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.console import Console
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import Meter, exit_code, result_of, result_of_command
 from bradawl.app.frontend import Frontend
 from bradawl.app.interrupts import Interrupts

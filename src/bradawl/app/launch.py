@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from bradawl.app.approvers import DenyAllApprover
 from bradawl.app.console import Console, OutputError
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import (
     CANCELLED,
     ERROR,
@@ -68,6 +68,7 @@ def launch_demo(console: Console, environ: Mapping[str, str]) -> int:
 
 def launch_command(options: Mapping[str, object], environ: Mapping[str, str], console: Console) -> int:
     """Run `doctor`, `permissions`, `trust` or `models` and return the exit code. Raises nothing."""
+    notices = NoticeStream(partial(_say_notice, console))
 
     def run() -> int:
         if options["command"] == "doctor":
@@ -82,10 +83,10 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
         if options["command"] == "trust":
             from bradawl.app.trust_command import run_trust
 
-            return run_trust(options, environ, console, _current_folder())
+            return run_trust(options, environ, console, _current_folder(), notices)
         from bradawl.app.models_command import run_models
 
-        return run_models(options, environ, console, _current_folder())
+        return run_models(options, environ, console, _current_folder(), notices)
 
     return _exit_code_of(run, environ, console, as_json=False)
 
@@ -150,7 +151,7 @@ def _say_notice(console: Console, item: Envelope | Live) -> None:
 def _agent_builder(notices: NoticeStream) -> Build:
     from bradawl.app.build.agent import build_agent
 
-    return partial(build_agent, tell=notices)
+    return partial(build_agent, notify=notices)
 
 
 def _suggest_local_servers(environ: Mapping[str, str], console: Console) -> None:

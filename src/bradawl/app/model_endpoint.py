@@ -21,10 +21,10 @@ def model_endpoint(
 
     keys: KeySource = FixedKey(chosen.api_key)
     if chosen.key_command:
-        from bradawl.app.own_programs import for_key_command
+        from bradawl.app.program_paths import key_command_environment
         from bradawl.app.settings.credentials import CommandKey
 
-        keys = CommandKey(chosen.key_command, chosen.provider, for_key_command(environment))
+        keys = CommandKey(chosen.key_command, chosen.provider, key_command_environment(environment))
     endpoint = Endpoint(
         chosen.provider,
         chosen.base_url,

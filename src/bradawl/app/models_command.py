@@ -9,7 +9,7 @@ import msgspec
 from bradawl.app.console import Console
 from bradawl.app.rendering import one_line
 from bradawl.app.settings.load import read_settings
-from bradawl.app.settings.model_choice import Given, choose_model, find_key, resolve
+from bradawl.app.settings.model_choice import ModelSources, choose_model, find_key, resolve
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, SET_UP, Provider, unknown_provider
 from bradawl.core.errors import SettingsError
@@ -75,19 +75,24 @@ Connect = Callable[[str | None, str | None], Http]
 """Creates an `Http` from a proxy and a CA file, as `bradawl.app.build.model.build_http` does."""
 
 
-def run_models(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
-    """Print the overview and return the exit code: 0 if any provider answers. Raises `SettingsError`."""
+def run_models(
+    options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str, notify: Callable[[str], None]
+) -> int:
+    """Print the overview and return the exit code: 0 if any provider answers. Raises `SettingsError`.
+
+    `notify` is called with each warning.
+    """
     given = read_settings(options, environ, cwd).given
     wanted = cast("str | None", options.get("provider"))
     if wanted is not None and wanted not in given.providers:
         raise SettingsError(unknown_provider(wanted, given.providers))
-    given = _with_stored_keys(given, console)
+    given = _with_stored_keys(given, notify)
     catalog = Catalog()
     from bradawl.app.build.model import build_http
 
     statuses = asyncio.run(query_providers(given, catalog, build_http, wanted))
     for warning in dict.fromkeys(given.sources.warnings):
-        console.say(f"note: {one_line(warning)}")
+        notify(warning)
     if options.get("json"):
         report = Report(statuses, catalog.source.date, catalog.source.versions)
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(report)).decode()) + "\n")
@@ -98,14 +103,14 @@ def run_models(options: Mapping[str, object], environ: Mapping[str, str], consol
     return 0 if any(status.reachable for status in statuses) else 1
 
 
-def _with_stored_keys(given: Given, console: Console) -> Given:
-    """Read the file of keys; if it can't be used, print one warning instead of one for each provider."""
+def _with_stored_keys(given: ModelSources, notify: Callable[[str], None]) -> ModelSources:
+    """Read the file of keys; if it can't be used, give one warning instead of one for each provider."""
     from bradawl.app.settings.credentials import read_credentials
 
     try:
         return given._replace(stored=read_credentials(given.credentials))
     except SettingsError as error:
-        console.say(f"note: {one_line(str(error))}")
+        notify(str(error))
         return given._replace(stored={})
 
 
@@ -113,7 +118,7 @@ def _with_stored_keys(given: Given, console: Console) -> Given:
 
 
 async def query_providers(
-    given: Given, catalog: Catalog, connect: Connect, wanted: str | None = None
+    given: ModelSources, catalog: Catalog, connect: Connect, wanted: str | None = None
 ) -> tuple[Status, ...]:
     """Query all configured providers, or the wanted one, and the local servers, concurrently."""
     selected = _selected(given)
@@ -128,7 +133,7 @@ async def query_providers(
     return (*statuses, *(each for each in (found.result() if found else ()) if each.base_url not in known))
 
 
-def _selected(given: Given) -> str:
+def _selected(given: ModelSources) -> str:
     """The provider to which a `base_url` without a provider's name applies."""
     try:
         return choose_model(given).provider
@@ -136,14 +141,16 @@ def _selected(given: Given) -> str:
         return "openai" if given.sources.find("base_url") else ""
 
 
-def _is_wanted(given: Given, one: Provider, selected: str, wanted: str | None) -> bool:
+def _is_wanted(given: ModelSources, one: Provider, selected: str, wanted: str | None) -> bool:
     if one.name == SCRIPTED or wanted is not None:
         return one.name == wanted
     is_moved = any(given.environ.get(name, "").strip() for name in (one.base_url_name, *one.url_names))
     return one.is_users or is_moved or one.name == selected or find_key(given, one).kind != "none"
 
 
-async def _query(given: Given, catalog: Catalog, connect: Connect, one: Provider, *, is_selected: bool) -> Status:
+async def _query(
+    given: ModelSources, catalog: Catalog, connect: Connect, one: Provider, *, is_selected: bool
+) -> Status:
     key = find_key(given, one).name
     try:
         settings = resolve(given, one, "", is_selected=is_selected)
@@ -223,7 +230,7 @@ def _entries(body: bytes) -> list[dict[str, object]]:
     return [entry for entry in entries if isinstance(entry.get("id"), str) and entry["id"]]
 
 
-async def _local_servers(given: Given, connect: Connect) -> tuple[Status, ...]:
+async def _local_servers(given: ModelSources, connect: Connect) -> tuple[Status, ...]:
     """Servers on this machine, configured or not."""
     from bradawl.app.local_models import find_local
 
@@ -244,7 +251,7 @@ _LONGEST: Final = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 
 
 def _listed_model(
-    entry: Mapping[str, object], provider: str, vendor: str, given: Given, catalog: Catalog
+    entry: Mapping[str, object], provider: str, vendor: str, given: ModelSources, catalog: Catalog
 ) -> ListedModel:
     name = cast(str, entry["id"]).removeprefix("models/")
     facts = given.facts.get(f"{provider}/{name}")

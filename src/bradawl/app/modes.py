@@ -26,14 +26,15 @@ def mode_text(mode: Mode) -> str:
 
 
 def sandbox_text(sandbox: Sandbox) -> str:
-    """The sandbox of commands and what it can't hold, on one line."""
+    """The sandbox of commands and the guarantees it lacks, on one line."""
     if not sandbox.name:
         return "none: commands run with all your rights"
     return f"{sandbox.name}, which can't hold: {', '.join(sandbox.lacks)}" if sandbox.lacks else sandbox.name
 
 
 def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_is_there: bool) -> str:
-    """The warning for the start that there is no sandbox, or a weak one; empty if it holds or is switched off.
+    """The warning for the start that there is no sandbox, or an incomplete one; empty if it is complete or switched
+    off.
 
     `find` may wait until the sandbox is found; it is not called if the sandbox is switched off.
     """

@@ -7,7 +7,7 @@ from bradawl.core.ports import Emit
 
 
 class NoticeStream:
-    """Call it with a warning: whatever shows the run gets it as `Live(Notice)`."""
+    """Call it with a warning: `emit` gets it as `Live(Notice)`."""
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit

@@ -50,7 +50,7 @@ _FLAGS: Final = {"steps": "; --max-steps sets another"}
 
 def _refused(turn: "TurnResult", *, user_is_there: bool, refusal: str, denials: str) -> Outcome:
     if turn.denials:
-        return Outcome("stopped", "The turn ended because nobody answered a question." if user_is_there else denials)
+        return Outcome("stopped", "The turn ended because a question was not answered." if user_is_there else denials)
     if refusal.strip():
         return Outcome("stopped", f"The model refused: {one_line(refusal)}")
     if turn.failure is not None:

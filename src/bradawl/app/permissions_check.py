@@ -53,7 +53,7 @@ def run_check(
 
 
 def case_workspace(options: Mapping[str, object], cwd: str) -> "CaseWorkspace":
-    """What cases are judged against: the built-in rules, and no sandbox. Raises `SettingsError`."""
+    """The workspace of cases: built-in rules, no sandbox. Raises `SettingsError`."""
     from bradawl.app.git_files import read_whole
     from bradawl.app.settings.table import SETTINGS
     from bradawl.safety.permissions.protected_paths import built_in_rules

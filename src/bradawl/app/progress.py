@@ -57,7 +57,7 @@ class Progress:
     def __init__(
         self, stream: TextIO, *, colour: bool = False, width: int | None = None, is_watched: bool | None = None
     ) -> None:
-        """`is_watched`: print for a terminal; by default if the stream is one."""
+        """`is_watched`: print for a terminal; default: whether the stream is one."""
         self._stream = stream
         self._colour = colour
         self._width = width or _width_of(stream)
@@ -71,7 +71,7 @@ class Progress:
         self._is_closed = False
 
     def learn(self, tools: Iterable[Tool[Any]]) -> None:
-        """Show calls of these tools as they declare it; those of others, such as tools that are gone, by default."""
+        """Show calls of these tools as the tools declare; calls of other tools, such as removed ones, by default."""
         self._specs = {tool.spec.name: tool.spec for tool in tools}
 
     def spec_of(self, name: str) -> ToolSpec:
@@ -199,8 +199,8 @@ class Progress:
 
 def _reason(spec: ToolSpec, finished: ToolFinished) -> str:
     """Why a call failed, on one line."""
-    told = command_error(finished.shown) if spec.result == "output" and finished.outcome == "error" else ""
-    return told or error_line(finished.shown)
+    reason = command_error(finished.shown) if spec.result == "output" and finished.outcome == "error" else ""
+    return reason or error_line(finished.shown)
 
 
 def _agent_prefix(agent: str) -> str:

@@ -11,7 +11,7 @@ from bradawl.core.permissions import Question
 if TYPE_CHECKING:
     from bradawl.core.permissions import Policy
 
-RERUN: Final = "Nobody is there to be asked"
+RERUN: Final = "No user is present to be asked"
 _EVERYTHING: Final = "--yolo (asks nothing, and nothing holds what runs)"
 _RULES_SHOWN: Final = 5
 

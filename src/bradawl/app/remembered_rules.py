@@ -1,7 +1,7 @@
 """Remembered rules: the user's lasting permissions for one project, in a file that is read again when it changes.
 
 The file is below the user's data folder and named after the project's real path. It is not in the project, because
-programs that may write there must not change what they may do. New rules are appended, so the user's edits stay.
+programs that may write there must not change their own permissions. New rules are appended, so the user's edits stay.
 """
 
 import os

@@ -38,7 +38,7 @@ def main_argument(arguments: Arguments, shows: tuple[str, ...] = ()) -> str:
 
 
 def _shown(arguments: Arguments, key: str) -> str:
-    """One argument as text; of a list the items, of `list.field` that field of each item."""
+    """One argument as text: the items of a list; for `list.field` that field of each item."""
     name, _, field = key.partition(".")
     value = arguments.get(name)
     if isinstance(value, list):
@@ -48,7 +48,7 @@ def _shown(arguments: Arguments, key: str) -> str:
 
 
 def todo_lines(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> list[str]:
-    """One line for each todo; of a long list those from the first open one on."""
+    """One line for each todo; a long list begins at its first open todo."""
     if not todos:
         return ["no todos left"]
     first = next((place for place, todo in enumerate(todos) if todo.status != "completed"), 0)

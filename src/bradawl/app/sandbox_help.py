@@ -44,9 +44,8 @@ def install_lines() -> tuple[str, ...]:
 
 
 def repair_lines(why: Iterable[str]) -> tuple[str, ...]:
-    """What to do where bubblewrap is installed but not used, or fails; `install_lines` if it is not installed.
-
-    `why`: the reasons found by the search for a sandbox, one line each.
+    """What to do if bubblewrap is installed but not used, or fails; `install_lines` if it is not installed. `why`: the
+    reasons that the search for a sandbox gave, one line each.
     """
     is_there = False
     for line in why:

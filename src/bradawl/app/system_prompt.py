@@ -21,7 +21,7 @@ is the user speaking.
 could not do or check.
 """
 _USER_PRESENT = "A user is at the terminal; ask (ask_user) only what you can't find out here."
-_USER_ABSENT = "No user is present and nobody can answer: decide sensibly, go on, and say in the end what you assumed."
+_USER_ABSENT = "No user is present to answer: decide sensibly, go on, and say in the end what you assumed."
 
 _AGENTS_FILE = "AGENTS.md"
 _OF_A_TRUSTED_PROJECT = "AGENTS.md here holds the project's instructions: read it first."

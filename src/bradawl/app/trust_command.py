@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -41,7 +41,7 @@ class Item(msgspec.Struct, frozen=True):
     name: str
     """File and key: `.bradawl/config.toml: permissions.allow`."""
     value: str
-    """The value on one line, as JSON if it is no text."""
+    """The value on one line, as JSON unless it is text."""
     entries: tuple[str, ...]
     """The entries of a list, each as JSON."""
     digest: str
@@ -133,17 +133,17 @@ def trust_question(settings: "Settings") -> str | None:
 
 
 def _summary(items: Sequence[Item]) -> list[str]:
-    """What a long list could hide: the number of rules, and the rules that allow everything or any command."""
+    """A summary of what a long list could hide: the number of rules, and rules that allow everything or any command."""
     rules = [rule for item in items if not item.is_program for rule in _rules_of(item)]
     wide = list(dict.fromkeys(rule for rule in rules if _is_wide(rule)))
     many = f"Its files have {len(rules)} rules that allow something." if len(rules) > _MANY_RULES else ""
     shown = ", ".join(wide[:_MOST_WIDE]) + (f" and {len(wide) - _MOST_WIDE} more" if len(wide) > _MOST_WIDE else "")
-    told = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {shown}" if wide else ""
-    return [line for line in (many, told) if line]
+    warning = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {shown}" if wide else ""
+    return [line for line in (many, warning) if line]
 
 
 def _rules_of(item: Item) -> tuple[str, ...]:
-    """The rules in an item; one text may hold several, as in settings."""
+    """The rules in an item; as in settings, one text may contain several."""
     try:
         texts: list[str] = [msgspec.json.decode(each, type=str) for each in item.entries] or [item.value]
         return tuple(rule for text in texts for rule in split_rules(text, item.name, is_forgiving=True))
@@ -184,7 +184,7 @@ def _open(settings: "Settings") -> tuple[tuple[Item, ...], TrustStore]:
 
 
 def _lines(item: Item) -> list[str]:
-    """The whole item for the question: a part that is not shown could be the part that matters."""
+    """The whole item for the question, because a part that is left out could be the important one."""
     kept = " (a program; this version starts none)" if item.is_program else ""
     seal = f"[sha256 {item.digest[:12]}]"
     if len(item.value) <= _ON_ONE_LINE and not _PADDING.search(item.value):
@@ -205,10 +205,12 @@ def _too_long(items: Sequence[Item]) -> str:
 # ------------------------------------------------------------------ the command
 
 
-def run_trust(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
+def run_trust(
+    options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str, notify: Callable[[str], None]
+) -> int:
     """Run `bradawl trust`: show the entries that need trust, and remember that the user trusts the project.
 
-    Returns the exit code. Raises `SettingsError`.
+    `notify` is called with each warning. Returns the exit code. Raises `SettingsError`.
     """
     from bradawl.app.rendering import one_line
 
@@ -220,7 +222,8 @@ def run_trust(options: Mapping[str, object], environ: Mapping[str, str], console
             console.say("No project is trusted.")
     else:
         start = str(options.get("cwd") or cwd)
-        lines = _about_folder(options, store, _project(options.get("folder"), start), Path(home.config, "config.toml"))
+        user_file = Path(home.config, "config.toml")
+        lines = _about_folder(options, store, _project(options.get("folder"), start), user_file, notify)
     console.answer("".join(f"{one_line(line)}\n" for line in lines))
     return 0
 
@@ -240,17 +243,22 @@ def _project(named: object, cwd: str) -> tuple[str, str]:
 
 
 def _about_folder(
-    options: Mapping[str, object], store: TrustStore, place: tuple[str, str], user_file: Path
+    options: Mapping[str, object],
+    store: TrustStore,
+    place: tuple[str, str],
+    user_file: Path,
+    notify: Callable[[str], None],
 ) -> list[str]:
     folder, root = place
     if options.get("remove"):
         return [f"{root} is no longer trusted." if store.distrust(root) else f"{root} was not trusted."]
     files, warnings = read_project_files(folder, root, user_file, SETTINGS)
+    for warning in warnings:
+        notify(warning)
     items = items_in(root, files)
-    lines = [f"note: {warning}" for warning in warnings]
     if name := _too_long(items):
         raise SettingsError(f"{name} in {root} is too long to be read before it is trusted; shorten it.")
-    lines += [line for item in items for line in _lines(item)] or ["Nothing in its files needs trust."]
+    lines = [line for item in items for line in _lines(item)] or ["Nothing in its files needs trust."]
     if options.get("show"):
         return lines
     store.trust(root, {item.name: item.digest for item in items}, below=bool(options.get("below")))

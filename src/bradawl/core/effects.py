@@ -30,7 +30,7 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     inner: tuple[tuple[str, ...], ...] = ()
     """argv of programs the commands would start, as far as known; used to refuse or ask, never to allow."""
     danger: str = ""
-    """Why it is refused in every mode, for example `it deletes the home folder`."""
+    """Why the call is refused in every mode, for example `it deletes the home folder`."""
     seal: str = ""
     """Digest of the one command it runs, with its folder and environment; a grant starts only that. Empty for none."""
     unsealed: bool = False

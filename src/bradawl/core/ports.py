@@ -208,7 +208,7 @@ class Jobs(Protocol):
         ...
 
     async def read_output(self, job_id: str, wait_s: float = 0.0) -> Job:
-        """Wait up to `wait_s` seconds for its end; returns its unread output. Raises `ToolError`: no such job."""
+        """Wait up to `wait_s` seconds for its end; returns its unread output. Raises `ToolError` for an unknown job."""
         ...
 
     async def end(self, job_id: str) -> Job:
@@ -249,7 +249,7 @@ class FilesSeen(Protocol):
         ...
 
     def data(self, path: str) -> bytes | None:
-        """That content; None if it is not kept, as in a resumed session."""
+        """The content the model last saw; None if it is not kept, as in a resumed session."""
         ...
 
     def saw(self, content: FileContent, part: str = "") -> None:
@@ -262,7 +262,7 @@ class FilesSeen(Protocol):
 
 
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call may use. Before it is allowed, `grant` is None and only `files.resolve` may be used."""
+    """The services for one call. Before it is allowed, `grant` is None and only `files.resolve` may be used."""
 
     call_id: str
     cwd: str
@@ -311,15 +311,15 @@ class Tool(Protocol[P]):
 
     @property
     def params(self) -> type[msgspec.Struct] | JsonParams:
-        """The struct its arguments are decoded to, whose docstring is the tool's description; or a JSON Schema."""
+        """The struct of its arguments, whose docstring is the tool's description; or a JSON Schema."""
         ...
 
     def effects(self, params: P, context: CallContext) -> Effects:
-        """What this call would touch; must not touch anything itself. Raises `ToolError`."""
+        """The effects of this call; must not touch anything itself. Raises `ToolError`."""
         ...
 
     async def run(self, params: P, context: CallContext) -> ToolOutput:
-        """Do it. Raises `ToolError`, which says what to try instead."""
+        """Make the call. Raises `ToolError`, whose text says what to try instead."""
         ...
 
 
@@ -347,7 +347,7 @@ class Spawner(Protocol):
     """Runs sub-agents."""
 
     async def spawn(self, kind: str, prompt: str, call_id: str) -> tuple[str, AgentEnded]:
-        """Run one to its end; returns its conclusion. Cancelling the caller ends it. Raises `ToolError`."""
+        """Run a sub-agent to its end; returns its conclusion. Cancelling the caller ends it. Raises `ToolError`."""
         ...
 
 
@@ -466,7 +466,7 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait so many seconds."""
+        """Wait this many seconds."""
         ...
 
 

@@ -85,7 +85,7 @@ class Job(msgspec.Struct, frozen=True):
     seconds: float
     """Run time so far, or in all."""
     printed: bytes
-    """Output since the last look."""
+    """Output since the last read."""
     dropped_bytes: int
     result: CommandResult | None = None
     """None while it runs."""

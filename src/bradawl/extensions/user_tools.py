@@ -24,24 +24,24 @@ _PACKAGE: Final = r"(?i)(bradawl_[\w.]+)-[^-]+\.dist-info"
 _NAME: Final = "[a-z0-9_]{1,64}"
 
 
-class Found(msgspec.Struct, frozen=True):
+class UserTools(msgspec.Struct, frozen=True):
     """The tools of a user, and warnings about files that can't be used."""
 
     tools: tuple[Tool[Any], ...]
     warnings: tuple[str, ...]
-    """A sentence for the user about each that can't be used."""
+    """One sentence for the user about each file or package that can't be used."""
 
 
-def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Found:
+def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> UserTools:
     """The tools in the Python files of a folder, and in installed packages named `bradawl-...`.
 
-    `sites` are the folders where such packages may be, `taken` the names of tools there are. Whatever is wrong with a
-    file or a package is told and the rest goes on. Runs what it finds; blocks meanwhile.
+    `sites` are the folders where such packages may be, `taken` the names of the other tools. A broken file or package
+    gives a warning; the rest is loaded. Executes the files, and blocks meanwhile.
     """
     known = dict.fromkeys(taken, "a tool of bradawl's own")
     tools: list[Tool[Any]] = []
     warnings: list[str] = []
-    # What a file offers counts before what came with a package.
+    # A tool of a file takes precedence over one of a package.
     for place, load in (*_files(folder), *_packages(sites)):
         try:
             with _as_settings_error():
@@ -54,11 +54,11 @@ def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Fo
                 tools.append(each)
         except SettingsError as error:
             warnings.append(f"The tools of {place} are left out: {error}")
-    return Found(tuple(tools), tuple(warnings))
+    return UserTools(tuple(tools), tuple(warnings))
 
 
 Source = tuple[str, Callable[[], tuple[Tool[Any], ...]]]
-"""Its name in messages, and the function that loads it."""
+"""The name of a source in messages, and the function that loads it."""
 
 
 def _names(folder: str | Path) -> list[str]:
@@ -79,12 +79,12 @@ def _files(folder: Path) -> Iterator[Source]:
 def _from_file(path: Path) -> tuple[Tool[Any], ...]:
     from importlib.util import module_from_spec, spec_from_file_location
 
-    # Named after its whole path: two agents in one process may have folders with files of the same name.
+    # The module is named after the whole path: two agents in one process may have files of the same name.
     name = "bradawl_user_tools_" + re.sub(r"\W", "_", str(path.with_suffix("")))
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise SettingsError("it is not a Python file.")
-    module = sys.modules[name] = module_from_spec(spec)  # where dataclasses look for what annotations name
+    module = sys.modules[name] = module_from_spec(spec)  # where dataclasses resolve the names in annotations
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -156,7 +156,7 @@ def _is_tool(value: object) -> bool:
 
 
 def _check(made: Tool[Any]) -> None:
-    """Raises `SettingsError` for a tool that no model could be offered."""
+    """Raises `SettingsError` for a tool that can't be offered to a model."""
     if not isinstance(made.spec, ToolSpec):
         raise SettingsError(f"the spec of {type(made).__name__} is not a ToolSpec.")
     spec, params = msgspec.convert(msgspec.to_builtins(made.spec), ToolSpec), made.params

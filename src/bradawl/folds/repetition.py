@@ -7,12 +7,12 @@ import msgspec
 
 from bradawl.core.messages import Assistant, Message, ToolResults, calls_of, text_of
 
-LONGEST_CIRCLE = 4
+LONGEST_CYCLE = 4
 """The longest cycle to detect, in steps."""
 _TIMES = r"\b\d+\.\d+ ?m?s\b"
 
 
-class Circle(msgspec.Struct, frozen=True):
+class Cycle(msgspec.Struct, frozen=True):
     """A cycle of steps at the end of a turn."""
 
     steps: int
@@ -21,14 +21,14 @@ class Circle(msgspec.Struct, frozen=True):
     """Consecutive rounds; 1 for steps that are not repeated."""
 
 
-def circle_at_end(messages: Sequence[Message], most: int) -> Circle:
+def cycle_at_end(messages: Sequence[Message], most: int) -> Cycle:
     """The cycle with the most rounds, at most `most`, at the end of a transcript.
 
     A call with a different result than before, for example output of a running job, is not a repetition.
     """
-    steps = _last_steps(messages, LONGEST_CIRCLE * most)
-    circles = (Circle(length, _rounds(steps, length, most)) for length in range(1, LONGEST_CIRCLE + 1))
-    return max(circles, key=lambda circle: circle.rounds)
+    steps = _last_steps(messages, LONGEST_CYCLE * most)
+    cycles = (Cycle(length, _rounds(steps, length, most)) for length in range(1, LONGEST_CYCLE + 1))
+    return max(cycles, key=lambda cycle: cycle.rounds)
 
 
 _Step = tuple[Assistant, ToolResults]

@@ -41,9 +41,9 @@ class SessionState:
         self.mode: Mode | None = None
         """The permission mode chosen in the session; None for that of the settings."""
         self.added_tools: set[str] = set()
-        """Names of tools that came after the first prefix was opened."""
+        """Names of tools that were added after the first prefix was opened."""
         self.removed_tools: set[str] = set()
-        """Names of tools that went after the first prefix was opened, and have not come back."""
+        """Names of tools that were removed after the first prefix was opened and not added again."""
         self.steps = 0
         """Number of the last step."""
         self.replies = 0

@@ -72,7 +72,9 @@ class Transcript:
         self.held_notes: list[Note] = []
         """Notes delivered while calls are open; they are added to the results."""
         self.sent: dict[int, str] = {}
-        """Number of messages to (the beginning of) the prefix hash after them, from the requests of this prefix."""
+        """Maps a number of messages to the beginning of the prefix hash after them, from the requests of this
+        prefix.
+        """
         self.sent_to = 0
         """Number of messages in the last request; they never change."""
         self.replied_at = 0

@@ -12,7 +12,7 @@ from bradawl.providers.hosts import host_of, is_loopback
 
 _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key"})
 KEY_COMMAND = "api_key_command"
-"""The `key_name` of an endpoint whose key is printed by a command of the user's."""
+"""The `key_name` of an endpoint whose key a command of the user prints."""
 
 
 def key_variable(provider: str) -> str:

@@ -22,7 +22,7 @@ class CatalogEntry(msgspec.Struct, frozen=True):
     name: str
     """The name in the table, for example without the date of a snapshot."""
     context_window: int | None = None
-    """Tokens of prompt and reply, or of the prompt alone where it has a lower limit."""
+    """Tokens of prompt and reply, or of the prompt alone if that has a lower limit."""
     max_output: int | None = None
     """Tokens."""
     price: Price | None = None
@@ -35,7 +35,7 @@ class CatalogEntry(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where the table is from."""
+    """The origin of the table."""
 
     date: str
     """The day of the prices, as an ISO date."""
@@ -80,7 +80,7 @@ class Catalog:
 
     @property
     def source(self) -> Source:
-        """Where it is from."""
+        """The origin of the table."""
         return Source(self._file.date, self._file.sources)
 
     def vendor_at(self, base_url: str) -> str:

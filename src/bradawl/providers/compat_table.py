@@ -230,14 +230,14 @@ _BY_MODEL = (
 
 
 class CompatTable(NamedTuple):
-    """Everything known about servers of Chat Completions and Responses. Of hosts the first row that fits counts."""
+    """All known deviations of servers of Chat Completions and Responses. The first row that matches a host counts."""
 
     by_host: tuple[tuple[str, CompatProfile], ...]
     """A host and the profile of its servers; subdomains share it."""
     by_local_port: Mapping[int, CompatProfile]
     """The usual ports of servers on this machine."""
     by_model: tuple[ModelQuirk, ...]
-    """Of the rows that fit, later ones win."""
+    """Quirks of models; of matching rows the later ones win."""
 
 
 TABLE = CompatTable(_BY_HOST, _BY_LOCAL_PORT, _BY_MODEL)

@@ -1,4 +1,6 @@
-"""How one model is reached: its endpoint and codec, and the HTTP client, clock, keys and deadlines of its requests."""
+"""The connection to one model: its endpoint and codec, and the HTTP client, clock, keys and deadlines of its
+requests.
+"""
 
 import msgspec
 
@@ -10,7 +12,7 @@ from bradawl.providers.keys import FixedKey, KeySource
 
 
 class ModelEndpoint(msgspec.Struct, frozen=True):
-    """Where a model is and which wire format it speaks. `repr` hides the key."""
+    """The address of a model and its wire format. `repr` hides the key."""
 
     codec: Codec
     endpoint: Endpoint

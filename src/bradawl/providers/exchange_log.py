@@ -1,4 +1,4 @@
-"""Decides what the debug log says of a request: time, URL, outcome, shape of the body; never keys or contents.
+"""Writes the lines of the debug log about a request: time, URL, outcome, shape of the body; never keys or contents.
 
 Values from outside appear only as a number, a length, or a word from a fixed list.
 """

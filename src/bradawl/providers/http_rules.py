@@ -135,7 +135,7 @@ async def follow(
     end: Callable[[R], Awaitable[None]],
     most: int = MOST_REDIRECTS,
 ) -> R:
-    """The response to a request, after at most so many redirects within its origin.
+    """The response to a request, after at most `most` redirects within its origin.
 
     The responses of followed redirects are closed.
     """

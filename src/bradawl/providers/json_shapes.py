@@ -11,7 +11,7 @@ _DEPTH = 8
 _FIELDS = 40
 _ITEMS = 12
 _LOOKED_AT = 60
-"""At most so many items of a list are analysed, so that logging a long conversation stays cheap."""
+"""The greatest number of items of a list that are analysed, so that logging a long conversation stays cheap."""
 
 _FIELD_NAMES = """
     annotations arguments cache_control cache_creation_input_tokens cache_read_input_tokens call_id choices code

@@ -32,7 +32,7 @@ _ANSWER_S = 0.2
 """Limit of one request, so that a hanging path leaves time for the others."""
 _BODY_LIMIT = 4 * 1024 * 1024
 _DETAILED_MODELS = 12
-"""Only so many models are asked for details, at one request each."""
+"""The greatest number of models to query for details, at one request each."""
 
 ServerKind = Literal["ollama", "lmstudio", "llamacpp", "vllm", "sglang", "other"]
 DEFAULT_PORTS: Mapping[int, ServerKind] = {

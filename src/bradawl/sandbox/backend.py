@@ -63,8 +63,8 @@ class Launch(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """Sentences about the sandbox that belong to the program's result."""
     limit_processes: Callable[[], AbstractContextManager[None]] | None = None
-    """Context manager that the starting thread holds while it starts the program: the new process is born in the
-    control group that limits the number of processes.
+    """Context manager that the starting thread holds while it starts the program: the new process starts in the control
+    group that limits the number of processes.
     """
 
 

@@ -51,7 +51,7 @@ from bradawl.sandbox.tool_caches import cache_variables
 NAME: Final = "bubblewrap"
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 _PARTLY: Final = (
-    "{} has more folders than could be looked through for files with keys (.env and the like). Commands can read those "
+    "{} has more folders than could be searched for files with keys (.env and the like). Commands can read those "
     "in the rest of them until they are found, which goes on with each command"
 )
 
@@ -328,7 +328,7 @@ class BubblewrapBackend:
         return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program, hidden), "--clearenv"]
 
     def _hidden(self, grant: Grant) -> tuple[str, ...]:
-        """Hidden folders and files that exist, by real path."""
+        """The hidden folders and files that exist, as real paths."""
         layout = self._layout
         found: dict[str, None] = {}
         for path in (*layout.own, layout.state, *self._secrets, *self._shown_secrets):

@@ -4,13 +4,13 @@ from typing import Final
 
 GUARANTEES: Final = {
     "write_outside": "no file outside the workspace is written, made, renamed or removed",
-    "chmod_outside": "mode, owner and times of files outside stay as they are",
+    "chmod_outside": "mode, owner and times of files outside can't be changed",
     "hard_link_in": "no file from outside can be linked into the workspace and changed there",
-    "symlinked_root": "a link out of the workspace is no way to write there",
-    "remount": "no file system can be mounted, or mounted anew",
+    "symlinked_root": "no file outside can be written through a link in the workspace",
+    "remount": "no file system can be mounted or remounted",
     "nested_userns": "no user namespace can be opened, in which a program would be root again",
     "tcp": "no TCP connection leaves",
-    "udp": "no datagram leaves, names are not looked up",
+    "udp": "no datagram leaves, and names can't be resolved",
     "icmp": "no ping leaves",
     "netlink": "no netlink or packet socket can be opened",
     "unix_sockets": "no socket in the file system can be reached, such as that of a container engine or a key agent",
@@ -25,7 +25,7 @@ GUARANTEES: Final = {
     "rename_protected": "folders of protected files can't be moved away and replaced",
     "protected_file": "git's configuration, hooks, own settings and editors' task files can't be changed",
     "private_tmp": "the folder /tmp is the session's own, and is kept from one command to the next",
-    "escapees": "what leaves its process group and clears its environment ends with the command all the same",
-    "no_new_privileges": "no program gains rights by being started",
+    "escapees": "a process that leaves its process group and clears its environment still ends with the command",
+    "no_new_privileges": "no program gains privileges when it is started",
 }
 """Name and meaning of each guarantee. A probe reports by name which of them a sandbox lacks."""

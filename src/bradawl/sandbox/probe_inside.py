@@ -113,7 +113,7 @@ def reaches_files_through_proc() -> bool:
 
 
 def tells(path: str) -> bool:
-    """Whether a file holds the secret."""
+    """Whether a file contains the secret."""
     return secret in read(path)
 
 

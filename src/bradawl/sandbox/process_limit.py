@@ -1,8 +1,8 @@
 """Limits the number of processes in a sandbox with a control group (`pids.max`).
 
 The group is a child of the agent's own group. A thread that starts a program joins the group while it does so, and the
-program is born in it: no process is uncounted, not even for a moment. Creating groups needs permission: root usually
-has it, a user only where systemd has delegated the group.
+program starts in it: every process is counted from its start. Creating groups needs permission: root usually has it, a
+user only where systemd has delegated the group.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ class ProcessLimit:
 
     @contextlib.contextmanager
     def limit_processes(self) -> Iterator[None]:
-        """Count what this thread starts meanwhile, and its children. Does nothing if no group can be created."""
+        """Count the processes that this thread starts in the body, and their children. Does nothing without a group."""
         if not self._enter():
             yield
             return

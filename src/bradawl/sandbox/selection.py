@@ -84,7 +84,7 @@ class SandboxSelection:
 
     @property
     def report(self) -> tuple[str, ...]:
-        """What was found, one line per candidate, for `bradawl doctor`."""
+        """The result for each candidate, one line each, for `bradawl doctor`."""
         self.backend()
         return tuple(self._report)
 
@@ -104,7 +104,7 @@ class SandboxSelection:
         if self._owns_state:
             remove_folder(self._layout.state)
 
-    # ------------------------------------------------------------------ the look, in a thread of its own
+    # ------------------------------------------------------------------ the search, in a thread of its own
 
     def _probe_backends(self) -> None:
         from bradawl.sandbox.workspace_check import why_unsuitable

@@ -47,7 +47,7 @@ class _Unknown(msgspec.Struct):
 
 @cache
 def _envelope_decoder() -> msgspec.json.Decoder[Envelope]:
-    # Creating it takes a millisecond, so a session that only writes does without.
+    # Creating it takes a millisecond, so it is created when a session is first read.
     return msgspec.json.Decoder(Envelope)
 
 

@@ -137,7 +137,7 @@ class EntryNumbering:
         return envelope
 
     def side_envelope(self, event: Event, at_ms: int) -> Envelope:
-        """An envelope that is no parent of later entries."""
+        """An envelope that is not the parent of later entries."""
         envelope = Envelope(self.next_seq, self._last.get(MAIN), at_ms, MAIN, event)
         self.next_seq += 1
         return envelope
@@ -302,7 +302,7 @@ class Journal:
 
     @property
     def session_id(self) -> str:
-        """Its ulid."""
+        """The session's ulid."""
         return self._path.stem
 
     @property
@@ -446,12 +446,12 @@ class MemoryLog:
 
     @property
     def session_id(self) -> str:
-        """Its ulid."""
+        """The session's ulid."""
         return self._session_id
 
     @property
     def is_saved(self) -> bool:
-        """The `saved` given."""
+        """The value of `saved`."""
         return self.saved
 
     def append(self, event: Event, agent: str = MAIN) -> Envelope:
@@ -463,11 +463,11 @@ class MemoryLog:
         return envelope
 
     async def durable(self, entry: Envelope) -> bool:
-        """The `saved` given, for an entry of this log."""
+        """The value of `saved`, for an entry of this log."""
         self.awaited.append(entry.seq)
         return self.saved
 
     def close(self) -> bool:
-        """The `saved` given."""
+        """The value of `saved`."""
         self.is_closed = True
         return self.saved

@@ -1,1 +1,1 @@
-"""Pure functions that shape what a model is shown, and decode what it wrote."""
+"""Pure functions that format texts for the model and decode what it wrote."""

@@ -8,10 +8,9 @@ from bradawl.core.permissions import Ask, Request
 
 
 def covered(request: Request, ask: Ask, agent: str, cwd: str, env: Mapping[str, str | None]) -> str:
-    """Names what a yes for the session covers; empty where it can cover no more than the one call.
-
-    A call that runs programs is covered with its arguments, its seal and its grant, in its folder and with its
-    variables, for the agent that made it. Another tool is covered as a whole, apart from what a rule asks about.
+    """Identifies the calls that a yes for the session covers; empty if it covers one call alone. For a call that runs
+    programs these are calls of the same agent with equal arguments, seal, grant, folder and variables. For any other
+    tool these are all its calls, except those that a rule asks about.
     """
     if request.effects.unsealed:
         return ""

@@ -1,4 +1,4 @@
-"""Estimates how much of the context window a conversation fills: the last reported count plus what came after."""
+"""Estimates the tokens of a conversation: the last reported count, and an estimate of the messages after it."""
 
 from typing import assert_never
 
@@ -25,11 +25,11 @@ _CALL = 12
 _NOTE = 10
 _TOOL = 8
 _IMAGE = 1_600
-"""What a picture of 1568 x 1568 pixels costs where it is dearest; larger ones are scaled down by the server."""
+"""Tokens of an image of 1568 x 1568 pixels with the most expensive provider; servers scale larger images down."""
 _SMALLEST_IMAGE = 85
 _PIXELS_PER_TOKEN = 750
 _BYTES_PER_PAGE_TOKEN = 40
-"""Assumes that a page of a PDF has about 60 kB and 1,500 tokens."""
+"""Bytes of a PDF per token, if a page has about 60 kB and 1,500 tokens."""
 
 
 def prefix_tokens(prefix: Prefix) -> int:
@@ -42,7 +42,7 @@ def prefix_tokens(prefix: Prefix) -> int:
 
 
 def message_tokens(message: Message) -> int:
-    """Tokens of a message with what frames it."""
+    """Tokens of a message, its framing included."""
     match message:
         case User(parts, notes):
             return _MESSAGE + sum(map(part_tokens, parts)) + _notes(notes)
@@ -79,7 +79,7 @@ def part_tokens(part: Part) -> int:
 
 
 def _image_tokens(data: bytes) -> int:
-    """Computed from the size of a PNG; any other image counts as large."""
+    """Computed from the size in pixels of a PNG; other images count as large."""
     if data[:8] != b"\x89PNG\r\n\x1a\n" or len(data) < 24:
         return _IMAGE
     pixels = int.from_bytes(data[16:20], "big") * int.from_bytes(data[20:24], "big")

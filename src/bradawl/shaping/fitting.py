@@ -1,4 +1,4 @@
-"""Decodes the arguments of a call, corrects small mistakes of models in them, and words what is wrong with the rest."""
+"""Decodes the arguments of a call, corrects small mistakes of models in them, and describes the other errors."""
 
 import json
 import typing
@@ -17,7 +17,7 @@ _KINDS: Mapping[object, str] = {str: "string", int: "integer", float: "number", 
 
 
 def decoded(arguments: Arguments, params: type[msgspec.Struct] | JsonParams) -> Params:
-    """The arguments as a tool gets them, with small mistakes corrected. Raises `ValidationError`, `RecursionError`."""
+    """The arguments for the tool, with small mistakes corrected. Raises `ValidationError`, `RecursionError`."""
     if not isinstance(params, JsonParams):
         return msgspec.convert(fit(arguments, params), params, strict=False)
     fitted = json_fitting.fit(arguments, json_fitting.schema_of(params))
@@ -29,8 +29,8 @@ def decoded(arguments: Arguments, params: type[msgspec.Struct] | JsonParams) -> 
 def fit(arguments: Arguments, params: type[msgspec.Struct]) -> Arguments:
     """The arguments without remarks and without nulls for optional fields.
 
-    A single value where a list belongs becomes a list of one; a list or object written as JSON text is decoded.
-    Nothing is corrected that could be read in two ways.
+    A single value in place of a list becomes a list of one; a list or object written as JSON text is decoded. A mistake
+    with two possible corrections is not corrected.
     """
     fields = {field.encode_name: field for field in msgspec.structs.fields(params)}
     fitted: Arguments = {}
@@ -73,8 +73,8 @@ def _plain(annotation: object) -> object:
 
 
 def unknown_names(arguments: Arguments, params: type[msgspec.Struct] | JsonParams) -> str:
-    """A sentence about names the tool does not have, with the nearest it has; empty if there are none."""
-    from difflib import get_close_matches  # only needed for a wrong call
+    """A sentence about unknown names of arguments, with the most similar known ones; empty if all are known."""
+    from difflib import get_close_matches  # rarely needed
 
     if isinstance(params, JsonParams):
         known = json_fitting.closed_names(json_fitting.schema_of(params))
@@ -119,7 +119,7 @@ def kind_of(annotation: object) -> str:
 
 
 def what_is_wrong(raw: str) -> str:
-    """Why the raw arguments are not a JSON object, in words for the model that wrote them."""
+    """Why the raw arguments are not a JSON object, as a text for the model."""
     try:
         value = decode(raw)
         value = decode(value) if isinstance(value, str) else value

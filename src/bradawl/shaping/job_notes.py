@@ -1,15 +1,15 @@
-"""Notes for the model about background commands: one ended, or waits for input."""
+"""Notes for the model about background commands that ended or wait for input."""
 
 import re
 from typing import Final
 
 from bradawl.shaping.program_output import clean, shell_code
 
-_LINES_TOLD: Final = 5
-_LINE_TOLD: Final = 200
-_COMMAND_TOLD: Final = 100
+_LINES_SHOWN: Final = 5
+_LINE_SHOWN: Final = 200
+_COMMAND_SHOWN: Final = 100
 LAST_BYTES: Final = 4_000
-"""Of the end of the output, enough for a note."""
+"""Bytes of the end of the output, enough for a note."""
 _ASKS: Final = (
     r"(?i)\?\s*$|[\[(][^\[\]()]{0,40}/[^\[\]()]{0,40}[\])]\W*$|\b(?:password|passphrase|passcode|username|login)\b.*:\s*$"
     r"|\b(?:press|hit|type)\b.{0,60}(?:\.|:|key|enter|return|continue)\W*$"
@@ -17,10 +17,10 @@ _ASKS: Final = (
 _ASKS_ON_AN_OPEN_LINE: Final = r"[:>]\s?$"
 
 
-def last_lines(output: bytes, most: int = _LINES_TOLD) -> str:
-    """The last lines that say something, as they would stand on a screen."""
+def last_lines(output: bytes, most: int = _LINES_SHOWN) -> str:
+    """The last lines that are not blank, as a terminal would show them."""
     lines = clean(output[-LAST_BYTES:]).split("\n")
-    return "\n".join([line.rstrip()[:_LINE_TOLD] for line in lines if line.strip()][-most:])
+    return "\n".join([line.rstrip()[:_LINE_SHOWN] for line in lines if line.strip()][-most:])
 
 
 def asks(output: bytes) -> bool:
@@ -30,13 +30,13 @@ def asks(output: bytes) -> bool:
 
 
 def named(job_id: str, command: str) -> str:
-    """A job as a note speaks of it."""
+    """The job as a note names it."""
     line = " ".join(command.split())
-    return f"{job_id} ({line if len(line) <= _COMMAND_TOLD else line[:_COMMAND_TOLD] + '...'})"
+    return f"{job_id} ({line if len(line) <= _COMMAND_SHOWN else line[:_COMMAND_SHOWN] + '...'})"
 
 
 def ended(name: str, exit_code: int | None, seconds: float, output: bytes) -> str:
-    """That a job is over, and how."""
+    """Note that a job has ended, and how."""
     how = "for printing without end" if exit_code is None else f"with exit code {shell_code(exit_code)}"
     last = last_lines(output)
     said = f" Its last lines:\n{last}" if last else " It printed nothing."
@@ -46,12 +46,12 @@ def ended(name: str, exit_code: int | None, seconds: float, output: bytes) -> st
 def stalled(name: str, seconds: float, output: bytes) -> str:
     """Note that a job seems to wait for input."""
     return (
-        f"{name} has printed nothing for {seconds:.0f} s and seems to wait for an answer. Nobody can give one: its "
+        f"{name} has printed nothing for {seconds:.0f} s and seems to wait for an answer. No user can give one: its "
         f"input is closed. Its last line:\n{last_lines(output, 1)}\n"
         "If it does wait, end it with bash_kill and start it so that it does not ask."
     )
 
 
 def lost(name: str) -> str:
-    """That a job of an earlier run of the session is no more."""
+    """Note that a job of an earlier run of the session has ended."""
     return f"{name} ended when the session was left. Start it again if it is needed."

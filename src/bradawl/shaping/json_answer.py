@@ -9,7 +9,7 @@ import msgspec
 from bradawl.core.errors import SettingsError
 
 FindError = Callable[[object], str]
-"""Says what is wrong with a value; returns an empty string if the value satisfies the schema."""
+"""Describes the error in a value; returns an empty string if the value satisfies the schema."""
 CheckFor = Callable[[str], FindError]
 """Makes the check for a JSON Schema given as text. Raises `SettingsError` if the text is not a JSON Schema."""
 AnswerSchema = str | Mapping[str, object]
@@ -21,11 +21,11 @@ _ALL_FENCED = r"(?si)\s*(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*\r?\n(.*)\n[ \t]*\1\s*
 
 
 class NotJson(ValueError):
-    """A text holds no JSON value, or more than one."""
+    """A text contains no JSON value, or more than one."""
 
 
 def schema_text(schema: AnswerSchema) -> str:
-    """The schema as requests carry it. Raises `SettingsError`."""
+    """The schema as JSON text for a request. Raises `SettingsError`."""
     if isinstance(schema, str):
         return schema
     try:

@@ -9,7 +9,7 @@ from bradawl.core.arguments import Arguments, decode, is_object
 from bradawl.core.tools import JsonParams
 
 REMARKS = frozenset({"description", "explanation", "reason", "reasoning", "thought"})
-"""Names of remarks that models add to calls; left out where the tool has no such parameter."""
+"""Arguments that models add to calls as remarks; dropped if the tool has no such parameter."""
 _SCALARS: dict[str, type[int] | type[float] | type[bool]] = {"integer": int, "number": float, "boolean": bool}
 _KINDS = {"array": "list", "null": "null"}
 
@@ -21,7 +21,7 @@ def schema_of(params: JsonParams) -> Arguments:
 
 
 def fit(arguments: Arguments, schema: Arguments) -> Arguments:
-    """The arguments without remarks and nulls, where the schema has no place for them, and each value fitted."""
+    """The arguments without remarks and nulls that the schema does not allow, and with each value fitted."""
     properties, required = _properties(schema), _required(schema)
     fitted: Arguments = {}
     for name, value in arguments.items():
@@ -61,13 +61,13 @@ def _scalar(value: object, kind: str) -> object:
 
 
 def as_list(value: object) -> list[object]:
-    """The list that a value is or holds as JSON text; any other value as a list of one."""
+    """The value as a list: a list itself, a list written as JSON text decoded, any other value as a list of one."""
     value = read_json(value, "[")
     return typing.cast("list[object]", value) if isinstance(value, list) else [value]
 
 
 def read_json(value: object, opening: str) -> object:
-    """The value of a string that holds a JSON list (`opening` is `[`) or object (`{`); any other value unchanged."""
+    """The decoded value of a string with a JSON list (`opening` is `[`) or object (`{`); any other value unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(opening):
         return value
     try:

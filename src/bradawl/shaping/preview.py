@@ -1,16 +1,16 @@
-"""Shortens long results to their beginning and end, and says how much is left out."""
+"""Shortens long results to their beginning and end, with the number of characters left out."""
 
 from bradawl.core.messages import Document, Image, Text
 from bradawl.core.ports import ToolOutput
 
 _MOST_CUT = 8
-"""More than so many long texts are shown as one."""
+"""A greater number of long texts is shown as one text."""
 
 Shown = tuple[Text | Image | Document, ...]
 
 
 def fitted(output: ToolOutput) -> tuple[Shown, bytes | None]:
-    """The parts within the output's limit, and the whole text if some of it is not in them."""
+    """The parts, shortened to the output's limit, and the whole text if it was shortened."""
     texts = [part.text for part in output.parts if isinstance(part, Text)]
     if output.limit is None or sum(map(len, texts)) <= output.limit:
         return output.parts, output.full
@@ -23,7 +23,7 @@ def fitted(output: ToolOutput) -> tuple[Shown, bytes | None]:
 
 
 def _room(lengths: list[int], limit: int) -> int:
-    """How long each text may be at most for all of them to fit: short ones stay whole, the others share the rest."""
+    """The longest length of each text so that all fit: short texts stay whole, the others share the rest."""
     lengths.sort()
     for place, length in enumerate(lengths):
         share = limit // (len(lengths) - place)
@@ -34,7 +34,7 @@ def _room(lengths: list[int], limit: int) -> int:
 
 
 def cut_middle(text: str, most: int) -> str:
-    """Beginning and end of a text that is longer than that, and how much is missing between them."""
+    """Beginning and end of a text that is too long, with the number of characters left out between them."""
     if len(text) <= most:
         return text
     head, tail = ends_of(text, most)
@@ -42,9 +42,8 @@ def cut_middle(text: str, most: int) -> str:
 
 
 def ends_of(text: str, most: int) -> tuple[str, str]:
-    """Beginning and end of a text that is longer than `most`, at line breaks where there are any.
-
-    The end gets twice the room: what failed, and how it came out, mostly stands there.
+    """Beginning and end of a text that is longer than `most`, cut at line breaks if possible. The end gets two thirds,
+    because errors and results are usually there.
     """
     third = most // 3
     head, tail = text[:third], text[len(text) - 2 * third :]

@@ -1,4 +1,4 @@
-"""Converts the output of a program to the text a terminal would show in the end."""
+"""Converts the output of a program to the text that a terminal would finally show."""
 
 import re
 
@@ -12,7 +12,9 @@ _CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 
 
 def clean(data: bytes) -> str:
-    """Output as text, without escapes, overwritten parts and trailing blank lines; for binary data only its size."""
+    """The output as text, without escapes, overwritten parts and trailing blank lines; for binary data only its
+    size.
+    """
     wide = _utf16(data)
     text = data.decode("utf-8", "replace") if wide is None else wide
     text = text.replace("\r\n", "\n")
@@ -27,7 +29,7 @@ def clean(data: bytes) -> str:
 
 
 def _utf16(data: bytes) -> str | None:
-    """Text that has a byte order mark, or NULs in every other byte and nowhere else."""
+    """Decode UTF-16: data with its byte order mark, or with NULs in every other byte and nowhere else."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         codec = "utf-16"
     elif b"\0" in data[:_UTF16_LOOKED_AT]:
@@ -41,14 +43,16 @@ def _utf16(data: bytes) -> str | None:
 
 
 def _is_binary(data: bytes, controls: int, undecodable: int) -> bool:
-    """Few such bytes may stand in any text, and lists whose names end in NUL have a control in every line."""
+    """True for many control characters. Any text may have a few, and lists of names that end in NUL one in each
+    line.
+    """
     undecodable -= data.count(b"\xef\xbf\xbd")
     strange = undecodable + controls
     return strange > _FEW_STRANGE and (undecodable * 10 > len(data) or strange * 3 > len(data))
 
 
 def _last_state(line: str) -> str:
-    """What a line shows in the end that was rewritten by carriage returns, or stepped back in."""
+    """The final state of a line that carriage returns or backspaces overwrite."""
     if "\r" in line:
         line = line.rstrip("\r").rpartition("\r")[2]
     if "\b" not in line:
@@ -63,9 +67,8 @@ def _last_state(line: str) -> str:
 
 
 def shorten_lines(text: str, most: int) -> str:
-    """Without the middle of very long lines, so that they don't push out all others; says how much is missing.
-
-    The fewer of them there are, the more is left of each; text that fits is left as it is.
+    """The text without the middle of very long lines, so that the other lines are shown too; a mark gives the number of
+    characters left out. The fewer long lines there are, the more is kept of each; text that fits stays unchanged.
     """
     if len(text) <= most:
         return text
@@ -84,5 +87,5 @@ def _shortened(line: str, longest: int) -> str:
 
 
 def shell_code(exit_code: int) -> int:
-    """As a shell tells it: 128 and more for a signal."""
+    """The exit code as a shell reports it: 128 plus the number of a signal."""
     return exit_code if exit_code >= 0 else 128 - exit_code

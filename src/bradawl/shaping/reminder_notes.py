@@ -19,26 +19,26 @@ _MOST_SHOWN = 30
 
 
 def mode_text(*, is_plan: bool, tools: Collection[str]) -> str:
-    """That plan mode begins or has ended; `tools` are the names of those offered."""
+    """Note that plan mode begins or has ended; `tools` are the names of the offered tools."""
     if not is_plan:
         return PLAN_ENDED
     return f"{PLAN} {_SHOW_PLAN if PLAN_TOOL in tools else _TELL_PLAN}"
 
 
 def takes_it_for_plan(messages: Sequence[Message]) -> bool:
-    """What the last note on the mode said, among those that a model still sees."""
-    told = (
+    """Whether the last note about the mode in these messages says that plan mode is on."""
+    mode_notes = (
         note.text
         for message in reversed(messages)
         if not isinstance(message, Assistant)
         for note in reversed(message.notes)
         if note.source == "mode"
     )
-    return next(told, "").startswith(PLAN)
+    return next(mode_notes, "").startswith(PLAN)
 
 
 def todos_text(todos: tuple[Todo, ...]) -> str:
-    """The whole list, the beginning of a very long one."""
+    """Note with the todos: the whole list, or the beginning of a very long one."""
     lines = [f"[{todo.status}] {todo.content}" for todo in todos[:_MOST_SHOWN]]
     more = [f"... and {len(todos) - _MOST_SHOWN} more"] if len(todos) > _MOST_SHOWN else []
     head = f"Your todos still read as below. If that is no longer so, say it with {TODO_TOOL}; otherwise just go on."

@@ -7,12 +7,12 @@ from bradawl.core.workspace import FileContent, FileEntry
 
 
 def ruled(files: Files, rules: tuple[Rule, ...]) -> Files:
-    """The same files where no rule refuses any."""
+    """The port with refused files hidden; `files` itself if no rule refuses reading."""
     return _RuledFiles(files, rules) if rules else files
 
 
 class _RuledFiles:
-    """`Files` that refuse to read what a rule refuses, and leave it out of listings."""
+    """`Files` that neither read nor list the files that a rule refuses."""
 
     def __init__(self, files: Files, rules: tuple[Rule, ...]) -> None:
         self._files = files
@@ -21,12 +21,12 @@ class _RuledFiles:
         self.replace = files.replace
 
     async def read(self, path: str, limit_bytes: int) -> FileContent:
-        """Raises `ToolError` also for a file that a rule refuses."""
+        """The content of a file. Raises `ToolError` also for a file that a rule refuses."""
         if refuses(self._rules, "read", path):
             raise ToolError(f"{path} was not read: a permission rule refuses it; do the work without this file")
         return await self._files.read(path, limit_bytes)
 
     async def list(self, root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
-        """Without files that a rule refuses."""
+        """The files below a folder, without those that a rule refuses."""
         found, is_cut = await self._files.list(root, limit)
         return tuple(entry for entry in found if not refuses(self._rules, "read", entry.path)), is_cut

@@ -1,9 +1,9 @@
-"""How many tokens a text has, roughly: no vocabulary, no network. A model's own reports correct the rest."""
+"""Estimates the number of tokens of a text, without a vocabulary. Reports of the model correct the estimate."""
 
 import re
 
-# What a run of each kind costs, from how many characters on each costs more, and how much. Fitted to three open
-# tokenizers on code, documentation and messages in twelve languages, so that 1.0 lies in the middle of them.
+# For each kind of run: its tokens, the length from which each further character adds tokens, and how many. Fitted to
+# three open tokenizers on code, documentation and messages in twelve languages, so that their median ratio is 1.0.
 _COSTS = {
     "word": (1.0, 8, 0.23),
     "upper": (1.0, 2, 0.32),
@@ -27,7 +27,7 @@ _LONGEST, _PIECE = 131_072, 4_096
 
 
 def estimate(text: str) -> int:
-    """Tokens of a text; of a very long one as many as 32 pieces of it have on average."""
+    """Tokens of a text; those of a very long text are extrapolated from 32 pieces."""
     if len(text) <= _LONGEST:
         return round(_count(text))
     step = len(text) // 32
@@ -39,7 +39,7 @@ def _count(text: str) -> float:
     runs: list[str] = []
 
     def without(match: re.Match[str]) -> str:
-        """Base64, keys and hashes: what changes its kind of character all the time is no word."""
+        """Tokens of base64, keys and hashes, in which the kind of character changes too often for words."""
         run = match[0]
         letters = run.replace("_", "").replace("-", "")
         has_digits = sum(map(run.count, "0123456789")) > len(run) * 0.05

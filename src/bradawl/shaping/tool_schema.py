@@ -12,7 +12,7 @@ _Json = dict[str, object]
 
 
 def _own_doc(params: type[msgspec.Struct]) -> str:
-    """The docstring without indentation; msgspec has no say in it."""
+    """The docstring without indentation, taken from the class itself instead of msgspec."""
     lines = (params.__doc__ or "").strip().splitlines()
     return "\n".join(line.strip() for line in lines)
 
@@ -41,7 +41,7 @@ def _object(struct: _Json, components: Mapping[str, _Json]) -> _Json:
 
 
 def _plain(field: _Json, components: Mapping[str, _Json]) -> _Json:
-    """A schema without references, and without a default that only says `nothing given`."""
+    """A schema without references, and without defaults that only mean an absent value."""
     plain = {key: value for key, value in field.items() if key != "default" or value}
     if (name := plain.pop("$ref", None)) is not None:
         return _named(typing.cast("str", name), components) | plain
@@ -54,7 +54,7 @@ def _plain(field: _Json, components: Mapping[str, _Json]) -> _Json:
 
 
 def _named(name: str, components: Mapping[str, _Json]) -> _Json:
-    """The schema of a component; inside itself only `object`, because schemas are finite."""
+    """The schema of a component; `object` for a reference to itself, because the result must be finite."""
     named = components.get(name)
     if named is None:
         return {"type": "object"}
@@ -68,5 +68,5 @@ def _untitled(named: _Json) -> _Json:
 
 
 def schemas_of(tools: Iterable[AnyTool]) -> tuple[ToolSchema, ...]:
-    """Schemas in the order of the tools, which is part of the prefix."""
+    """The schemas in the order of the tools, which is part of the prefix."""
     return tuple(schema_of(tool) for tool in tools)

@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 def validated(value: object, kind: type[T]) -> T:
-    """The value, checked to be of the type with all its fields. Raises `ValidationError`, `TypeError`."""
+    """The value, checked against the type with all its fields. Raises `ValidationError`, `TypeError`."""
     return msgspec.convert(msgspec.to_builtins(value, builtin_types=(bytes,)), kind)
 
 
 def declared(value: object) -> Effects:
-    """Effects, checked to have absolute, normalised paths. Raises `ValidationError`, `TypeError`."""
+    """The effects, checked for absolute, normalised paths. Raises `ValidationError`, `TypeError`."""
     effects = validated(value, Effects)
     for path in (*effects.reads, *effects.writes):
         if normpath(f"/{path.strip('/')}") != (path.rstrip("/") or path[:1]):

@@ -198,18 +198,18 @@ async def check_a_process_is_waited_for_and_read(make: MakeProcesses) -> None:
     process = await processes.start(line, Grant())
     _require(await process.wait(20.0), "a program that ends is waited for")
     _require(process.result().exit_code == 3, "its result is that of the program")
-    _require(process.printed() == (b"hello", 0), "what it printed can be had")
+    _require(process.printed() == (b"hello", 0), "its output is available")
     _require(process.printed() == (b"", 0), "and only once")
-    _require(await process.wait(0.0), "who has ended stays so")
+    _require(await process.wait(0.0), "a process that has ended stays ended")
 
 
 async def check_a_process_goes_on_until_it_is_ended(make: MakeProcesses) -> None:
     """`wait` with a timeout does not end it; `end` and a cancelled `wait` do."""
     processes = make({"sleep 60": None})
     process = await processes.start(_shell("sleep 60", 0.01), Grant())
-    _require(not await process.wait(0.05), "a wait that is over first leaves it running")
+    _require(not await process.wait(0.05), "a wait that times out leaves it running")
     await asyncio.wait_for(process.end(), 5)
-    _require(await process.wait(0.0) and process.result().exit_code != 0, "it was ended, and not by itself")
+    _require(await process.wait(0.0) and process.result().exit_code != 0, "it was ended and did not end by itself")
     await process.end()
     process = await processes.start(_shell("sleep 60"), Grant())
     async with asyncio.TaskGroup() as group:
@@ -218,7 +218,7 @@ async def check_a_process_goes_on_until_it_is_ended(make: MakeProcesses) -> None
         waiting.cancel()
         await asyncio.wait((waiting,), timeout=5)
     _require(waiting.cancelled(), "a cancelled wait is cancelled")
-    _require(await process.wait(0.0) and process.result().exit_code != 0, "and has ended the program")
+    _require(await process.wait(0.0) and process.result().exit_code != 0, "and ends the program")
 
 
 PROCESSES_CASES = (

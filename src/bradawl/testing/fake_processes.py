@@ -26,7 +26,7 @@ class ScriptedProcess:
         """True if `end` was called before it ended by itself."""
 
     async def wait(self, timeout_s: float) -> bool:
-        """True once it is released; cancelling ends it."""
+        """True once the process is released; cancelling ends it."""
         if self.has_ended:
             return True
         try:
@@ -42,7 +42,7 @@ class ScriptedProcess:
         return True
 
     async def end(self) -> None:
-        """End it as SIGTERM does."""
+        """End the process as SIGTERM does."""
         self._finish(by_itself=False)
         self._gate.set()
 
@@ -79,7 +79,7 @@ class ScriptedProcesses:
         self.commands: list[Command] = []
         """The commands run, in order."""
         self.grants: list[Grant] = []
-        """The grant of each."""
+        """The grant of each command."""
         self.cancelled: list[Command] = []
         """Commands that were cancelled or ended."""
         self.started: list[ScriptedProcess] = []

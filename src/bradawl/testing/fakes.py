@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from bradawl.core.deltas import Notice
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionBusy, SessionNotFound, ToolError
 from bradawl.core.events import AgentEnded, Envelope, Event, Live, PromptSubmitted, TurnReason
@@ -62,7 +63,7 @@ class FakeClock:
         """Seconds of every `sleep`, in order of the calls."""
 
     def now_ms(self) -> int:
-        """The start plus the time advanced, in milliseconds."""
+        """The start time plus the advanced time, in milliseconds."""
         return self._start_ms + round(self._elapsed_s * 1000)
 
     def monotonic(self) -> float:
@@ -222,7 +223,7 @@ class FakeTool:
         return FakeToolParams
 
     def effects(self, params: FakeToolParams, context: CallContext) -> Effects:
-        """As given."""
+        """The value given to the constructor."""
         return self._effects
 
     async def run(self, params: FakeToolParams, context: CallContext) -> ToolOutput:
@@ -250,7 +251,7 @@ class FakeHook:
 
     @property
     def name(self) -> str:
-        """As given."""
+        """The value given to the constructor."""
         return self._name
 
     async def before_call(self, call: ToolCall) -> ToolCall | str:
@@ -302,7 +303,7 @@ class MemoryStore:
         return self._hand_over(self._ids.ulid(), ())
 
     def open(self, session_id: str) -> OpenSession:
-        """An existing one. Raises `SessionNotFound`, `SessionBusy`."""
+        """An existing session. Raises `SessionNotFound`, `SessionBusy`."""
         log = self.logs.get(session_id)
         if log is None or not (self.history[session_id] or log.entries):
             raise SessionNotFound(f"There is no session {session_id}.")
@@ -384,10 +385,15 @@ class RecordingEmit:
         self.items: list[Envelope | Live] = []
 
     def __call__(self, item: Envelope | Live) -> None:
-        """Keep it."""
+        """Keep the event."""
         self.items.append(item)
 
     @property
     def events(self) -> tuple[Event, ...]:
         """The durable events, without their envelopes."""
         return tuple(item.event for item in self.items if isinstance(item, Envelope))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of the warnings."""
+        return tuple(item.item.text for item in self.items if isinstance(item, Live) and isinstance(item.item, Notice))

@@ -312,7 +312,7 @@ async def check_ipv6_is_spoken(setup: HttpSetup) -> None:
             host = (await fetch(http, post(server.url)))[2].decode()
             _require(host == f"[::1]:{server.port}", "the host keeps its brackets")
     except OSError as error:
-        _require(error.errno is not None, "only a machine without IPv6 is excused")
+        _require(error.errno is not None, "only a machine without IPv6 may skip this")
 
 
 # ------------------------------------------------------------------ redirects
@@ -345,7 +345,9 @@ async def check_redirects_stay_at_home(setup: HttpSetup) -> None:
                 wanted = (200, b"POST Bearer k {}") if follows else (code, b"moved")
                 _require((status, body) == wanted, f"{code} to {place}: {wanted} is given, not {(status, body)}")
         before = len(server.seen)
-        _require((await fetch(http, post(f"{server.url}/307/loop")))[0] == 307, "a circle ends with the redirect")
+        _require(
+            (await fetch(http, post(f"{server.url}/307/loop")))[0] == 307, "a redirect loop ends with the redirect"
+        )
         _require(len(server.seen) - before == 4, "three redirects are followed, no more")
     _require(not strangers, "another origin is never asked")
 

@@ -83,7 +83,7 @@ class LoopbackServer:
         await server.wait_closed()
 
     def narrow(self, unread_bytes: int) -> None:
-        """Limit the receive buffer of later connections to about so many bytes, to simulate a slow link."""
+        """Limit the receive buffer of later connections to about this size, to simulate a slow link."""
         if self._server is not None:
             self._server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, unread_bytes)
 

@@ -41,7 +41,7 @@ _AGENT_FOLDER: Final = re.compile(r"(?<![\w.-])\.(agent)(?![\w.-])", re.IGNORECA
 
 
 class CaseWorkspace(msgspec.Struct, frozen=True):
-    """What cases are judged against. A workspace that does not exist is taken for a clean git repository."""
+    """The workspace of cases. One that does not exist is treated as a clean git repository."""
 
     workspace: str
     """Absolute, without links. It holds `link_to_outside`, a link to `/outside`."""
@@ -52,7 +52,7 @@ class CaseWorkspace(msgspec.Struct, frozen=True):
     switches: Set[str]
     """Flags of the command line that take no value."""
     read_git_file: Callable[[str, int], bytes | None]
-    """A file of git's configuration by its path; None if there is none, or it has more bytes than the number."""
+    """Reads a file of git's configuration by its path; None if it is missing or has more bytes than the number."""
     mode: Mode | None = None
     """None: `default` for shell lines, `accept-edits` for paths."""
 
@@ -83,7 +83,7 @@ def answer_line(judge: "CaseJudge", line: str | None) -> str:
     except (ValueError, RecursionError) as error:
         return _answer(None, Verdict("error", f"the line is not JSON: {error}"))
     if not isinstance(case, dict):
-        return _answer(None, Verdict("error", 'the line is no object with "id", "kind" and "input"'))
+        return _answer(None, Verdict("error", 'the line is not an object with "id", "kind" and "input"'))
     try:
         wanted = _Expansion().of(case.get("input"))
     except (ValueError, RecursionError) as error:
@@ -151,7 +151,7 @@ class CaseJudge:
                 # Hidden characters are shown spelled out, and the file takes effect.
                 return Verdict("allow" if verdict == "sanitize" else verdict, reason)
             case (("shell" | "path" | "config"), _):
-                return Verdict("error", f"this is no case of the kind {kind}")
+                return Verdict("error", f"this is not a case of the kind {kind}")
             case _:
                 return Verdict("error", "the kinds that can be judged here are shell, path and config")
 
@@ -169,7 +169,7 @@ class CaseJudge:
         return self._call(bash, BashParams(command), tree, place.mode or "default")
 
     def _git_is_safe(self, folder: str) -> bool:
-        """A repository that does not exist is taken for one with a harmless configuration."""
+        """Whether git is safe in a folder. The configuration of a repository that does not exist counts as harmless."""
         return self._is_assumed(folder) or self._git.is_safe(folder)
 
     def _git_reads(self, folder: str, **how: bool) -> tuple[str, ...] | None:

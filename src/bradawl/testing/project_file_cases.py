@@ -1,4 +1,4 @@
-"""Cases about files of a project: what a file with some content would set, judged without the file.
+"""Cases about files of a project: a verdict on the settings of a file, given its content, without the file.
 
 A content may be text, bytes, a decoded table, or a description of a file by `size`, `depth`, `mode`, `commondir` or
 `symlink`. The file `argv` is a command line.
@@ -151,7 +151,7 @@ def _arguments(content: object, switches: Set[str]) -> tuple[Finding, ...]:
             break
         wants_value = before.startswith("-") and "=" not in before and before not in switches
         if wants_value and word.startswith("-") and word not in ("-", "--"):
-            reason = "what stands in the place of a flag's value is never to be read as a flag; write --flag=value"
+            reason = "the word after a flag is its value, also if it begins like a flag; write --flag=value"
             return (Finding(word, "deny", reason, word),)
         before = word
     return ()

@@ -70,7 +70,7 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delay_ms: Annotated[float, msgspec.Meta(ge=0, le=86_400_000)] = 0
     """Delay before the first byte of the response."""
     cut_at_byte: Count | None = None
-    """The connection breaks after so many bytes of the reply; no effect on a shorter reply."""
+    """The connection breaks after this number of bytes of the reply; no effect on a shorter reply."""
     status: Annotated[int, msgspec.Meta(ge=200, le=599)] | None = None
     """HTTP status; other than 200 the answer is an error, and `text` its message."""
     headers: dict[str, str] = {}

@@ -21,7 +21,7 @@ Kind = Literal["file", "folder", "device", "missing", "unknown"]
 
 _MOST_LINKS: Final = 40
 _A_DESCRIPTOR: Final = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/.*)|/proc/[^/]+/(?:task/[^/]+/)?fd/.*", re.DOTALL)
-# Entries of an ordinary project; every other ordinary name is taken for a file in it.
+# Entries of an ordinary project; every other ordinary name counts as a file in it.
 _FOLDERS: Final = (
     *(".git", ".git/hooks", ".git/info", ".git/objects", ".git/refs", ".github", "src", "tests", "test", "docs", "lib"),
     *("scripts", "examples", "config", "build", "dist", "node_modules"),
@@ -44,10 +44,10 @@ _PLAIN: Final = frozenset(" ._-+@#$&()[]{},=!'^")
 
 
 class Overlay(msgspec.Struct, frozen=True):
-    """Files that are assumed besides those that exist."""
+    """Files that are assumed in addition to the existing ones."""
 
     project: str = ""
-    """A folder that does not exist, taken for an ordinary clean git repository."""
+    """A folder that does not exist, treated as an ordinary clean git repository."""
     links: Mapping[str, str] = {}
     """Targets of symlinks by the absolute paths of the links."""
 
@@ -82,7 +82,7 @@ class VirtualTree:
         return self._followed(path, join(cwd, path).split("/")[::-1])
 
     def _followed(self, path: str, rest: list[str]) -> str:
-        """`rest` are the parts still to go, the next one last."""
+        """Resolve the links; `rest` are the remaining parts, the next one last."""
         place, links = "", 0
         while rest:
             part = rest.pop()
@@ -146,10 +146,7 @@ class VirtualTree:
         return "file" if all(map(_is_ordinary, place[len(project) + 1 :].split("/"))) else "missing"
 
     def entries(self, folder: str) -> dict[str, bool] | None:
-        """Names in a folder, True for symlinks; None for what is no folder.
-
-        Raises what `folder_listing.entries` raises.
-        """
+        """Names in a folder, True for symlinks; None for any other path. Raises like `folder_listing.entries`."""
         found = entries(folder)
         if found is None and folder not in self._folders:
             return None

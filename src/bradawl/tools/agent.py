@@ -12,7 +12,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 
 LIMIT = 20_000
-"""Characters of a conclusion that the model sees; of a longer one the end."""
+"""Characters of a conclusion that the model sees; a longer one is cut at its beginning."""
 
 _ENDINGS: dict[TurnReason, str] = {
     "error": "it failed",

@@ -13,7 +13,7 @@ from bradawl.core.tools import ToolSpec
 
 _MOST_OPTIONS = 9
 _NO_ANSWER = (
-    "No answer: nobody is there, or the user did not want to give one. Decide yourself, don't ask again, and say in "
+    "No answer: no user is present, or the user did not want to give one. Decide yourself, don't ask again, and say in "
     "the end what you assumed."
 )
 

@@ -60,29 +60,30 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     patience_s: int = _PATIENCE_S
     """Seconds after which a command without a timeout becomes a background job."""
     home: str = ""
-    """HOME as bash gets it; empty: the home folder of `context.files`, else that of the user database."""
+    """HOME for bash; if empty, the home folder of `context.files`, else that of the user database."""
     search_path: str = ""
-    """PATH as bash gets it: a name that finds a program in the workspace, where the model may have put it, is not taken
-    for the system's program of that name."""
+    """PATH for bash. A program that it finds in the workspace, where the model may have put it, is not treated as the
+    system's program of that name.
+    """
     workspace: tuple[str, ...] = ()
     changeable: tuple[str, ...] = ()
-    """Folders besides the workspace whose programs are not taken for the system's, such as temporary ones."""
+    """Further folders whose programs are not treated as the system's, such as temporary ones."""
     git_is_safe: Callable[[str], bool] = _nowhere
     """Whether git in a folder starts no program that its configuration names."""
     git_reads: Callable[..., tuple[str, ...] | None] = _nothing_else
     """Files git reads there besides its data and the working tree; None if unknown."""
     resolve: Callable[[str, str], str] | None = None
-    """Real path of what a sandboxed command calls so; None if paths are the same."""
+    """Maps a path inside the sandbox to the real one; None if paths are the same."""
     sandbox: Callable[[], Sandbox] = Sandbox
     """Returns the sandbox of commands; called only when needed."""
     entries: "Entries | None" = None
-    """Lists folders of a virtual tree; then lines can be judged but not run."""
+    """Lists folders of a virtual tree; lines can then be analyzed but not run."""
     own: tuple[str, ...] = ()
-    """bradawl's own folders outside the home folder: no line may read keys or write there."""
+    """bradawl's own folders outside the home folder: lines may not write there or read keys there."""
     environment: Mapping[str, str] | None = None
     """Environment of bash before the session changes it; None if unknown."""
     user_is_there: bool = True
-    """Whether the user can be asked to lift what the sandbox blocks."""
+    """Whether a user can be asked to lift a limit of the sandbox."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -99,7 +100,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return self._judged(params, context)[0]
 
     def _judged(self, params: BashParams, context: CallContext) -> tuple[Effects, Command]:
-        """The effects of the line, and the command that is sealed and started."""
+        """The effects of the line, and the command that its seal covers."""
         if params.timeout < 0:
             raise ToolError(f"timeout is in seconds, from 1 to {LONGEST_S}; it was {params.timeout}")
         _check_text(params.command)
@@ -128,13 +129,13 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return effects, command
 
     def _only_reads_here(self, effects: Effects, cwd: str) -> bool:
-        """Whether it runs without a question in every mode."""
+        """Whether the line runs without a question in every mode."""
         folders = (*self.workspace, cwd)
         inside = all(any(is_within(path, folder) for folder in folders) for path in effects.reads)
         return effects.is_read_only and inside
 
     async def run(self, params: BashParams, context: CallContext) -> ToolOutput:
-        """Run it to its end or timeout. The result says which, with the exit code."""
+        """Run the line to its end or its timeout. The result contains the exit code."""
         effects, command = self._judged(params, context)
         if params.run_in_background and context.jobs is None:
             raise ToolError("nothing can go on in the background here; run it with a timeout, or without the server")
@@ -162,7 +163,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return output_of(params.command, result, ending, notes, context.grant, user_is_there=there)
 
     def _command(self, params: BashParams, context: CallContext) -> Command:
-        """The command that is judged, sealed and started."""
+        """The command that is analyzed, sealed and started."""
         return Command(
             (params.command,),
             nearest_folder(context) if self.entries is None else context.cwd,
@@ -196,13 +197,13 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return line_effects(params.command, cwd, context.env, around)
 
     def _is_held(self, params: BashParams) -> bool:
-        """Whether it runs in a sandbox that contains it, so that most lines need no question."""
+        """Whether a sandbox confines the line, so that most lines need no question."""
         return self.entries is not None or (not params.sandbox and self.sandbox().holds_anything)
 
     def _secrets_below(self, folder: str, *, is_lifted: bool) -> tuple[str, ...]:
         if self.entries is not None or self._is_covered(is_lifted=is_lifted):
             return ()
-        from bradawl.sandbox.discovery.workspace_survey import secrets_below  # only where nothing else holds them back
+        from bradawl.sandbox.discovery.workspace_survey import secrets_below  # only where no sandbox confines them
 
         return secrets_below(folder)
 
@@ -212,20 +213,20 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return bool(sandbox.name) and not is_lifted and "credentials" not in sandbox.lacks
 
     def _lifts(self, sandbox: Literal["", "network", "off"]) -> tuple[str, ...]:
-        """Where nothing holds commands there is nothing to lift."""
+        """The limits of the sandbox that the call asks to lift; none without a sandbox."""
         if not sandbox or not self.sandbox().name:
             return ()
         return ("sandbox",) if sandbox == "off" else ("network",)
 
 
 def _is_brought_back(path: str) -> bool:
-    from bradawl.safety.ignore_files import is_unignored  # only where a search meets a file with keys
+    from bradawl.safety.ignore_files import is_unignored  # only for a search that covers a file with keys
 
     return is_unignored(path)
 
 
 def _check_text(text: str) -> None:
-    """Refuse what bash would cut short, what a screen would hide, and what can't be written down."""
+    """Refuse text that bash would truncate, that a screen would hide, or that can't be encoded."""
     if not text.strip():
         raise ToolError("command is empty; give a line of bash")
     if text.isprintable():
@@ -241,7 +242,7 @@ def _check_text(text: str) -> None:
 
 
 class _Progress:
-    """Shows what a command prints, as long as its call runs. Of a flood only something now and then."""
+    """Shows the output of a command while its call runs; skips most of a flood."""
 
     def __init__(self, context: CallContext) -> None:
         self._context = context
@@ -263,7 +264,7 @@ class _Progress:
 
 
 async def _start(command: Command, context: CallContext, progress: _Progress) -> tuple[Process, str]:
-    """The running command, and where it runs: the nearest folder that is left when the working directory is gone."""
+    """The running command and its folder: the working directory or, if that is gone, its nearest existing parent."""
     process = await context.processes.start(command, context.grant, progress.show)
     if command.cwd != context.cwd:
         context.change(Cwd(command.cwd))

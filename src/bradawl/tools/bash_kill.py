@@ -25,5 +25,5 @@ class BashKill:
         return Effects(session=("jobs",))
 
     async def run(self, params: BashKillParams, context: CallContext) -> ToolOutput:
-        """End it; asked first, killed after two seconds. Raises `ToolError`: no such job."""
+        """End the job: SIGTERM first, SIGKILL after two seconds. Raises `ToolError` for an unknown job."""
         return output_of(await jobs_of(context).end(params.job_id.strip()))

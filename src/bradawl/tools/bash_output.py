@@ -30,33 +30,30 @@ class BashOutput:
     params: type[BashOutputParams] = BashOutputParams
 
     def effects(self, params: BashOutputParams, context: CallContext) -> Effects:
-        """Changes `jobs`: output is shown once, and the job may be of an earlier call.
-
-        Raises `ToolError` for a wait that is none.
-        """
+        """Changes `jobs`, because output is shown once. Raises `ToolError` for an invalid wait."""
         if params.wait < 0:
             raise ToolError(f"wait is in seconds, from 0 to {_LONGEST_WAIT_S}; it was {params.wait}")
         return Effects(session=("jobs",))
 
     async def run(self, params: BashOutputParams, context: CallContext) -> ToolOutput:
-        """Its new output and its state. Raises `ToolError`: no such job."""
+        """New output and state of the job. Raises `ToolError` for an unknown job."""
         self.effects(params, context)
         jobs = jobs_of(context)
         return output_of(await jobs.read_output(params.job_id.strip(), min(params.wait, _LONGEST_WAIT_S)))
 
 
 def jobs_of(context: CallContext) -> Jobs:
-    """The session's jobs. Raises `ToolError` where there can't be any."""
+    """The session's jobs. Raises `ToolError` where the session can have none."""
     if context.jobs is None:
         raise ToolError("nothing runs in the background here; there are no jobs")
     return context.jobs
 
 
 def output_of(job: Job) -> ToolOutput:
-    """Text about a job. A failed job is no error of the call."""
+    """Text about a job. If the job failed, the call still succeeds."""
     missing = f"[{job.dropped_bytes:,} bytes before or in the middle of this are lost]\n" if job.dropped_bytes else ""
-    told = () if job.result is None else notes_on(job.result, None, user_is_there=False)
-    notes = "".join(f"\n{note}" for note in told)
+    hints = () if job.result is None else notes_on(job.result, None, user_is_there=False)
+    notes = "".join(f"\n{note}" for note in hints)
     return ToolOutput((Text(clean(job.printed) or "(no new output)"), Text(f"\n{missing}[{_state(job)}]{notes}")))
 
 

@@ -36,7 +36,7 @@ class FunctionTool(Generic[P, R]):
     """A function as a tool; it can still be called like the function."""
 
     def __init__(self, function: Callable[P, R], spec: ToolSpec, parameters: Parameters, declare: Declare) -> None:
-        """For `tool`, which makes the arguments."""
+        """Called by `tool`, which makes the arguments."""
         self.spec = spec
         self.params: type[msgspec.Struct] = parameters.struct
         self.function = function
@@ -127,7 +127,7 @@ def tool(
 
 
 def _spec(name: str, kind: ToolKind, shows: tuple[str, ...]) -> ToolSpec:
-    """A tool that writes is covered by `Edit` rules, and its result is drawn as a diff."""
+    """The declaration; a tool that writes is covered by `Edit` rules, and its result is drawn as a diff."""
     if kind == "write":
         return ToolSpec(name, kind, rule_names=("Edit",), shows=shows, result="diff")
     return ToolSpec(name, kind, shows=shows)
@@ -147,9 +147,9 @@ def _check_words(function: object, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise TypeError("its name is to be made of a-z, 0-9 and _, at most 64; give another with name=")
     if not (function.__doc__ or "").strip():
-        raise TypeError("it has no docstring, and that is what tells a model when to use it")
+        raise TypeError("it has no docstring, from which a model learns when to use it")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError("it yields, and a tool gives back one result; use context.progress to show more on the way")
+        raise TypeError("it yields, and a tool returns one result; use context.progress to show more meanwhile")
 
 
 # ------------------------------------------------------------------ effects
@@ -185,7 +185,7 @@ def _declaration(
 
 def _by_function(effects: Callable[..., Effects], parameters: Parameters) -> Declare:
     if inspect.iscoroutinefunction(effects):
-        raise TypeError("effects is async, and what a call touches is told without waiting")
+        raise TypeError("effects is async, but effects are declared without waiting")
     taken = inspect.signature(effects).parameters.values()
     takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken)
     names = {each.name for each in taken if each.kind is not inspect.Parameter.VAR_KEYWORD}
@@ -201,7 +201,7 @@ def _by_function(effects: Callable[..., Effects], parameters: Parameters) -> Dec
 
 
 def _resolved(declared: Effects, context: CallContext) -> Effects:
-    """With the links in its paths followed: rules speak of real paths."""
+    """The effects with links resolved, because rules name real paths."""
     return msgspec.structs.replace(
         declared, reads=tuple(map(context.resolve, declared.reads)), writes=tuple(map(context.resolve, declared.writes))
     )
@@ -251,7 +251,7 @@ class _Outcome(Generic[T]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         if error is not None:
-            # These would end the loop, or could not pass through it.
+            # These would end the event loop, or can't be raised into a task.
             is_usual = isinstance(error, Exception) and not isinstance(error, StopIteration)
             self._send(
                 self._future.set_exception, error if is_usual else RuntimeError(f"{type(error).__name__}: {error}")
@@ -271,19 +271,19 @@ class _Outcome(Generic[T]):
 
 
 async def _in_a_thread(call: Callable[[], T]) -> T:
-    """The call's result, from a new thread. At exit bradawl would wait for a thread of a pool."""
+    """Run the call in a new thread: at exit Python would wait for a thread of a pool."""
     outcome: _Outcome[T] = _Outcome()
 
     def work() -> None:
-        with outcome as tell:
-            tell(call())
+        with outcome as deliver:
+            deliver(call())
 
     threading.Thread(target=contextvars.copy_context().run, args=(work,), name="tool", daemon=True).start()
     return await outcome
 
 
 def _for_a_thread(context: CallContext) -> CallContext:
-    """The context with callbacks that may be called from a thread."""
+    """The context with callbacks that are safe to call from a thread."""
     loop = asyncio.get_running_loop()
 
     def in_the_loop(call: Callable[[T], None]) -> Callable[[T], None]:
@@ -296,7 +296,7 @@ def _for_a_thread(context: CallContext) -> CallContext:
 
 
 def with_distinct_names(tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
-    """The tools, in their order. Raises `SettingsError` for two of one name, and for a name models can't use."""
+    """The tools, in their order. Raises `SettingsError` for a name used twice, and for one that models can't use."""
     known: dict[str, Tool[Any]] = {}
     for each in tools:
         name = each.spec.name

@@ -20,12 +20,12 @@ Field = tuple[str, Any, object]
 
 
 class Parameters(msgspec.Struct, frozen=True):
-    """What a function takes."""
+    """The parameters of a function."""
 
     struct: type[msgspec.Struct]
-    """Of what the model gives. Defaults that JSON can't show are UNSET in it."""
+    """The struct of the arguments a model passes. Defaults that JSON can't express are UNSET."""
     defaults: Mapping[str, Any]
-    """The function's own for each of those, None for a parameter that may be None and has no default."""
+    """The function's default for each UNSET field; None for a parameter that may be None and has no default."""
     context_name: str
     """The parameter that takes the `CallContext`; empty if there is none."""
 
@@ -46,7 +46,7 @@ def parameters_of(function: Callable[..., object], name: str) -> Parameters:
             continue
         fields.append(_field(each, hints[each.name]))
         defaults[each.name] = None if each.default is inspect.Parameter.empty else each.default
-    # Those that must be given first: a struct wants it so, and a reader, too.
+    # Required parameters first, as a struct demands.
     fields.sort(key=lambda field: field[2] is not msgspec.NODEFAULT)
     struct = msgspec.defstruct(
         f"{name}_params",
@@ -81,7 +81,7 @@ def _field(parameter: inspect.Parameter, annotation: object) -> Field:
 
 
 def _described(annotation: object) -> tuple[object, str]:
-    """An annotation without the text beside it, and that text."""
+    """An annotation without its description, and the description."""
     if typing.get_origin(annotation) is not Annotated:
         return annotation, ""
     plain, *extras = typing.get_args(annotation)
@@ -91,7 +91,7 @@ def _described(annotation: object) -> tuple[object, str]:
 
 
 def _without_none(annotation: object) -> tuple[object, bool]:
-    """The type without `| None`, and whether it had that: a model leaves such an argument out."""
+    """The type without `| None`, and whether it had it; a model omits such an argument."""
     if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
         return annotation, False
     members = typing.get_args(annotation)

@@ -10,7 +10,7 @@ from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
-from bradawl.tools.reading.naming import named_as_given, with_suggestion
+from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
 if TYPE_CHECKING:  # the engine loads with the first edit: many sessions make none
     from bradawl.tools.editing.plan import Change, Planned
@@ -43,7 +43,7 @@ class EditFile:
         return Effects(writes=(context.resolve(params.file_path),))
 
     async def run(self, params: EditFileParams, context: CallContext) -> ToolOutput:
-        """Replace the one match, or all; shows the change as a diff, and says when the match was not exact."""
+        """Replace the one match, or all. The result is a diff, and a note if the match was not exact."""
         from bradawl.tools.editing.plan import check_change, plan
         from bradawl.tools.editing.preconditions import allowed_path
 
@@ -53,9 +53,9 @@ class EditFile:
         planned = plan(content.data, _change(params), context.relative(content.path))
         with named_as_given(content.path, params.file_path, context):
             sha256 = await context.files.replace(content.path, planned.data, content.sha256)
-        told = change_text(content, planned, context, count=planned.count if params.replace_all else 0)
+        summary = change_text(content, planned, context, count=planned.count if params.replace_all else 0)
         remember_edit(content, planned.data, sha256, context)
-        return ToolOutput((Text(told),))
+        return ToolOutput((Text(summary),))
 
 
 def _change(params: EditFileParams) -> "Change":
@@ -65,7 +65,7 @@ def _change(params: EditFileParams) -> "Change":
 
 
 async def read_for_edit(path: str, given: str, context: CallContext) -> FileContent:
-    """The file as it is, if it is as it was last seen. Raises `ToolError`."""
+    """The file's content. Raises `ToolError` if it changed since the model saw it."""
     from bradawl.tools.editing.preconditions import check_unchanged
 
     with named_as_given(path, given, context):
@@ -80,7 +80,7 @@ async def read_for_edit(path: str, given: str, context: CallContext) -> FileCont
 
 
 def change_text(before: FileContent, planned: "Planned", context: CallContext, *, count: int = 0) -> str:
-    """One line about an edit, and its diff."""
+    """A one-line summary of an edit, and its diff."""
     from bradawl.tools.editing.diffs import describe_change
 
     added, removed, diff = describe_change(planned.encoding.decode(before.data), planned.encoding.decode(planned.data))
@@ -92,6 +92,6 @@ def change_text(before: FileContent, planned: "Planned", context: CallContext, *
 
 
 def remember_edit(before: FileContent, data: bytes, sha256: str, context: CallContext) -> None:
-    """If the model had seen the whole file, it knows the new content too."""
+    """Mark the new content as seen if the model had seen the whole file before."""
     if context.seen.sha256(before.path) == before.sha256:
         context.seen.saw(FileContent(before.path, data, sha256))

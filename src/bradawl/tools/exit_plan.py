@@ -25,8 +25,8 @@ _NO: Final = "No, go on planning"
 _ASSENT: Final = frozenset({"y", "yes", "ok", "okay", "approve", "approved", "go", "lgtm"})
 _REFUSAL: Final = frozenset({"n", "no", "nope", "reject", "rejected", "stop"})
 _NOBODY: Final = (
-    "Nobody approved the plan: nobody is there, or the user did not want to answer. Plan mode stays. Don't ask again; "
-    "end your turn with the whole plan as your answer."
+    "The plan is not approved: no user is present, or the user did not want to answer. Plan mode stays. Don't ask "
+    "again; end your turn with the whole plan as your answer."
 )
 
 
@@ -43,12 +43,12 @@ class ExitPlan:
     params: type[ExitPlanParams] = ExitPlanParams
 
     def __init__(self, modes: tuple[Mode, ...] = MODES) -> None:
-        """`modes` are those the user may go on in; a yes that names none of them means the first."""
+        """`modes` are the modes the user may continue in; a yes without a mode chooses the first."""
         self._modes = modes
         self._yes: dict[str, Mode] = {text: mode for text, mode in _YES.items() if mode in modes}
 
     def effects(self, params: ExitPlanParams, context: CallContext) -> Effects:
-        """Asks the user, and may end plan mode: outside of it no call that declares `mode` is run."""
+        """Asks the user, and may end plan mode. Outside of plan mode a call that declares `mode` is not run."""
         if not params.plan.strip():
             raise ToolError("plan is empty; write down what you will change, where, and how you will check it")
         if len(params.plan) > _LONGEST:
@@ -56,7 +56,7 @@ class ExitPlan:
         return Effects(session=("user", "mode"))
 
     async def run(self, params: ExitPlanParams, context: CallContext) -> ToolOutput:
-        """What the user says to it; the mode is changed only by a yes of theirs."""
+        """The user's answer to the plan. Only a yes changes the mode."""
         self.effects(params, context)
         if context.approver is None:
             return ToolOutput((Text(_NOBODY),))

@@ -16,7 +16,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command, FileEntry
 from bradawl.tools.reading.decoding import presentable
-from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
+from bradawl.tools.reading.path_errors import named_as_given, on_one_line, with_suggestion
 from bradawl.tools.searching.patterns import compile_glob, literal_prefix
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _WALK_LIMIT = 200_000
 _FEW = 300
-"""Files that are looked at without starting a program for it."""
+"""Number of files that are checked without starting a program."""
 _SHOWN = 100
 _TIMEOUT_S = 60.0
 _OUTPUT_LIMIT = 2_000_000
@@ -47,22 +47,20 @@ class Glob:
     params: type[GlobParams] = GlobParams
 
     def __init__(self, rg: str | None = None, ignore_file: Callable[[str], str | None] = lambda _: None) -> None:
-        """`rg` is the path of ripgrep; without it large folders take longer, and very large ones are cut.
-
-        `ignore_file` finds the `.bradawlignore` that holds for a folder.
+        """`rg` is the path of ripgrep; without it large folders take longer, and the search of very large ones is cut.
+        `ignore_file` returns the `.bradawlignore` that applies to a folder.
         """
         self._rg = rg
         self._ignore_file = ignore_file
 
     def effects(self, params: GlobParams, context: CallContext) -> Effects:
-        """Reads below the folder to look in and the one the pattern starts from.
-
-        Raises `ToolError` for a broken pattern or path.
+        """Reads below the searched folder and the folder the pattern starts from. Raises `ToolError` for an invalid
+        pattern or path.
         """
         return Effects(reads=tuple(dict.fromkeys((_place(params, context)[0], context.resolve(params.path)))))
 
     async def run(self, params: GlobParams, context: CallContext) -> ToolOutput:
-        """Matching files, newest first, at most 100; if there are none, those that match deeper down."""
+        """Matching files, newest first, at most 100; if there are none, matches in deeper folders."""
         root, rest = _place(params, context)
         where = context.resolve(params.path)
         with named_as_given(where, params.path, context):
@@ -74,60 +72,60 @@ class Glob:
         text = _listing(search, head, context) if search.total else _nothing(search, params, context)
         return ToolOutput((Text(presentable(text)),), limit=None)
 
-    async def _search(self, root: str, rest: str, where: str, context: CallContext) -> "Search":
+    async def _search(self, root: str, rest: str, where: str, context: CallContext) -> "GlobResult":
         try:
-            # ripgrep knows nothing of rules that refuse paths, and the list is without those.
+            # ripgrep does not know the rules that refuse paths; the list leaves those paths out.
             entries, is_cut = await context.files.list(root, _FEW if self._rg and not context.rules else _WALK_LIMIT)
         except ToolError as error:
             if root == where:
                 raise await with_suggestion(error, root, context) from None
-            await context.files.list(where, 0)  # a missing folder is another error than a pattern without matches
-            return Search(root, (), 0, 0, is_cut=False)
+            await context.files.list(where, 0)  # a missing folder is a different error from a pattern without matches
+            return GlobResult(root, (), 0, 0, is_cut=False)
         if not rest and not any(entry.path == root for entry in entries):
-            rest = "**"  # the pattern names a folder: all that is in it
+            rest = "**"  # the pattern names a folder: everything in it
         if is_cut and self._rg and not context.rules:
             from bradawl.tools.searching.ripgrep import Ripgrep
 
             return await _newest(Ripgrep(self._rg, root, False, self._ignore_file(root)), rest, context)
         return _chosen(root, rest, entries, is_cut)
 
-    async def _deeper(self, pattern: str, where: str, context: CallContext) -> "Search":
+    async def _deeper(self, pattern: str, where: str, context: CallContext) -> "GlobResult":
         is_literal = not literal_prefix(pattern)[1]
         return await self._search(where, f"**/{pattern}{'{,/**}' if is_literal else ''}", where, context)
 
 
-class Search(msgspec.Struct, frozen=True):
+class GlobResult(msgspec.Struct, frozen=True):
     """The result of a search for files."""
 
     root: str
     newest: tuple[str, ...]
-    """Absolute paths, newest first; as many as are shown."""
+    """Absolute paths of the files to show, newest first."""
     total: int
-    looked_at: int
+    searched: int
     is_cut: bool
-    """There are more files than a search reads."""
+    """The folder has more files than a search reads."""
 
     @property
     def note(self) -> str:
-        """A note about an incomplete search; empty for others."""
-        return f"[the search stopped after {self.looked_at} files; give a deeper path]" if self.is_cut else ""
+        """A note about an incomplete search; empty for a complete one."""
+        return f"[the search stopped after {self.searched} files; give a deeper path]" if self.is_cut else ""
 
 
-def _chosen(root: str, rest: str, entries: tuple[FileEntry, ...], is_cut: bool) -> Search:
+def _chosen(root: str, rest: str, entries: tuple[FileEntry, ...], is_cut: bool) -> GlobResult:
     pattern = compile_glob(rest)
     skip = len(root.rstrip("/")) + 1
     found = [entry for entry in entries if pattern.match(entry.path[skip:])]
     found.sort(key=lambda entry: (-entry.modified_ns, entry.path))
-    return Search(root, tuple(entry.path for entry in found[:_SHOWN]), len(found), len(entries), is_cut)
+    return GlobResult(root, tuple(entry.path for entry in found[:_SHOWN]), len(found), len(entries), is_cut)
 
 
-async def _newest(rg: "Ripgrep", rest: str, context: CallContext) -> Search:
-    """Search with ripgrep, which lists candidates; a helper program reads their times and selects."""
+async def _newest(rg: "Ripgrep", rest: str, context: CallContext) -> GlobResult:
+    """Search with ripgrep, which lists candidates; a helper program reads their times and selects the newest."""
     names, is_exact = _names(rest)
     regex = "" if is_exact else compile_glob(rest).pattern
     found = await _listed(rg, regex, names, context)
     if not found.total and names:  # the message also says how many files were searched
-        found = msgspec.structs.replace(found, looked_at=(await _listed(rg, "(?!)", (), context)).looked_at)
+        found = msgspec.structs.replace(found, searched=(await _listed(rg, "(?!)", (), context)).searched)
     return found
 
 
@@ -143,7 +141,7 @@ def _names(rest: str) -> tuple[tuple[str, ...], bool]:
     return chosen, folders == "**"
 
 
-async def _listed(rg: "Ripgrep", regex: str, names: tuple[str, ...], context: CallContext) -> Search:
+async def _listed(rg: "Ripgrep", regex: str, names: tuple[str, ...], context: CallContext) -> GlobResult:
     skip = len(rg.relative(rg.root).rstrip("/")) + 1
     program = (sys.executable, "-I", "-S", "-B", _NEWEST, str(_SHOWN), regex, str(skip))
     argv = (*program, *rg.argv("--files", "--null", *names))
@@ -158,7 +156,7 @@ async def _listed(rg: "Ripgrep", regex: str, names: tuple[str, ...], context: Ca
         raise ToolError(f"the search failed: {reason}; use bash (find)")
     listed, found, *newest = result.stdout.split(b"\0")[:-1]
     paths = tuple(rg.absolute(os.fsdecode(path)) for path in newest)
-    return Search(rg.root, paths, int(found), int(listed), is_cut=False)
+    return GlobResult(rg.root, paths, int(found), int(listed), is_cut=False)
 
 
 def _could_be_deeper(pattern: str) -> bool:
@@ -166,7 +164,7 @@ def _could_be_deeper(pattern: str) -> bool:
 
 
 def _place(params: GlobParams, context: CallContext) -> tuple[str, str]:
-    """The folder (or file) the pattern starts from, and the part of it that holds wildcards."""
+    """The folder (or file) the pattern starts from, and the part of the pattern that has wildcards."""
     if not params.pattern:
         raise ToolError("pattern is empty; **/* finds all files")
     prefix, rest = literal_prefix(params.pattern.removeprefix("./"))
@@ -178,15 +176,15 @@ def _place(params: GlobParams, context: CallContext) -> tuple[str, str]:
     return (context.files.resolve(prefix, base) if prefix else base), rest
 
 
-def _nothing(search: Search, params: GlobParams, context: CallContext) -> str:
+def _nothing(search: GlobResult, params: GlobParams, context: CallContext) -> str:
     root = context.relative(search.root) if search.root != context.cwd else f"the working directory {search.root}"
-    looked = f"looked at {search.looked_at} file{'' if search.looked_at == 1 else 's'} in {on_one_line(root)}"
+    looked = f"searched {search.searched} file{'' if search.searched == 1 else 's'} in {on_one_line(root)}"
     is_class = "[" in params.pattern and "\\[" not in params.pattern
     hint = " [...] is one character of those; \\[ is the bracket itself." if is_class else ""
     return f"No files match {params.pattern}: {looked}.{hint} {search.note}".rstrip()
 
 
-def _listing(search: Search, head: str, context: CallContext) -> str:
+def _listing(search: GlobResult, head: str, context: CallContext) -> str:
     lines = [on_one_line(context.relative(path)) for path in search.newest]
     if head:
         lines = [f"{head} {lines[0]}"] if len(lines) == 1 else [head, *lines]

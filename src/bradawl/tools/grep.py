@@ -13,8 +13,8 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.rules import refuses
 from bradawl.core.tools import ToolSpec
 from bradawl.tools.reading.decoding import presentable
-from bradawl.tools.reading.naming import named_as_given, on_one_line, with_suggestion
-from bradawl.tools.searching.search import MOST_CONTEXT, Found, OutputMode, Query, is_included, shown
+from bradawl.tools.reading.path_errors import named_as_given, on_one_line, with_suggestion
+from bradawl.tools.searching.search import MOST_CONTEXT, OutputMode, Query, SearchResult, is_included, shown
 
 _DEFAULT_LIMIT = 200
 _MOST = 2_000
@@ -49,11 +49,11 @@ class Grep:
         home: str = "",
         own: tuple[str, ...] = (),
     ) -> None:
-        """`rg` is the path of ripgrep; without it each call fails with an error that says how to install it.
+        """`rg` is the path of ripgrep; without it each call fails with an error that explains how to install it.
 
         A search that takes longer than `timeout_s` is ended. `ignore_file` returns the `.bradawlignore` that applies to
-        a folder. Files with keys are left out, in the user's `home`, in bradawl's `own` folders and anywhere else,
-        unless the search is for one of them alone.
+        a folder. Files with keys are left out everywhere, also in the user's `home` and in bradawl's `own` folders,
+        unless the search names one of them alone.
         """
         self._rg = rg
         self._timeout_s = timeout_s
@@ -62,7 +62,7 @@ class Grep:
         self._own = own
 
     def effects(self, params: GrepParams, context: CallContext) -> Effects:
-        """Reads below `path`. Raises `ToolError` for arguments that make no sense, as a pattern of two lines."""
+        """Reads below `path`. Raises `ToolError` for invalid arguments, such as a pattern of two lines."""
         _check(params)
         return Effects(reads=(context.resolve(params.path),))
 
@@ -77,7 +77,7 @@ class Grep:
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
         return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
 
-    async def _search(self, query: Query, context: CallContext) -> Found:
+    async def _search(self, query: Query, context: CallContext) -> SearchResult:
         if self._rg is None:
             from bradawl.tools.searching.errors import NO_RIPGREP
 
@@ -89,7 +89,7 @@ class Grep:
 
 
 def without_keys(query: Query, home: str, own: tuple[str, ...]) -> Query:
-    """Without files with keys, and files of other users, except in a folder of such that is searched by name."""
+    """The query without files with keys and files of other users, except in such a folder that the search names."""
     from bradawl.safety.permissions.protected_paths import other_homes_matcher, search_exclusion
 
     holds_keys, is_anothers = search_exclusion(home, own), other_homes_matcher(home)
@@ -110,7 +110,7 @@ def _without_refused(query: Query, context: CallContext) -> Query:
 
 
 def _refused(root: str, context: CallContext) -> list[str]:
-    """A note about rules that may hide files below the folder; it does not depend on what was found."""
+    """A note about rules that may hide files below the folder. It does not depend on the matches."""
     found = [
         rule.text
         for rule in context.rules
@@ -125,7 +125,7 @@ def _check(params: GrepParams) -> None:
         raise ToolError("pattern is empty; give a regular expression, or use glob to list files")
     if "\0" in params.pattern or ("\n" in params.pattern and not params.multiline):
         raise ToolError(
-            "pattern holds a line break or NUL; grep looks at one line at a time, so search for one line, "
+            "pattern holds a line break or NUL; grep searches one line at a time, so search for one line, "
             "or set multiline=true"
         )
     if params.context < 0:

@@ -19,7 +19,7 @@ _OF_THE_ANSWER: Final = "The JSON Schema for the answer"
 
 
 def check_for(schema: str | bytes, name: str = _OF_THE_ANSWER) -> Callable[[object], str]:
-    """Returns a function that says what is wrong with a value, or returns an empty string if nothing is.
+    """A function that returns the error in a value, or an empty string for a valid one.
 
     `schema` is JSON text of any draft from 4 to 2020-12; references resolve inside it, and nothing is fetched.
     `name` begins error messages about the schema. Raises `SettingsError`.
@@ -35,7 +35,7 @@ def check_for(schema: str | bytes, name: str = _OF_THE_ANSWER) -> Callable[[obje
     try:
         validator = jsonschema_rs.validator_for(value, retriever=_refuse)
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{name} is no valid schema: {_first_line(error)}") from error
+        raise SettingsError(f"{name} is not a valid schema: {_first_line(error)}") from error
 
     def what_is_wrong(value: object) -> str:
         try:

@@ -18,7 +18,7 @@ def _unknown(_arguments: Arguments, _context: CallContext) -> Effects:
 
 
 class JsonTool:
-    """`Tool` made of a schema and functions. Arguments are checked against the schema before `effects` and `run`."""
+    """A `Tool` from a schema and functions. Arguments are checked against the schema before `effects` and `run`."""
 
     def __init__(
         self,
@@ -28,10 +28,9 @@ class JsonTool:
         run: Run,
         effects: Declare = _unknown,
     ) -> None:
-        """`schema` is the JSON Schema of an object. It is compiled at the first call: a wrong one fails that call.
-
-        Without `effects` a call may do anything: it runs alone, and only if the user allows it. Raises `ValueError`
-        for a schema that is no JSON object.
+        """`schema` is the JSON Schema of an object. It is compiled at the first call, which fails if it is invalid.
+        Without `effects` a call may do anything: it runs alone, and only if the user allows it. Raises `ValueError` for
+        a schema that is not a JSON object.
         """
         self.spec = spec
         self._run = run
@@ -40,7 +39,7 @@ class JsonTool:
         self.params = JsonParams(description, raw, _LazyCheck(raw, spec.name))
 
     def effects(self, params: Arguments, context: CallContext) -> Effects:
-        """As declared for these arguments."""
+        """The declared effects for these arguments."""
         return self._declare(params, context)
 
     async def run(self, params: Arguments, context: CallContext) -> ToolOutput:
@@ -53,7 +52,7 @@ def _object(schema: str | bytes | Mapping[str, object], tool: str) -> msgspec.Ra
         text = schema if isinstance(schema, str | bytes) else msgspec.json.encode(schema)
         return msgspec.Raw(msgspec.json.encode(msgspec.json.decode(text, type=dict[str, object])))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the schema of the tool {tool} is no JSON object: {error}") from error
+        raise ValueError(f"the schema of the tool {tool} is not a JSON object: {error}") from error
 
 
 class _LazyCheck:

@@ -11,7 +11,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.tools.edit_file import EditFileParams, change_text, read_for_edit, remember_edit
-from bradawl.tools.reading.naming import named_as_given
+from bradawl.tools.reading.path_errors import named_as_given
 
 if TYPE_CHECKING:  # the engine loads with the first edit
     from bradawl.tools.editing.plan import Planned
@@ -27,7 +27,7 @@ class MultiEditParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlannedFile(msgspec.Struct):
-    """One file while the edits are being checked; nothing is written yet."""
+    """One file while its edits are checked; nothing is written yet."""
 
     before: FileContent
     given: str
@@ -45,7 +45,7 @@ class MultiEdit:
     params: type[MultiEditParams] = MultiEditParams
 
     def effects(self, params: MultiEditParams, context: CallContext) -> Effects:
-        """Writes all the files. Raises `ToolError` when there is nothing to do, or a string can't be an edit."""
+        """Writes all the files. Raises `ToolError` without edits, and for strings that can't be an edit."""
         if not params.edits:
             raise ToolError("edits is empty; give at least one edit")
         problems = [
@@ -86,7 +86,7 @@ def _refusal(problems: list[str], count: int) -> ToolError:
 
 
 async def _planned_files(params: MultiEditParams, context: CallContext) -> list[PlannedFile]:
-    """Every file as it would be. Raises `ToolError` that names each edit that can't be made."""
+    """The new content of every file. Raises `ToolError` that names each edit that can't be made."""
     from bradawl.tools.editing.preconditions import allowed_path
 
     files: dict[str, PlannedFile] = {}
@@ -132,14 +132,14 @@ async def _write(files: list[PlannedFile], context: CallContext) -> list[str]:
         except ToolError as error:
             raise ToolError(f"{error}\n{await _undo(files[:place], context)}") from None
         except BaseException:
-            # Cancelled: the replace under way may have been finished, so it is undone as well.
+            # Cancelled: the last replacement may have been made, so it is undone as well.
             await _undo(files[: place + 1], context)
             raise
     return done
 
 
 async def _undo(files: list[PlannedFile], context: CallContext) -> str:
-    """Restore the files unless something else changed them since; returns a text about their state."""
+    """Restore the files, except those that something else has changed since; returns a text about their state."""
     from hashlib import sha256
 
     standing: list[str] = []

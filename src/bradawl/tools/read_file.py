@@ -11,8 +11,8 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.tools.reading.decoding import encoding_of, presentable, split_lines
-from bradawl.tools.reading.naming import named_as_given, with_suggestion
 from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
+from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
 _READ_LIMIT = 50_000_000
 _LEAST_CHARACTERS = 2_000
@@ -37,11 +37,11 @@ class ReadFile:
     params: type[ReadFileParams] = ReadFileParams
 
     def effects(self, params: ReadFileParams, context: CallContext) -> Effects:
-        """Reads the files. Raises `ToolError` for arguments that make no sense."""
+        """Reads the files. Raises `ToolError` for invalid arguments."""
         return Effects(reads=tuple(dict.fromkeys(context.resolve(path) for path in _paths(params))))
 
     async def run(self, params: ReadFileParams, context: CallContext) -> ToolOutput:
-        """The file, or several files under headers; an error in one does not hide the others."""
+        """The file, or several files under headers. An error in one file does not hide the others."""
         paths = _paths(params)
         if len(paths) == 1:
             span = Span(paths[0], max(params.offset, 1), params.limit, MOST_CHARACTERS)
@@ -72,13 +72,13 @@ def _left_out(paths: tuple[str, ...]) -> str:
 
 
 def _room_for_images(parts: list[Text | Image]) -> int:
-    """How many bytes another image may have."""
+    """The number of bytes that another image may have."""
     sizes = [len(part.data) for part in parts if isinstance(part, Image)]
     return _IMAGE_BYTES_AT_ONCE - sum(sizes) if len(sizes) < _IMAGES_AT_ONCE else 0
 
 
 def _merged(parts: list[Text | Image]) -> tuple[Text | Image, ...]:
-    """The same with neighbouring texts as one."""
+    """The parts with neighbouring texts joined."""
     merged: list[Text | Image] = []
     for part in parts:
         if merged and isinstance(part, Text) and isinstance(before := merged[-1], Text):
@@ -89,7 +89,7 @@ def _merged(parts: list[Text | Image]) -> tuple[Text | Image, ...]:
 
 
 def _paths(params: ReadFileParams) -> tuple[str, ...]:
-    several = tuple(path for path in params.file_paths if path)  # empty ones are placeholders: no file has no name
+    several = tuple(path for path in params.file_paths if path)  # models pass empty names as placeholders
     if bool(params.file_path) == bool(several):
         raise ToolError("give either file_path or file_paths, exactly one of the two")
     if params.offset < 0:
@@ -115,7 +115,7 @@ async def _show(span: Span, room_for_images: int, context: CallContext) -> Page:
 
 
 async def _unread(error: ToolError, real: str, span: Span, context: CallContext) -> Page:
-    """What there is to show where no file can be read as a whole: a folder, or lines of one that is too large."""
+    """The page for what can't be read as a whole: the listing of a folder, or lines of a file that is too large."""
     try:
         entries, _ = await context.files.list(real, 0)
     except ToolError:

@@ -29,11 +29,11 @@ class TodoWrite:
     params: type[TodoWriteParams] = TodoWriteParams
 
     def effects(self, params: TodoWriteParams, context: CallContext) -> Effects:
-        """Changes the plan and nothing else."""
+        """Changes the to-do list and nothing else."""
         return Effects(session=("todos",))
 
     async def run(self, params: TodoWriteParams, context: CallContext) -> ToolOutput:
-        """Replace the list. Raises `ToolError` for one that makes no sense; the old one then stays."""
+        """Replace the list. Raises `ToolError` for an invalid list; the old one then stays."""
         todos = tuple(Todo(" ".join(todo.content.split()), todo.status) for todo in params.todos)
         _check(todos)
         context.change(TodosSet(todos))

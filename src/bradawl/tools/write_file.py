@@ -9,7 +9,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.tools.reading.decoding import UTF_8, Encoding, encoding_of, split_lines
-from bradawl.tools.reading.naming import named_as_given
+from bradawl.tools.reading.path_errors import named_as_given
 
 _READ_LIMIT = 50_000_000
 
@@ -33,7 +33,7 @@ class WriteFile:
         return Effects(writes=(context.resolve(params.file_path),))
 
     async def run(self, params: WriteFileParams, context: CallContext) -> ToolOutput:
-        """Create the file, or overwrite one the model has seen as it is now."""
+        """Create the file, or overwrite it if the model has seen its current content."""
         from bradawl.tools.editing.preconditions import allowed_path
 
         _check_name(params)
@@ -60,7 +60,7 @@ class WriteFile:
         return ToolOutput((Text(f"Wrote {_count(params.content)} to {context.relative(path)}"),))
 
     async def _unseen(self, path: str, params: WriteFileParams, context: CallContext, refusal: ToolError) -> ToolOutput:
-        """What to say of a file that couldn't be made: it may be there already, unseen or just the same."""
+        """The result for a file that couldn't be created: it may exist, unseen or with the same content."""
         try:
             current = await context.files.read(path, _READ_LIMIT)
         except ToolError:
@@ -105,7 +105,7 @@ def _same(current: FileContent, context: CallContext) -> ToolOutput:
 
 
 def _encoding_kept(current: FileContent) -> Encoding:
-    """The encoding of the file as it is, if it marks one; everything else is written as UTF-8."""
+    """The encoding of the existing file if it has a byte order mark; otherwise UTF-8."""
     try:
         encoding = encoding_of(current.data, current.path)
     except ToolError:
@@ -122,7 +122,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _line_endings_kept(before: str, content: str) -> tuple[str, str]:
-    """Reading does not show how lines end, so a file that is CRLF throughout stays so."""
+    """Keep CRLF in a file that has nothing else, because the model does not see line endings."""
     if "\r" in content or "\n" not in content or not before.count("\n") == before.count("\r\n") > 0:
         return content, ""
     return content.replace("\n", "\r\n"), " (CRLF line endings kept)"

@@ -24,7 +24,7 @@ _SIMPLE = {b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"E": b"\x1b", b"f": b"\f", 
     b"v": b"\v",
 }
 _OWN = frozenset({"PWD", "SHLVL", "_", "SHELLOPTS", "BASHOPTS"})
-"""Set anew by each bash, or no variables."""
+"""Names that each bash sets itself, or that are not variables."""
 _NOT_THE_SCRIPTS = ("__bradawl", "BRADAWL_CALL")  # exported like all variables after `set -a`
 
 

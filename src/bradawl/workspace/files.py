@@ -55,7 +55,7 @@ class LocalFiles:
         try:
             real = self._place(join(cwd, path))
         except OSError as error:  # a link that may not be followed, such as another user's in /proc
-            raise ToolError(f"{path}: it can't be told where that leads: {error.strerror}; use another path") from error
+            raise ToolError(f"{path}: its target can't be determined: {error.strerror}; use another path") from error
         if not real.isprintable() and real != real.encode("utf-8", "replace").decode("utf-8"):
             raise ToolError(f"{real!r}: the name is not valid UTF-8; use bash for such files")
         return real

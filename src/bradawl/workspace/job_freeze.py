@@ -147,7 +147,7 @@ class FreezeGate:
         name = (names or ["a background job"])[0]
         return ToolError(
             f"nothing was started: {name[:_SHOWN]!r} still runs, and its processes could not be stopped for the moment "
-            f"in which bradawl looks at the files. End that job (bash_kill), then call again"
+            f"in which bradawl examines the files. End that job (bash_kill), then call again"
         )
 
 
@@ -169,6 +169,6 @@ def check_not_replaced(paths: Iterable[str]) -> None:
             folders[folder] = os.path.realpath(folder or "/").rstrip("/")
         if folders[folder] != folder or os.path.islink(path):  # noqa: PTH114 - half of the time, for many paths
             raise ToolError(
-                f"{path} was replaced by a link while a background job runs, so it was not looked at; "
+                f"{path} was replaced by a link while a background job runs, so it was not examined; "
                 "call again, or end the job first (bash_kill)"
             )

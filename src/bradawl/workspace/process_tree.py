@@ -44,7 +44,7 @@ class _Process(msgspec.Struct, frozen=True):
 
 
 def signal_group(group: int, number: signal.Signals) -> None:
-    """Signal all processes of a group; an empty group is no error."""
+    """Signal all processes of a group; an empty group is not an error."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 

@@ -68,7 +68,8 @@ class LocalProcesses:
         programs: TrustedPrograms | None = None,
         roots: tuple[str, ...] = (),
     ) -> None:
-        """`environment` is what programs get, without variables that make them wait for input.
+        """`environment` is the environment of programs; variables that make programs wait for input are removed from
+        it.
 
         `programs` finds bash and other programs named without a folder; by default on the PATH of the environment.
         `bash` names a bash; empty means that /bin/sh runs shell lines, without reporting the working directory.

@@ -124,7 +124,7 @@ class ProgramStreams:
         self.on_flood: Callable[[], None] | None = None
         self._pipes: list[_Pipe] = []
         self.key = os.urandom(KEY_LENGTH // 2).hex()
-        """Marks what the shell itself reports."""
+        """The mark of reports that the shell itself writes."""
         try:
             self._pipes.append(_Pipe(lambda data: self._take(self._stdout, data)))
             self._pipes.append(_Pipe(lambda data: self._take(self._stderr, data)))

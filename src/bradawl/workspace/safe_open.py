@@ -43,7 +43,7 @@ def _parts(path: str) -> list[str]:
         return ["."]
     root, *parts = path.split("/")
     if root or not _ODD_PARTS.isdisjoint(parts):
-        raise ToolError(f"{path} is no resolved path; give an absolute one without . and ..")
+        raise ToolError(f"{path} is not a resolved path; give an absolute one without . and ..")
     return parts
 
 
@@ -81,7 +81,7 @@ def open_folder(path: str) -> int:
 def open_file(folder: int, name: str, path: str) -> int:
     """Open for reading without blocking, following links or opening devices. The caller closes the descriptor.
 
-    Raises `OSError`; `ToolError` if it is no regular file.
+    Raises `OSError`; `ToolError` if it is not a regular file.
     """
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     check_regular(path, status)  # opening a device or a pipe may have effects

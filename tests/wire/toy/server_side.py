@@ -1,4 +1,4 @@
-"""The server's side of the toy protocol."""
+"""The toy protocol for the test kit's server."""
 
 import json
 from collections.abc import Iterator

@@ -29,7 +29,7 @@ class SessionPolicy:
         self._policy, self._files, self._conversation = policy, files, conversation
 
     def __call__(self) -> Policy:
-        """Read anew for each call, because mode and rules can change between calls."""
+        """The policy of this moment: mode and rules can change between calls."""
         policy, mode = with_builtin_rules(self._policy(), self._files), self._conversation.state.mode
         if mode is None or mode == "bypass":
             return policy
@@ -98,8 +98,8 @@ def _denied(services: CallServices, call: ToolCall, reason: str, answer: Answer)
     if answer.by == "nobody":
         services.denials.append(call)
         text = (
-            f"it needs permission ({reason}), and nobody is here to give it. Do what you can without, and say what is "
-            "left undone"
+            f"it needs permission ({reason}), and no user is present to give it. Do what you can without, and say what "
+            "is left undone"
         )
         return Refused(call, f"{call.name} was not run: {text}.", "refused")
     said = f" They said: {answer.message}" if answer.message else " Do something else, or say what you need and why."

@@ -1,4 +1,4 @@
-"""One tool call on its way: where it runs, and whether it was prepared or refused."""
+"""One tool call before it runs: its place, and whether it was prepared or refused."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ from bradawl.core.messages import ToolCall
 from bradawl.core.ports import AnyTool, Params
 
 ASKS_USER = "user"
-"""The part of a session that a call declares to change when it asks the user something by itself."""
+"""The part of a session that a call declares to change if it asks the user a question of its own."""
 LEAVES_PLAN = "mode"
-"""The part of a session that a call declares to change when it ends plan mode."""
+"""The part of a session that a call declares to change if it ends plan mode."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Prepared(msgspec.Struct, frozen=True):
     params: Params
     effects: Effects
     place: Place
-    """Its paths were resolved against this place, and it runs there."""
+    """The place against which its paths were resolved, and where it runs."""
 
 
 class Refused(msgspec.Struct, frozen=True):

@@ -62,7 +62,7 @@ class CallServices(msgspec.Struct, frozen=True, kw_only=True):
 class JudgedFiles:
     """`Files` for a call that declares the files it touches: `resolve` accepts no others.
 
-    A path that has come to lead elsewhere since the call was allowed is refused.
+    A path that leads elsewhere than when the call was allowed is refused.
     """
 
     def __init__(self, files: Files, effects: Effects) -> None:
@@ -85,7 +85,7 @@ class JudgedFiles:
 
 
 def current_place(conversation: Conversation) -> Place:
-    """Where a call that begins now runs."""
+    """The place of a call that begins now."""
     return Place(conversation.state.cwd, dict(conversation.state.env))
 
 
@@ -96,7 +96,7 @@ def context_of(
     grant: Grant | None = None,
     printed: Callable[[str], None] | None = None,
 ) -> CallContext:
-    """The context of one call; without a grant it is only for `Tool.effects`. `printed` gets its progress too."""
+    """The context of one call; without a grant it serves only `Tool.effects`. `printed` gets the progress too."""
     conversation = services.conversation
 
     def progress(text: str) -> None:

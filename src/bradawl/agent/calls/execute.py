@@ -40,7 +40,7 @@ async def execute(services: CallServices, prepared: Prepared, grant: Grant) -> T
 
 
 async def _log_start(services: CallServices, prepared: Prepared) -> None:
-    """Log that the effect may happen from here on; before a change, wait for the disk."""
+    """Log that the effect may happen from now on; before a change, wait for the disk."""
     effects, conversation = prepared.effects, services.conversation
     if effects.is_read_only:
         conversation.record(ToolStarted(prepared.call.id))

@@ -18,7 +18,7 @@ Finished = dict[tuple[str, str], ToolFinished]
 
 
 class _Entry:
-    """One call of the reply, and how far it has come."""
+    """One call of the reply, and its progress."""
 
     def __init__(self, call: ToolCall, before: tuple[Part, ...]) -> None:
         self.call = call
@@ -30,7 +30,7 @@ class _Entry:
         self.is_done = asyncio.Event()
         self.has_started = False
         self.lacks_change = False
-        """True if it failed, so that what it was to change is unchanged."""
+        """True if it failed, so that its change is missing."""
 
 
 class Scheduler:

@@ -24,7 +24,7 @@ class SeenFiles:
 
     @classmethod
     def of(cls, conversation: Conversation) -> Self:
-        """Those of a conversation, which follow its log."""
+        """The seen files of a conversation; they follow its log."""
         seen = cls(conversation.state.files_seen, lambda change: conversation.record(StateChanged(change)))
         conversation.listen(seen.follow)
         return seen
@@ -34,7 +34,7 @@ class SeenFiles:
         return self._known.get(path)
 
     def data(self, path: str) -> bytes | None:
-        """That content; None if it is no longer in memory."""
+        """The content the model last saw; None if it is no longer in memory."""
         content = self._contents.get(path)
         return content.data if content is not None and content.sha256 == self._known.get(path) else None
 

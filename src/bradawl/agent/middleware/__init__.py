@@ -1,8 +1,8 @@
 """The middleware port: what a feature that acts around each step implements. Each feature is one file here.
 
-A turn calls the middleware in a fixed order: bounds (`limits`), tool changes, cut replies (`output_limit`),
-`reminders`, the middleware an embedder added, and the check of the final answer (`answer_schema`). Middleware do not
-import each other; they share nothing but the conversation and the prefix.
+A turn calls the middleware in a fixed order: `step_limit`, `loop_detection`, `tool_changes`, `output_limit` (cut
+replies), `reminders`, the middleware an embedder added, and `answer_schema` (the check of the final answer).
+Middleware do not import each other; they share nothing but the conversation and the prefix.
 
 A new feature is one file here and one line in `_middleware_of` of `agent.agent`. A program that embeds bradawl passes
 its own as `Agent(middleware=(MyMiddleware,))`.
@@ -27,7 +27,7 @@ class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     step: int
     reply: Assistant | None
-    """The reply, as far as it came; None if nothing of it came."""
+    """The reply, or the received part of it; None if nothing was received."""
     stop: StopReason | None
     """None if the stream broke off."""
     usage: Usage | None = None

@@ -4,7 +4,7 @@ from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext
 from bradawl.core.events import Todo
 from bradawl.shaping.reminder_notes import LAST_STEP, TODO_TOOL, mode_text, takes_it_for_plan, todos_text
 
-PATIENCE = 6
+REMIND_AFTER = 6
 """Replies without an update of open todos before the model is reminded of them."""
 
 
@@ -54,4 +54,4 @@ class Reminders(Middleware):
         self._base = base
         if TODO_TOOL not in self._prefix.tools or all(todo.status == "completed" for todo in state.todos):
             return False
-        return was_shortened or state.replies - self._since >= PATIENCE
+        return was_shortened or state.replies - self._since >= REMIND_AFTER

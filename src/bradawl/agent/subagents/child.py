@@ -13,15 +13,15 @@ from bradawl.core.messages import Assistant, calls_of, text_of
 from bradawl.core.permissions import Answer, Choice, Policy, Question
 from bradawl.core.ports import Approver, Emit, SessionLog
 
-STEPS: Final = 50
+MOST_STEPS: Final = 50
 """Maximum number of requests of one sub-agent."""
-_CALLS_TOLD: Final = 5
-_ARGUMENTS_TOLD: Final = 200
+_CALLS_SHOWN: Final = 5
+_ARGUMENTS_SHOWN: Final = 200
 
 _ROLE: Final = """\
 You are a sub-agent of bradawl, a coding agent: you do one task for the agent that called you, through tools.
 
-- Nobody can answer you. Do the whole task and no more; decide what is left open, and say what you assumed.
+- No user can answer you. Do the whole task and no more; decide what is left open, and say what you assumed.
 - Only your last text is handed over, nothing else you say or see. Make it a conclusion that stands alone: what was \
 asked, answered, with file paths and line numbers; what you changed and how you checked it; what is uncertain or undone.
 - Several calls in one reply run at the same time where they don't touch the same things. A failed call says why; \
@@ -71,7 +71,7 @@ class NamedApprover(msgspec.Struct, frozen=True):
 
 
 def child_configuration(agent: AgentConfiguration, spawned: AgentSpawned, cwd: str) -> AgentConfiguration:
-    """The configuration of the parent, without what is not for sub-agents."""
+    """The configuration of the parent, restricted to what sub-agents may use."""
     reads = spawned.kind == "explore"
     small = agent.small_model if reads else None
     params = msgspec.structs.replace(agent.params, answer_schema="")
@@ -80,12 +80,12 @@ def child_configuration(agent: AgentConfiguration, spawned: AgentSpawned, cwd: s
     return msgspec.structs.replace(
         agent,
         model=small or agent.model,
-        # One that only reads gets no tool whose calls would all be refused.
+        # A sub-agent that only reads gets no tool whose calls would all be refused.
         tools=tuple(t for t in agent.tools if not (t.spec.main_agent_only or (reads and t.spec.kind == "write"))),
         approver=NamedApprover(agent.approver, spawned.spawned),
         policy=_read_only(agent.policy) if reads else agent.policy,
         system_prompt=_system_prompt(f"{_ROLE}{_READS if reads else ''}\nworking directory: {cwd}\n"),
-        limits=msgspec.structs.replace(agent.limits, max_steps=min(STEPS, agent.limits.max_steps or STEPS)),
+        limits=msgspec.structs.replace(agent.limits, max_steps=min(MOST_STEPS, agent.limits.max_steps or MOST_STEPS)),
         params=params,
     )
 
@@ -126,8 +126,8 @@ def found_so_far(child: Conversation) -> str:
     """What a sub-agent without a conclusion had written, and its last calls."""
     replies = [message for message in child.transcript.messages if isinstance(message, Assistant)]
     said = "\n\n".join(_spoken(replies)) or "nothing yet"
-    calls = [f"{call.name}({call.raw_arguments[:_ARGUMENTS_TOLD]})" for reply in replies for call in calls_of(reply)]
-    did = f"\nIts last calls, of {len(calls)}: {'; '.join(calls[-_CALLS_TOLD:])}" if calls else ""
+    calls = [f"{call.name}({call.raw_arguments[:_ARGUMENTS_SHOWN]})" for reply in replies for call in calls_of(reply)]
+    did = f"\nIts last calls, of {len(calls)}: {'; '.join(calls[-_CALLS_SHOWN:])}" if calls else ""
     return f"What it had said: {said}{did}"
 
 

@@ -18,12 +18,12 @@ from bradawl.folds.transcript import branch
 OpenChild = Callable[[AgentSpawned, str, tuple[Envelope, ...]], Session]
 """Opens the session of a sub-agent in a working directory, with its entries of the log."""
 
-MOST: Final = 200
+MOST_SUB_AGENTS: Final = 200
 """Maximum number of sub-agents of one session; a model that starts more is not making progress."""
 KINDS: Final = ("explore", "general")
 
 
-class Start(msgspec.Struct, frozen=True):
+class CallSpawner(msgspec.Struct, frozen=True):
     """`Spawner` of one call: its sub-agent begins with the working directory and variables of the call."""
 
     sub_agents: "SubAgents"
@@ -54,11 +54,11 @@ class SubAgents:
         self._names |= {entry.event.spawned for entry in entries if isinstance(entry.event, AgentSpawned)}
         self._left = _left_open(entries)
 
-    def at(self, cwd: str, env: Mapping[str, str | None], progress: Callable[[str], None]) -> Start:
-        """The spawner of a call with this working directory, these variables, and this callback for its progress."""
-        return Start(self, cwd, env, progress)
+    def at(self, cwd: str, env: Mapping[str, str | None], progress: Callable[[str], None]) -> CallSpawner:
+        """The spawner of a call with this working directory, these variables and this callback for progress."""
+        return CallSpawner(self, cwd, env, progress)
 
-    async def run(self, start: Start, wanted: AgentSpawned) -> tuple[str, AgentEnded]:
+    async def run(self, start: CallSpawner, wanted: AgentSpawned) -> tuple[str, AgentEnded]:
         """Run a sub-agent. Its end and its cost are logged in any case. Raises `ToolError`."""
         from bradawl.agent.subagents.child import conclusion, shown_with
 
@@ -106,9 +106,11 @@ class SubAgents:
             raise ToolError("a sub-agent can't start others; do the task yourself")
         if wanted.kind not in KINDS:
             raise ToolError(f"there is no kind {wanted.kind!r} of sub-agents; the kinds are {', '.join(KINDS)}")
-        if len(self._names) >= MOST:
-            raise ToolError(f"{MOST} sub-agents were started in this session, which is the limit; do the rest yourself")
-        number = next(n for n in range(1, MOST + 2) if f"agent-{n}" not in self._names)
+        if len(self._names) >= MOST_SUB_AGENTS:
+            raise ToolError(
+                f"{MOST_SUB_AGENTS} sub-agents were started in this session, which is the limit; do the rest yourself"
+            )
+        number = next(n for n in range(1, MOST_SUB_AGENTS + 2) if f"agent-{n}" not in self._names)
         self._names.add(f"agent-{number}")
         return msgspec.structs.replace(wanted, spawned=f"agent-{number}")
 

@@ -7,11 +7,11 @@ import msgspec
 
 from bradawl._version import __version__
 from bradawl.agent.agent import Agent
-from bradawl.agent.middleware.limits import Limits
-from bradawl.app.approvers import DenyAllApprover
+from bradawl.agent.configuration import Limits
 from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools, with_extra_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, with_real_home
+from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.app.policies import Policies
 from bradawl.app.settings.settings import Settings
@@ -30,7 +30,7 @@ def build_agent(
     settings: Settings,
     approver: Approver | None = None,
     tools: Sequence[Tool[Any]] | None = None,
-    tell: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
     *,
     extra_tools: Sequence[Tool[Any]] = (),
 ) -> Agent:
@@ -38,7 +38,7 @@ def build_agent(
 
     `extra_tools` are offered besides bradawl's own tools and the user's. `tools` is the exact list instead; a `Bash`
     in it gets the workspace and home folder it was made without.
-    `tell` is called with each warning, such as a user tool that can't be loaded or a debug log that can't be written.
+    `notify` is called with each warning, such as a user tool that can't be loaded or a debug log that can't be written.
     The agent owns connections, processes and a sandbox: `aclose` it. Raises `SettingsError`.
     """
     clock, ids = SystemClock(), SystemIds()
@@ -47,13 +47,13 @@ def build_agent(
     policies = _policies(settings, workspace)
     headless = settings.headless or approver is None
     if tools is None:
-        offered = offered_tools(settings, workspace, policies, tell, headless=headless)
+        offered = offered_tools(settings, workspace, policies, notify, headless=headless)
     else:
         offered = given_tools(settings, workspace, tools, headless=headless)
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
-        model=build_model(settings, clock, ids, tell),
-        small_model=build_model(small, clock, ids, tell) if small else None,
+        model=build_model(settings, clock, ids, notify),
+        small_model=build_model(small, clock, ids, notify) if small else None,
         tools=offered if tools is None and not extra_tools else with_extra_tools(offered, extra_tools),
         store=LocalStore(settings.home, workspace.folders.project, clock, ids),
         files=workspace.files,

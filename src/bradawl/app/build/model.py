@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from bradawl.providers.debug_log import DebugLog
 
 
-def build_model(settings: Settings, clock: Clock, ids: Ids, tell: Callable[[str], None] | None = None) -> Model:
+def build_model(settings: Settings, clock: Clock, ids: Ids, notify: Callable[[str], None] | None = None) -> Model:
     """The model of the settings, with its fallback model if there is one.
 
-    `tell` is called at most once, when the debug log can't be written.
+    `notify` is called at most once, when the debug log can't be written.
     """
     log = None
     if settings.debug_log:
         from bradawl.providers.debug_log import DebugLog
 
-        log = DebugLog(debug_folder(settings), on_problem=tell)
+        log = DebugLog(debug_folder(settings), on_problem=notify)
     if settings.fallback is None:
         return _one_model(settings.model, settings, clock, ids, None, log)
     from bradawl.providers.cooldown import CoolDowns
     from bradawl.providers.fallback import FallbackModel
 
-    cool_downs = CoolDowns()  # both may be at one host
+    cool_downs = CoolDowns()  # both models may be at one host
     models = (settings.model, settings.fallback)
     return FallbackModel([_one_model(each, settings, clock, ids, cool_downs, log) for each in models])
 

@@ -10,8 +10,8 @@ import msgspec
 
 from bradawl.app.build.workspace import Workspace, without_keys
 from bradawl.app.machine import home_in
-from bradawl.app.own_programs import find_ripgrep, search_path
 from bradawl.app.policies import Policies
+from bradawl.app.program_paths import find_ripgrep, search_path
 from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Http, Tool
@@ -72,17 +72,17 @@ def offered_tools(
     settings: Settings,
     workspace: Workspace,
     policies: Policies,
-    tell: Callable[[str], None] | None,
+    notify: Callable[[str], None] | None,
     *,
     headless: bool,
 ) -> tuple[Tool[Any], ...]:
     """bradawl's own tools and the user's, without those that a rule denies whatever their arguments.
 
-    `tell` hears about user tools that can't be loaded.
+    `notify` is called with a warning for each user tool that can't be loaded.
     """
     tools = build_tools(settings, workspace, headless=headless)
     if settings.user_tools:
-        tools += _user_tools(settings, tools, tell)
+        tools += _user_tools(settings, tools, notify)
     if not policies.has_rules:
         return tools
     from bradawl.safety.permissions.rule_syntax import hidden_tools
@@ -106,14 +106,14 @@ def with_extra_tools(tools: Sequence[Tool[Any]], extra: Sequence[Tool[Any]]) -> 
 
 
 def _user_tools(
-    settings: Settings, own: tuple[Tool[Any], ...], tell: Callable[[str], None] | None
+    settings: Settings, own: tuple[Tool[Any], ...], notify: Callable[[str], None] | None
 ) -> tuple[Tool[Any], ...]:
     from bradawl.extensions.user_tools import site_folders, user_tools
 
     found = user_tools(Path(settings.home, "tools"), site_folders(), [each.spec.name for each in own])
-    if tell is not None:
+    if notify is not None:
         for warning in found.warnings:
-            tell(warning)
+            notify(warning)
     return found.tools
 
 

@@ -10,7 +10,7 @@ import msgspec
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.app.machine import home_in
-from bradawl.app.own_programs import programs_for, search_path
+from bradawl.app.program_paths import programs_for, search_path
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.providers import PROVIDERS
 from bradawl.app.settings.settings import NoSandbox, Settings
@@ -65,7 +65,7 @@ class Workspace(NamedTuple):
     files_of_commands: LocalFiles | None
     """Paths as sandboxed commands see them; None without a sandbox."""
     git: GitConfig
-    """What git's configuration would start."""
+    """The programs that git's configuration would start."""
     git_status: GitStatus
 
     def sandbox(self) -> Sandbox:
@@ -152,7 +152,7 @@ def with_real_home(settings: Settings) -> Settings:
     """
     if (named := settings.environment.get("HOME", "")) and not named.startswith("/"):
         raise SettingsError(
-            f"HOME is {named!r}, which is no absolute path: programs would take it for several folders."
+            f"HOME is {named!r}, which is not an absolute path: programs would take it for several folders."
         )
     home = settings.user_home or home_in(settings.environment)
     return msgspec.structs.replace(settings, user_home=os.path.realpath(home) if home else "")

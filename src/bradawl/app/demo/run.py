@@ -52,7 +52,7 @@ class _Run(NamedTuple):
 
 
 class _Screen:
-    """Shows what happens as a user would see it."""
+    """Shows the events as a user sees them."""
 
     def __init__(self, out: TextIO) -> None:
         self._progress = Progress(out, is_watched=True)

@@ -24,7 +24,7 @@ def read_user_file(path: Path, check: Callable[["os.stat_result"], None] | None 
 
 
 def is_there(path: Path) -> bool:
-    """Whether a path exists. False where that can't be found out."""
+    """Whether a path exists. False if that can't be determined."""
     try:
         return path.exists()
     except OSError:

@@ -18,7 +18,7 @@ class Layer(NamedTuple):
     """The folder that relative paths start from; empty for the working directory."""
 
 
-class Found(NamedTuple):
+class UncheckedValue(NamedTuple):
     """An unchecked value and its source."""
 
     value: object
@@ -36,15 +36,15 @@ class Sources(NamedTuple):
     layers: tuple[Layer, ...]
     warnings: list[str]
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> UncheckedValue | None:
         """The value in the strongest layer that has the setting."""
         return next(self.all(name), None)
 
-    def all(self, name: str) -> Iterator[Found]:
+    def all(self, name: str) -> Iterator[UncheckedValue]:
         """The values in all layers, the strongest first: for lists, to which each layer adds."""
         for rank, layer in enumerate(self.layers):
             if (value := layer.values.get(name)) is not None:
-                yield Found(value, layer.place_of(name), layer.kind, layer.folder, rank)
+                yield UncheckedValue(value, layer.place_of(name), layer.kind, layer.folder, rank)
 
     def without_project(self) -> "Sources":
         """The layers without the project's files."""

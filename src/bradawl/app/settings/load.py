@@ -8,8 +8,8 @@ import msgspec
 
 from bradawl.app.settings.files import is_there, read_user_file
 from bradawl.app.settings.homes import Homes, homes
-from bradawl.app.settings.layers import Found, Layer, Sources, place_in
-from bradawl.app.settings.model_choice import Given, choose_model, choose_second
+from bradawl.app.settings.layers import Layer, Sources, UncheckedValue, place_in
+from bradawl.app.settings.model_choice import ModelSources, choose_model, choose_second
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.permissions import PermissionSettings, permission_settings
 from bradawl.app.settings.project_files import IsApproved, project_layers, project_root, read_project_files
@@ -35,7 +35,7 @@ HEADLESS_STEPS: Final = 500
 _SCHEMA_LIMIT_BYTES: Final = 1_000_000
 
 
-# Set in commands that a tool runs; such a command may be bradawl.
+# Set in commands of tools, one of which may be bradawl itself.
 _MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
 _OF_THE_COMMAND: Final = frozenset(
     {"prompt", "continues", "resume", "command", "help", "version", "demo"}
@@ -49,7 +49,7 @@ MANAGED_FILE: Final = Path("/etc/bradawl/managed.toml")
 class SettingsSources(NamedTuple):
     """The settings from all sources, before models are chosen."""
 
-    given: Given
+    given: ModelSources
     home: Homes
     permissions: PermissionSettings
     project: str
@@ -102,7 +102,7 @@ def read_settings(
     sources = Sources(layers, warnings)
     rulings = _managed(managed, table, warnings)
     permissions = permission_settings(sources, folder, home, rulings)
-    given = Given(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml"))
+    given = ModelSources(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml"))
     return SettingsSources(given, home, permissions, root, is_trusted, rulings, table)
 
 
@@ -177,7 +177,7 @@ def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, I
 def _users_table(path: Path, table: SettingsTable, warnings: list[str]) -> dict[str, object]:
     """The user's file, with lists of rules under their whole names.
 
-    Of a file that other users can write only what may stand in an untrusted project's file is kept.
+    Of a file that other users can write, only settings that an untrusted project's file may have are kept.
     """
     foreign: list[str] = []
 
@@ -244,7 +244,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
 
 
-def _effort(given: Given, model: ModelSettings) -> str | None:
+def _effort(given: ModelSources, model: ModelSettings) -> str | None:
     """Effort from a flag or variable, else from `[models.NAME]` of the user's file, else from `effort` in a file."""
     found = given.sources.find("effort")
     facts = given.facts.get(f"{model.provider}/{model.name}")
@@ -253,7 +253,7 @@ def _effort(given: Given, model: ModelSettings) -> str | None:
     return parse_choice(found.value, found.place, EFFORTS) if found else None
 
 
-def _answer_schema(found: Found | None, cwd: str) -> str:
+def _answer_schema(found: UncheckedValue | None, cwd: str) -> str:
     """The text of the named file. Raises `SettingsError` if it is not a JSON object."""
     if found is None:
         return ""
@@ -275,7 +275,7 @@ def _answer_schema(found: Found | None, cwd: str) -> str:
     raise SettingsError(f"{found.place} names a file that is not there: {name}.")
 
 
-def _working_directory(found: Found | None, cwd: str) -> str:
+def _working_directory(found: UncheckedValue | None, cwd: str) -> str:
     place = found.place if found else "The working directory"
     if found and isinstance(found.value, str):
         check_utf8_path(found.value, place)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from bradawl.app.settings.files import read_user_file
-from bradawl.app.settings.layers import Found
+from bradawl.app.settings.layers import UncheckedValue
 from bradawl.app.settings.permission_values import RULE_SETTINGS, RuleText, SandboxChoice
 from bradawl.app.settings.table import SettingsTable
 from bradawl.app.settings.values import flatten, parse_texts, split_rules
@@ -15,7 +15,7 @@ from bradawl.core.permissions import Mode
 
 
 class Managed(NamedTuple):
-    """The managed settings; what the file leaves out is up to the user."""
+    """The managed settings; the user decides settings that the file leaves out."""
 
     path: Path
     values: Mapping[str, object]
@@ -27,7 +27,7 @@ class Managed(NamedTuple):
         """False: the mode `bypass` is forbidden."""
         return not self.values.get("forbid_bypass", False)
 
-    def mode_for(self, mode: Mode | None, by: Found | None, warnings: list[str]) -> Mode | None:
+    def mode_for(self, mode: Mode | None, by: UncheckedValue | None, warnings: list[str]) -> Mode | None:
         """The mode in force. Raises `SettingsError` if a flag or variable sets another one."""
         if "permission_mode" in self.values:
             fixed = cast("Mode", self.values["permission_mode"])
@@ -39,11 +39,11 @@ class Managed(NamedTuple):
             return None
         return mode
 
-    def sandbox_for(self, choice: SandboxChoice, by: Found | None, warnings: list[str]) -> SandboxChoice:
+    def sandbox_for(self, choice: SandboxChoice, by: UncheckedValue | None, warnings: list[str]) -> SandboxChoice:
         """The sandbox setting in force. Raises `SettingsError` if a flag or variable sets another one."""
         return cast("SandboxChoice", self.value_for("sandbox", choice, by, warnings))
 
-    def value_for(self, name: str, value: object, by: Found | None, warnings: list[str]) -> object:
+    def value_for(self, name: str, value: object, by: UncheckedValue | None, warnings: list[str]) -> object:
         """The value of a setting in force. Raises `SettingsError` if a flag or variable sets another one.
 
         A value from another source is left out with a warning.
@@ -54,7 +54,7 @@ class Managed(NamedTuple):
             self._overrule(by, f"{name} = {self.values[name]}", warnings)
         return self.values[name]
 
-    def _overrule(self, found: Found | None, wanted: str, warnings: list[str]) -> None:
+    def _overrule(self, found: UncheckedValue | None, wanted: str, warnings: list[str]) -> None:
         if found is None:  # a default
             return
         if found.kind in ("flag", "variable"):
@@ -63,7 +63,7 @@ class Managed(NamedTuple):
 
 
 def read_managed(path: Path, table: SettingsTable, warnings: list[str]) -> Managed | None:
-    """The file's settings; None with a warning where other users than root can write the file or its folder.
+    """The file's settings; None with a warning if users other than root can write the file or its folder.
 
     Raises `SettingsError` for a file with a mistake: a run must not go on without rules that could not be read.
     """
@@ -92,7 +92,7 @@ def _not_roots(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return f"it can't be looked at ({error.strerror})"
+        return f"it can't be examined ({error.strerror})"
     return ""
 
 

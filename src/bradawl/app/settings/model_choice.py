@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from bradawl.app.settings.layers import Found, Sources
+from bradawl.app.settings.layers import Sources, UncheckedValue
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import (
     SCRIPTED,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bradawl.app.settings.provider_tables import ModelFacts
 
 
-class Given(NamedTuple):
+class ModelSources(NamedTuple):
     """The sources that models are chosen from."""
 
     sources: Sources
@@ -44,7 +44,7 @@ class Given(NamedTuple):
 class _Place(NamedTuple):
     url: str
     is_users_own: bool
-    """It has the origin of the provider's URL in the user's file, or else of the built-in one."""
+    """The URL has the origin of the provider's URL in the user's file or, without one, of the built-in URL."""
 
 
 class Key(NamedTuple):
@@ -56,7 +56,7 @@ class Key(NamedTuple):
     kind: Literal["none", "variable", "file", "command"] = "none"
 
 
-def choose_model(given: Given) -> ModelSettings:
+def choose_model(given: ModelSources) -> ModelSettings:
     """The model that does the work. Raises `SettingsError`.
 
     If a project's file names a model that can't be used, it is ignored with a warning.
@@ -77,12 +77,12 @@ def choose_model(given: Given) -> ModelSettings:
         raise NoProvider(f"{error} {note}") from error
 
 
-def _first(given: Given, found: Found | None) -> ModelSettings:
+def _first(given: ModelSources, found: UncheckedValue | None) -> ModelSettings:
     chosen, model = _model(given, found)
     return resolve(given, chosen, model, is_selected=True)
 
 
-def choose_second(given: Given, first: ModelSettings, setting: str) -> ModelSettings | None:
+def choose_second(given: ModelSources, first: ModelSettings, setting: str) -> ModelSettings | None:
     """The model in another setting, None if there is none. Its default provider is that of `first`.
 
     Raises `SettingsError`.
@@ -103,7 +103,9 @@ def choose_second(given: Given, first: ModelSettings, setting: str) -> ModelSett
     return second
 
 
-def resolve(given: Given, chosen: Provider, model: str, *, is_selected: bool, is_first: bool = True) -> ModelSettings:
+def resolve(
+    given: ModelSources, chosen: Provider, model: str, *, is_selected: bool, is_first: bool = True
+) -> ModelSettings:
     """The settings of one model of a provider. Raises `SettingsError`.
 
     The setting `base_url` applies to the selected provider only, the setting `context_window` to the first model only.
@@ -134,7 +136,7 @@ def resolve(given: Given, chosen: Provider, model: str, *, is_selected: bool, is
 # ------------------------------------------------------------------ provider and model
 
 
-def _model(given: Given, found: Found | None) -> tuple[Provider, str]:
+def _model(given: ModelSources, found: UncheckedValue | None) -> tuple[Provider, str]:
     providers = given.providers
     if found is None:
         chosen = providers[_own_provider(given)]
@@ -148,7 +150,7 @@ def _model(given: Given, found: Found | None) -> tuple[Provider, str]:
     return providers[name or _unnamed_provider(text, given)], model
 
 
-def _default_provider(given: Given) -> str:
+def _default_provider(given: ModelSources) -> str:
     is_moved = given.sources.find("base_url") is not None or bool(
         given.environ.get(given.providers["openai"].base_url_name, "").strip()
     )
@@ -165,7 +167,7 @@ def _default_provider(given: Given) -> str:
     return default_provider(given.providers, has_key, is_openai_moved=is_moved)
 
 
-def _own_provider(given: Given) -> str:
+def _own_provider(given: ModelSources) -> str:
     """The default provider, else the only one in the user's file. Raises `SettingsError`."""
     try:
         return _default_provider(given)
@@ -179,7 +181,7 @@ def _own_provider(given: Given) -> str:
         return own[0]
 
 
-def _unnamed_provider(model: str, given: Given) -> str:
+def _unnamed_provider(model: str, given: ModelSources) -> str:
     """The provider of a model whose name names no known provider. Raises `SettingsError`."""
     head, slash, _ = model.partition("/")
     if not slash or not head:
@@ -190,7 +192,7 @@ def _unnamed_provider(model: str, given: Given) -> str:
         raise SettingsError(unknown_provider(head, given.providers)) from error
 
 
-def _check_projects_choice(found: Found, given: Given) -> None:
+def _check_projects_choice(found: UncheckedValue, given: ModelSources) -> None:
     """Raises `SettingsError` for a model that a project may not choose, or whose provider is not set up."""
     name, _ = split_model(parse_text(found.value, found.place), given.providers)
     if name == SCRIPTED:
@@ -208,7 +210,7 @@ def _why_not_yours(one: Provider) -> str:
     return f"{one.name} is not set up by you, so an unknown server would get the conversation"
 
 
-def _is_set_up(one: Provider, given: Given) -> bool:
+def _is_set_up(one: Provider, given: ModelSources) -> bool:
     """Whether the user has set a key, an address, a table or a model of the provider."""
     if one.is_users or find_key(given, one).kind != "none":
         return True
@@ -228,7 +230,7 @@ def _no_model(chosen: Provider) -> str:
 # ------------------------------------------------------------------ where it is
 
 
-def _place(given: Given, chosen: Provider, *, is_selected: bool) -> _Place:
+def _place(given: ModelSources, chosen: Provider, *, is_selected: bool) -> _Place:
     text, place = _moved_to(given, chosen, is_selected=is_selected)
     if not text:
         if not chosen.base_url:
@@ -241,7 +243,7 @@ def _place(given: Given, chosen: Provider, *, is_selected: bool) -> _Place:
     return _Place(url, bool(chosen.base_url) and origin_of(url) == origin_of(chosen.base_url))
 
 
-def _moved_to(given: Given, chosen: Provider, *, is_selected: bool) -> tuple[str, str]:
+def _moved_to(given: ModelSources, chosen: Provider, *, is_selected: bool) -> tuple[str, str]:
     """The URL from flags, variables or the setting `base_url`, and its source; empty for the provider's own URL."""
     found = given.sources.find("base_url") if is_selected else None
     if found and found.kind != "user":
@@ -255,7 +257,7 @@ def _moved_to(given: Given, chosen: Provider, *, is_selected: bool) -> tuple[str
 # ------------------------------------------------------------------ its key
 
 
-def _credentials(given: Given) -> Mapping[str, str]:
+def _credentials(given: ModelSources) -> Mapping[str, str]:
     if given.stored is not None:
         return given.stored
     from bradawl.app.settings.credentials import read_credentials
@@ -263,7 +265,7 @@ def _credentials(given: Given) -> Mapping[str, str]:
     return read_credentials(given.credentials)
 
 
-def find_key(given: Given, chosen: Provider) -> Key:
+def find_key(given: ModelSources, chosen: Provider) -> Key:
     """The key of a provider: from the environment, the credentials file, or a command. Raises `SettingsError`.
 
     Whether the key may be sent to an address is not checked here.
@@ -277,7 +279,7 @@ def find_key(given: Given, chosen: Provider) -> Key:
     return Key()
 
 
-def _key_for(given: Given, chosen: Provider, place: _Place) -> Key:
+def _key_for(given: ModelSources, chosen: Provider, place: _Place) -> Key:
     """The key that may be sent to this address. Raises `SettingsError`.
 
     A key from a file or a command belongs to the URL in the user's file, or to the built-in URL. A key from a variable
@@ -309,14 +311,14 @@ def _check_characters(key: Key) -> None:
         checked_key(key.value, key.name)
 
 
-def _no_key(given: Given, chosen: Provider) -> str:
+def _no_key(given: ModelSources, chosen: Provider) -> str:
     name = chosen.key_names[0] if chosen.key_names else "its api_key_env"
-    told = f"No key for {chosen.name}: set {name}, or choose another provider with `-m PROVIDER/MODEL`."
+    message = f"No key for {chosen.name}: set {name}, or choose another provider with `-m PROVIDER/MODEL`."
     if misnamed := [f"[{other}]" for other in _credentials(given) if other not in given.providers]:
-        told += f" {given.credentials} has a key for {', '.join(misnamed)}, which is no provider."
+        message += f" {given.credentials} has a key for {', '.join(misnamed)}, which is not a provider."
     if chosen.is_users:
-        told += f' If the server wants no key, say so with `api_key_env = ""` in [providers.{chosen.name}].'
-    return told
+        message += f' If the server wants no key, say so with `api_key_env = ""` in [providers.{chosen.name}].'
+    return message
 
 
 def _not_sent(chosen: Provider, key: Key, place: _Place) -> str:
@@ -328,7 +330,7 @@ def _not_sent(chosen: Provider, key: Key, place: _Place) -> str:
     )
 
 
-def _headers(given: Given, chosen: Provider, place: _Place) -> tuple[tuple[str, str], ...]:
+def _headers(given: ModelSources, chosen: Provider, place: _Place) -> tuple[tuple[str, str], ...]:
     """The provider's headers. They may be secret, so they are sent to the provider's own URL only."""
     if chosen.headers and not place.is_users_own:
         given.sources.warnings.append(
@@ -342,7 +344,7 @@ def _headers(given: Given, chosen: Provider, place: _Place) -> tuple[tuple[str, 
 # ------------------------------------------------------------------ what is known
 
 
-def _window(given: Given, name: str, *, is_first: bool) -> int | None:
+def _window(given: ModelSources, name: str, *, is_first: bool) -> int | None:
     """Window from a flag or variable, else from `[models.NAME]` of the user's file, else from the setting in a file."""
     found = given.sources.find("context_window") if is_first else None
     facts = given.facts.get(name)
@@ -376,7 +378,7 @@ def _with_facts(settings: ModelSettings, facts: "ModelFacts | None") -> ModelSet
 # ------------------------------------------------------------------ network
 
 
-def _proxy(given: Given, base_url: str) -> str | None:
+def _proxy(given: ModelSources, base_url: str) -> str | None:
     found = given.sources.find("proxy")
     names = ("https_proxy", "http_proxy", "all_proxy")
     if not found and not any(given.environ.get(n) or given.environ.get(n.upper()) for n in names):
@@ -387,7 +389,7 @@ def _proxy(given: Given, base_url: str) -> str | None:
     return proxy_for(base_url, given.environ, chosen, found.place if found else "")
 
 
-def _ca_file(given: Given, base_url: str) -> str | None:
+def _ca_file(given: ModelSources, base_url: str) -> str | None:
     if not base_url.startswith("https:"):
         return None
     found = given.sources.find("ca_file")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bradawl.app.settings.homes import Homes
-from bradawl.app.settings.layers import Found, Sources
+from bradawl.app.settings.layers import Sources, UncheckedValue
 from bradawl.app.settings.permission_values import RULE_SETTINGS, RuleText, SandboxChoice, parse_mode, parse_sandbox
 from bradawl.app.settings.values import check_utf8_path, parse_bool, parse_texts, parse_variable_names, split_rules
 from bradawl.core.effects import is_within
@@ -50,7 +50,7 @@ def permission_settings(sources: Sources, cwd: str, home: Homes, managed: "Manag
     return PermissionSettings(mode, choice, folders, (*managed.rules, *rules), kept, managed.may_bypass, is_fixed)
 
 
-def _mode(sources: Sources) -> tuple[Mode | None, Found | None]:
+def _mode(sources: Sources) -> tuple[Mode | None, UncheckedValue | None]:
     """The mode, and the setting it comes from: of `permission_mode` and `yolo` the one from the stronger source."""
     said, yolo = sources.find("permission_mode"), sources.find("yolo")
     mode = parse_mode(said.value, said.place) if said else None
@@ -108,7 +108,7 @@ def _folders(sources: Sources, cwd: str, home: Homes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(folder for folder in folders if not is_within(folder, cwd)))
 
 
-def _folder(text: str, found: Found, cwd: str, home: Homes) -> str:
+def _folder(text: str, found: UncheckedValue, cwd: str, home: Homes) -> str:
     place = found.place
     expanded = home.user + text[1:] if text == "~" or text.startswith("~/") else text
     try:

@@ -64,7 +64,7 @@ def read_project_files(
 
 
 def _project_files(cwd: Path, root: Path) -> Iterator[Path]:
-    """The paths to look at, the strongest first. Most projects have none of these files."""
+    """The paths of possible settings files, the strongest first. Most projects have none of these files."""
     above = [folder for folder in (cwd, *cwd.parents) if folder == root or root in folder.parents]
     try:
         folder = next((folder for folder in above if (folder / ".bradawl").is_dir()), None)

@@ -26,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     """Absolute, symlinks resolved; it exists."""
     project: str = ""
-    """The top of the checkout that `cwd` is in, or `cwd` itself outside of a checkout. Trust is about this folder."""
+    """The top of the checkout that `cwd` is in, or `cwd` itself outside of a checkout. Trust applies to this folder."""
     home: str
     """Folder for sessions, history and error reports; it need not exist or be writable."""
     user_home: str = ""

@@ -51,7 +51,7 @@ class Setting(NamedTuple):
     """The administrator's `managed.toml` may hold it, and wins over every other source there."""
     project_may_set: Literal["no", "yes", "if trusted"] = "no"
     is_plain: bool = True
-    """The strongest source's value is all there is to it. False: code of its own reads it."""
+    """The value is that of the strongest source. False: special code combines the sources."""
 
     @property
     def variable(self) -> str:

@@ -109,7 +109,7 @@ def parse_choice(value: object, place: str, choices: tuple[str, ...]) -> str:
 def refuse_unknown(table: Mapping[str, object], known: frozenset[str], before: str) -> None:
     """Raises `SettingsError` for the first unknown key and names the nearest known one.
 
-    `before` is what a message has before the key: `config.toml: providers.x.`
+    `before` precedes the key in messages: `config.toml: providers.x.`
     """
     for key in table:
         if key not in known:
@@ -165,7 +165,7 @@ def split_rules(value: object, place: str, *, is_forgiving: bool = False) -> tup
     """Permission rules: a list, or texts with several rules between commas or blanks. Raises `SettingsError`.
 
     Text in parentheses belongs to its rule: `Edit, Bash(git log *)` are two rules. With `is_forgiving` nothing is
-    raised: text that can't be split, or an entry that is no text, becomes one rule, which is invalid and so refuses
+    raised: text that can't be split, or an entry that is not text, becomes one rule, which is invalid and so refuses
     its tool.
     """
     if is_forgiving:
@@ -224,12 +224,12 @@ def parse_rule_texts(value: object, place: str) -> tuple[str, ...]:
 
 
 class ValueKind(NamedTuple):
-    """What values a setting may have."""
+    """The kind of values that a setting may have."""
 
     parse: Callable[[object, str], object]
     """Takes a value and its place; raises `SettingsError`."""
     form: str
-    """What a value must be, for messages: `a whole number of at least 1`."""
+    """The required form, for messages: `a whole number of at least 1`."""
 
 
 COUNT: Final = ValueKind(parse_count, "a whole number of at least 1")

@@ -54,7 +54,7 @@ class Painter:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """While it is entered, events are kept back and drawn afterwards, so that a question stays readable."""
+        """A context in which events are kept back and drawn afterwards, so that a question stays readable."""
         self._held = []
         try:
             yield
@@ -166,7 +166,7 @@ class Painter:
         elif isinstance(event, NoteQueued) and event.note.source == "user":
             self._progress.dim("  noted; the model reads it at its next step")
         elif self._names and isinstance(event, StateChanged) and isinstance(event.state, ModeChosen):
-            # Between calls the user chose it, and the command has answered.
+            # Without running calls the user chose the mode, and the command has answered.
             self._progress.dim(f"  mode {mode_text(event.state.mode)}")
 
     def _show_result(self, name: str, finished: ToolFinished) -> None:

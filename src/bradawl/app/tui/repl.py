@@ -14,7 +14,7 @@ from bradawl.app.outcomes import outcome_of
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.rendering import cut, one_line, usage_text
 from bradawl.app.slash_commands import is_command
-from bradawl.app.tui.approve import TerminalApprover
+from bradawl.app.tui.approver import TerminalApprover
 from bradawl.app.tui.lines import LineReader, TurnInput, reader_for
 from bradawl.app.tui.painter import Painter
 from bradawl.core.errors import SessionError, SettingsError
@@ -62,7 +62,7 @@ async def run_repl(request: RunRequest, console: Console) -> int:
 
 
 async def _settings_after_trust_question(request: RunRequest, console: Console, reader: LineReader) -> "Settings":
-    """The settings once the user has said whether the project's files count, if that has to be asked."""
+    """The settings after the question whether the project's files take effect, if it has to be asked."""
     from bradawl.app.trust_command import answer_trust, trust_question
 
     settings = request.settings
@@ -130,7 +130,7 @@ class Repl:
 
     @contextmanager
     def questioning(self) -> Iterator[None]:
-        """While it is entered, events are kept back, to be drawn afterwards, and typed lines answer the question."""
+        """A context in which events are kept back, to be drawn afterwards, and typed lines answer the question."""
         self._turn_input.stop()
         try:
             with self.painter.holding():
@@ -228,7 +228,7 @@ class Repl:
             return
         settings = frontend.settings
         self.painter.line(f"bradawl {__version__}, {one_line(frontend.model_name)}, in {one_line(settings.cwd)}")
-        self.painter.dim("/help lists commands" + (", nobody is asked before tools run" if settings.yolo else ""))
+        self.painter.dim("/help lists commands" + (", tools run without asking" if settings.yolo else ""))
 
     def _recall(self, session: FrontendSession) -> None:
         """Show a resumed session's last exchange."""

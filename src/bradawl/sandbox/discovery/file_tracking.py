@@ -36,7 +36,7 @@ class FileTracker:
             return
         except OSError as error:
             raise ToolError(
-                f"nothing can run in the sandbox: {path} may hold keys and could not be looked at ({error.strerror})"
+                f"nothing can run in the sandbox: {path} may hold keys and could not be examined ({error.strerror})"
             ) from error
         if _inode(os.fstat(file)) != inode or len(self._held) >= _MOST:
             os.close(file)

@@ -51,7 +51,7 @@ def restore_modes(opened: Mapping[str, int]) -> None:
 def open_with_access(name: str, parent: int | None = None) -> int:
     """Descriptor of a folder, with its permissions restored if this user owns it.
 
-    Raises `OSError` if it is no folder, or can't be entered. The caller closes the descriptor.
+    Raises `OSError` if it is not a folder, or can't be entered. The caller closes the descriptor.
     """
     folder = os.open(name, _AT, dir_fd=parent)
     try:

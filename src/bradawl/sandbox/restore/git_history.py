@@ -1,7 +1,7 @@
 """Restores git's objects and references that programs removed or damaged.
 
 Before a program starts, new objects are copied to a folder that programs can't reach, and the references are read. When
-it has ended, missing ones are restored. What git itself does, such as packing objects or deleting a branch, stays.
+it has ended, missing ones are restored. Changes by git itself, such as packing objects or deleting a branch, stay.
 """
 
 import contextlib
@@ -52,8 +52,10 @@ _LISTS: Final = {
     "shallow": re.compile(rb"(?:%b\n)*" % _OBJECT),
     "index": re.compile(rb"DIRC.*", re.DOTALL),
 }
-"""What git writes in these files. At anything else git fails; without a line in the first it finds no references."""
-_MOST_TOLD: Final = 3
+"""The lines that git writes in these files. Git fails at any other line; without a line in the first file it finds no
+references.
+"""
+_MOST_SHOWN: Final = 3
 _RECORDS: Final = 50
 
 
@@ -200,7 +202,7 @@ class _WatchedRepository:
     # ------------------------------------------------------------------ references
 
     def _missing_references(self) -> list[str]:
-        """References to restore: all lost ones if it is no repository any more, else those that git did not delete
+        """References to restore: all lost ones if it is not a repository any more, else those that git did not delete
         itself.
         """
         before = self._references
@@ -374,4 +376,4 @@ def _packed(found: Entry | None) -> dict[str, str]:
 
 
 def _shortened(paths: list[str], folder: str, what: str) -> list[str]:
-    return paths if len(paths) <= _MOST_TOLD else [f"{folder} ({len(paths)} {what})"]
+    return paths if len(paths) <= _MOST_SHOWN else [f"{folder} ({len(paths)} {what})"]

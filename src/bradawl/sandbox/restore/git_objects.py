@@ -224,7 +224,7 @@ def _name_bytes(name: str) -> int:
 
 
 def _listed(index: str, size: int, folder: int | None = None) -> frozenset[bytes]:
-    """Names of the objects in a pack, from its index (version 2); empty if it is no index."""
+    """Names of the objects in a pack, from its index (version 2); empty if it is not an index."""
     data = _content(index, folder)
     if data[:8] != b"\xfftOc\0\0\0\2" or len(data) < 1_032:
         return frozenset()

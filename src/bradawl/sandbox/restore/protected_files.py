@@ -51,7 +51,7 @@ class ProtectedFiles:
         self._may_stay_rule = may_stay
         self._prevents_changes = prevents_changes
         self._kept = kept
-        self._looked_at: tuple[WatchedPath, ...] = ()
+        self._watched: tuple[WatchedPath, ...] = ()
         self._before: Snapshot = {}
         self._running = 0
         self._record = -1
@@ -63,8 +63,8 @@ class ProtectedFiles:
         if self._recovered is None:
             self._recovered = self._recover()
         if self._running == 0:
-            self._looked_at = tuple(self._places())
-            self._before = take_snapshot(self._looked_at, self._before)
+            self._watched = tuple(self._places())
+            self._before = take_snapshot(self._watched, self._before)
             self._write_record()
         self._running += 1
 
@@ -76,7 +76,7 @@ class ProtectedFiles:
         """
         self._running -= 1
         before = self._before
-        now = retake_snapshot(dict.fromkeys((*self._looked_at, *self._new_paths())), before)
+        now = retake_snapshot(dict.fromkeys((*self._watched, *self._new_paths())), before)
         changed = _changed(before, now)
         given = {path for path in changed if any(is_within(path, folder) for folder in allowed)}
         fine = {path for path in changed if self._may_stay(path, before.get(path), now.get(path))}
@@ -104,7 +104,7 @@ class ProtectedFiles:
             self._record = self._record_again() if self._record_path else -1
             if self._record < 0:
                 self._open_record()
-            data = memoryview(_encode(self._looked_at, self._before))
+            data = memoryview(_encode(self._watched, self._before))
             while data:
                 data = data[os.write(self._record, data) :]
 

@@ -130,7 +130,7 @@ class Repositories:
                     yield from self._paths_below_root(folder, names, data)
 
     def repository_locations(self) -> Iterator[RepositoryLocation]:
-        """Data of the repositories of the roots and of their submodules, wherever they are."""
+        """Data of the repositories of the roots and of their submodules, also outside the roots."""
         own = ((real_path(f"{root}/.git"), root) for root in self._roots)
         inside = ((data, root) for data, root in own if is_within(data, root) and Path(data).is_dir())
         for data, place in (*inside, *((each, each) for each in self._data_outside())):

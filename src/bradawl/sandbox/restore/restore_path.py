@@ -1,7 +1,7 @@
 """Restores single files, folders and links, safely against programs that tamper with the path.
 
-No link is followed on the way down. Nothing is overwritten: what is in the way is moved aside. Closed folders on the
-way are opened and stay open.
+No link is followed on the way down. Nothing is overwritten: a file or folder in the way is moved aside. Closed folders
+on the way are opened and stay open.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class SetAsideFolder:
-    """Moves what is in the way to a new folder below `folder`, created when first needed."""
+    """Moves files and folders in the way to a new folder below `folder`, created when first needed."""
 
     def __init__(self, folder: str) -> None:
         self._parent = folder
@@ -79,9 +79,8 @@ def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
 
 
 def forget_old(kept: str) -> None:
-    """Remove what was moved aside to `kept` over 30 days ago, and the oldest if it is too much.
-
-    The last one stays. Blocks while it reads the folder.
+    """Remove the folders in `kept` that are older than 30 days, and the oldest ones if they are too large together. The
+    last one stays. Blocks while it reads the folder.
     """
     folders: list[tuple[float, str]] = []
     with contextlib.suppress(OSError), os.scandir(kept) as entries:

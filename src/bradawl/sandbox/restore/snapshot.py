@@ -54,7 +54,7 @@ def take_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
     if search.exceeded_at:
         raise ToolError(
             f"nothing can run in the sandbox: {search.exceeded_at} holds more than {_MOST_ENTRIES:,} files that would "
-            "have to be looked at before and after each command. Move what is not needed out of it (references of git: "
+            "have to be examined before and after each command. Move what is not needed out of it (references of git: "
             "git pack-refs --all), or ask to run without the sandbox"
         )
     return search.found

@@ -7,13 +7,13 @@ import msgspec
 
 
 class Translation(msgspec.Struct, frozen=True):
-    """Both strings without the addition."""
+    """Both strings of an edit without what the model added."""
 
     old: str
     new: str
     what: str
     line: int = 0
-    """The only line where the text may be; 0 for any."""
+    """Number of the only line where the text may begin; 0 for any."""
 
 
 def translations(old: str, new: str) -> Iterator[Translation]:
@@ -25,7 +25,7 @@ def translations(old: str, new: str) -> Iterator[Translation]:
 
 
 def _without_numbers(old: str, new: str) -> Iterator[Translation]:
-    """Every line of old_string has its number, and of new_string every line or none has one."""
+    """Remove line numbers: every line of old_string has one, and every line or none of new_string."""
     numbered = re.compile(r" *(\d+)\t(.*)", re.DOTALL)
     is_closed = old.endswith("\n")
     found = [numbered.fullmatch(line) for line in (old[:-1] if is_closed else old).split("\n")]
@@ -51,7 +51,7 @@ _SETS = ('"', "'", "n", 'n"', "nt", 'nt"')
 
 
 def _unescaped(old: str, new: str) -> Iterator[Translation]:
-    """One layer of backslashes taken off both strings."""
+    """Remove one layer of backslashes from both strings."""
     kinds = set(_ESCAPED.findall(old))
     for chosen in _SETS:
         if not set(chosen) <= kinds or not set(_ESCAPED.findall(new)) <= kinds:

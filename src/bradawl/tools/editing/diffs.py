@@ -97,7 +97,7 @@ def _shown(line: str) -> str:
 
 
 def _cut(lines: list[str]) -> tuple[str, bool]:
-    """The lines that fit, and whether these are all."""
+    """The lines that fit into the limit, and whether these are all."""
     room = _MOST_CHARACTERS
     for count, line in enumerate(lines):
         room -= len(line) + 1

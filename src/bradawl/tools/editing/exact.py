@@ -10,29 +10,29 @@ _LEAST_LETTERS = 4
 _NEAR = 4_000
 
 
-class Exact(msgspec.Struct, frozen=True):
-    """The text around a match: before it in its first line, behind it in its last line, and the next line."""
+class MatchContext(msgspec.Struct, frozen=True):
+    """The text around a match: before it in its first line, after it in its last line, and the next line."""
 
     before: str
     after: str
     next_line: str
 
     @staticmethod
-    def of(data: bytes, match: Match, encoding: Encoding) -> "Exact":
+    def of(data: bytes, match: Match, encoding: Encoding) -> "MatchContext":
         """Reads a few thousand bytes around the match."""
         feed = encoding.encode("\n")
         first = max(len(encoding.bom), match.start - _NEAR)
         head = encoding.decode_piece(data[first : match.start]).rpartition("\n")[2]
         tail = encoding.decode_piece(data[match.end : match.end + _NEAR])
         after, _, rest = tail.partition("\n")
-        return Exact(
+        return MatchContext(
             head,
             after.removesuffix("\r"),
             (tail if data[match.start : match.end].endswith(feed) else rest).partition("\n")[0],
         )
 
 
-def joins_lines(place: Exact, old: str, new: str) -> bool:
+def joins_lines(place: MatchContext, old: str, new: str) -> bool:
     """True if the edit would remove the line break after whole lines and so join two lines."""
     return (
         old.endswith("\n")
@@ -48,12 +48,10 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-def reframed(place: Exact, old: str, new: str) -> str | None:
-    """`new` moved under the line that it replaces, when both strings were written without the file's indentation.
-
-    None when it is right as it stands. Only of one whole line that becomes several, and only where its other reading
-    makes no sense: the first line opens a block that the second one would not be in, or the line comes back further
-    down without any indentation.
+def reframed(place: MatchContext, old: str, new: str) -> str | None:
+    """`new` with the indentation of the line it replaces, if both strings were written without it; else None. Applies
+    to one whole line that becomes several, and only if `new` is wrong as given: its first line opens a block that the
+    second line would not be in, or the replaced line occurs again further down without indentation.
     """
     content = old.strip(" \t")
     is_whole = place.before and not place.before.strip(" \t") and not place.after.strip(" \t")

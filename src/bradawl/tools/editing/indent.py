@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 Indent = Callable[[str], str | None]
-"""Maps a quoted indentation to the file's; returns None if unknown."""
+"""Maps an indentation in old_string to the file's; returns None if unknown."""
 _TAB_WIDTHS = (2, 3, 4, 8)
 
 
@@ -20,9 +20,8 @@ def unchanged(indent: str) -> str | None:
 
 
 def rule_of(pairs: Sequence[tuple[str, str]]) -> Indent | None:
-    """The rule that fits all pairs of (quoted, in the file); None if there is none.
-
-    Lines that were indented alike must be so in the file, and deeper ones deeper: else the block's structure differs.
+    """The rule that fits all pairs of (quoted, in the file); None if there is none. Equal indentations must be equal in
+    the file and deeper ones deeper, else the structure of the block differs.
     """
     seen = dict(pairs)
     if any(seen[quoted] != there for quoted, there in pairs) or not _keeps_order(seen):
@@ -39,7 +38,7 @@ def _keeps_order(seen: dict[str, str]) -> bool:
 
 
 def _shift(seen: dict[str, str]) -> Indent | None:
-    """Every line shifted by the same spaces or tabs."""
+    """The rule that shifts every line by the same spaces or tabs."""
     before, after = _common_start(list(seen)), _common_start(list(seen.values()))
     if any(quoted[len(before) :] != there[len(after) :] for quoted, there in seen.items()):
         return None
@@ -62,11 +61,11 @@ def _common_start(texts: list[str]) -> str:
 
 
 def _line_through(points: list[tuple[int, int]]) -> tuple[int, int] | None:
-    """Width of a tab, and by how many tabs the block moved, from pairs of (spaces, tabs)."""
+    """The width of a tab and the number of tabs by which the block moved, from pairs of (spaces, tabs)."""
     points = sorted(points)
     if len(points) == 1:
         spaces, tabs = points[0]
-        # A single level can be a shift or another width: only the usual widths count.
+        # A single level may be a shift or a different width: only the usual widths are accepted.
         width = spaces // tabs if tabs and spaces % tabs == 0 else 0
         return (width, 0) if width in {4, 8} or (width == 2 and tabs == 1) else None
     (spaces, tabs), (more_spaces, more_tabs) = points[0], points[-1]

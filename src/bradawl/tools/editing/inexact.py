@@ -3,49 +3,49 @@
 import msgspec
 
 from bradawl.core.errors import ToolError
+from bradawl.tools.editing.file_text import FileText
 from bradawl.tools.editing.inexact_place import (
     BLANK_LINES,
     MOST_PLACES,
     NO_FINAL_BREAK,
     Fit,
-    Window,
+    LineRange,
     bare_lines,
     fit_in_line,
     fit_of,
     has_rival,
+    matching_ranges,
     may_have,
-    windows,
-    windows_without_blank_lines,
+    ranges_without_blank_lines,
 )
-from bradawl.tools.editing.view import View
 
 _PLACES_NAMED = 10
 
 
-class Loose(msgspec.Struct, frozen=True):
-    """The match, and both strings as lines; without their last line break if that did not match."""
+class InexactMatch(msgspec.Struct, frozen=True):
+    """A match, and both strings as lines, without their last line break if that did not match."""
 
     fit: Fit
     old: tuple[str, ...]
     new: tuple[str, ...]
 
 
-def loose_fit(view: View, old: str, new: str, shown: str) -> Loose | None:
+def find_inexact(file_text: FileText, old: str, new: str, shown: str) -> InexactMatch | None:
     """The only matching place; None if there is none. Raises `ToolError` if there are several."""
-    if not may_have(view.text, old):
+    if not may_have(file_text.text, old):
         return None
-    lines = bare_lines(view.text)
-    found = windows(lines, old)
-    if not found and (inside := fit_in_line(view, old)):
-        return Loose(inside, (old,), tuple(new.split("\n")))
+    lines = bare_lines(file_text.text)
+    found = matching_ranges(lines, old)
+    if not found and (inside := fit_in_line(file_text, old)):
+        return InexactMatch(inside, (old,), tuple(new.split("\n")))
     quoted = old
     if not found:
         old, new = _without_blank_edges(old, new)
-        found = windows(lines, old) or windows_without_blank_lines(lines, old)
+        found = matching_ranges(lines, old) or ranges_without_blank_lines(lines, old)
     _check_unique(found, shown)
-    if not found or has_rival(view.text, old, found[0]):
+    if not found or has_rival(file_text.text, old, found[0]):
         return None
-    fit = fit_of(view, old, found[0])
+    fit = fit_of(file_text, old, found[0])
     if fit is None:
         return None
     _check_ends(fit, old, new)
@@ -53,7 +53,7 @@ def loose_fit(view: View, old: str, new: str, shown: str) -> Loose | None:
         fit = msgspec.structs.replace(fit, ignored=(*fit.ignored, BLANK_LINES))
     if NO_FINAL_BREAK in fit.ignored:
         old, new = old.removesuffix("\n"), new.removesuffix("\n")
-    return Loose(fit, tuple(old.split("\n")), tuple(new.split("\n")))
+    return InexactMatch(fit, tuple(old.split("\n")), tuple(new.split("\n")))
 
 
 def _without_blank_edges(old: str, new: str) -> tuple[str, str]:
@@ -66,10 +66,10 @@ def _without_blank_edges(old: str, new: str) -> tuple[str, str]:
     return "\n".join(ours), "\n".join(theirs)
 
 
-def _check_unique(found: tuple[Window, ...], shown: str) -> None:
+def _check_unique(found: tuple[LineRange, ...], shown: str) -> None:
     if len(found) < 2:
         return
-    numbers = ", ".join(str(window.first + 1) for window in found[:_PLACES_NAMED])
+    numbers = ", ".join(str(line_range.first + 1) for line_range in found[:_PLACES_NAMED])
     more = ", ..." if len(found) > _PLACES_NAMED else ""
     count = f"{len(found)} or more" if len(found) == MOST_PLACES else str(len(found))
     raise ToolError(
@@ -91,6 +91,6 @@ def _check_ends(fit: Fit, old: str, new: str) -> None:
     first = fit.lines[0].content
     if len(lines) == 1 and first[:1] in " \t" and old[:1] not in " \t" and len(new.strip().split("\n")) > 1:
         raise ToolError(
-            "old_string leaves out the indentation of its line, so that of new_string's lines can't be told; "
+            "old_string leaves out the indentation of its line, so that of new_string's lines can't be determined; "
             "give both as whole lines with the file's indentation"
         )

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from bradawl.tools.editing.file_text import FileText
 from bradawl.tools.editing.indent import Indent, rule_of, split_indent, unchanged
 from bradawl.tools.editing.typography import Typography, folded
-from bradawl.tools.editing.view import View
 
 MOST_PLACES = 50
 BLANK_LINES = "blank lines"
@@ -20,7 +20,7 @@ _LOOKED_FOR = 8
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line of the file without its end, and its end; the last one of a place has none."""
+    """A line of the file and its line ending; the last line of a place has no ending."""
 
     content: str
     end: str
@@ -34,19 +34,18 @@ class Fit(msgspec.Struct, frozen=True):
     stop: int
     lines: tuple[Line, ...]
     partners: tuple[int | None, ...]
-    """For each quoted line which of `lines` it is; None for a blank one that the file does not have.
-
-    A line break at the end is followed by an empty line, unless the file ends without one.
+    """For each quoted line its index in `lines`; None for a blank line that the file does not have. A line break at the
+    end is followed by an empty line, unless the file ends without a line break.
     """
     indent: Indent
     typography: Typography
     starts_inside: bool
-    """The quoted text begins after the blanks of its first line."""
+    """The quoted text begins after the indentation of its first line."""
     ignored: tuple[str, ...]
     """The ignored differences, in words."""
 
 
-class Window(msgspec.Struct, frozen=True):
+class LineRange(msgspec.Struct, frozen=True):
     """Lines of the file that match the quoted ones; both ends are inclusive and count from 0."""
 
     first: int
@@ -66,19 +65,21 @@ def bare_lines(text: str) -> list[str]:
 
 
 def may_have(text: str, old: str) -> bool:
-    """False if one of the longest quoted lines occurs nowhere; a quick test that rejects most absent texts."""
+    """False if one of the longest quoted lines does not occur; a fast test that rejects most absent texts."""
     plain, quoted = folded(text), bare_lines(old)
     return all(line in plain for line in sorted(quoted, key=len)[-_LOOKED_FOR:])
 
 
-def windows(lines: Sequence[str], old: str) -> tuple[Window, ...]:
-    """Runs of lines in the file that equal the quoted lines."""
+def matching_ranges(lines: Sequence[str], old: str) -> tuple[LineRange, ...]:
+    """Sequences of lines in the file that equal the quoted lines."""
     quoted = bare_lines("\n".join(quoted_lines(old)))
     numbers = _line_numbers(quoted, lines)
-    return tuple(Window(first, first + len(quoted) - 1, tuple(range(first, first + len(quoted)))) for first in numbers)
+    return tuple(
+        LineRange(first, first + len(quoted) - 1, tuple(range(first, first + len(quoted)))) for first in numbers
+    )
 
 
-def windows_without_blank_lines(lines: Sequence[str], old: str) -> tuple[Window, ...]:
+def ranges_without_blank_lines(lines: Sequence[str], old: str) -> tuple[LineRange, ...]:
     """The same without comparing blank lines; needs at least two other lines."""
     quoted = bare_lines("\n".join(quoted_lines(old)))
     places = [place for place, line in enumerate(quoted) if line]
@@ -101,21 +102,20 @@ def _line_numbers(wanted: Sequence[str], lines: Sequence[str]) -> Iterator[int]:
         place = joined.find(needle, place + 1)
 
 
-def _loose(places: list[int], numbers: list[int], count: int) -> Window:
-    """Pair blank lines only if equally many lie between the same two lines."""
+def _loose(places: list[int], numbers: list[int], count: int) -> LineRange:
+    """Pair blank lines only if both texts have the same number of them between the same two lines."""
     partners: list[int | None] = [None] * count
     partners[places[-1]] = numbers[-1]
     for here, there, after, beyond in zip(places, numbers, places[1:], numbers[1:], strict=False):
         partners[here] = there
         if after - here == beyond - there:
             partners[here:after] = range(there, beyond)
-    return Window(numbers[0], numbers[-1], tuple(partners))
+    return LineRange(numbers[0], numbers[-1], tuple(partners))
 
 
-def has_rival(text: str, old: str, window: Window) -> bool:
-    """True if another place is more similar to the quoted text, indentation included, without matching.
-
-    Then the text may be an older state of that place.
+def has_rival(text: str, old: str, line_range: LineRange) -> bool:
+    """True if another place that does not match is more similar to the quoted text, indentation included. The text may
+    then be an older version of that place.
     """
     places: dict[str, list[int]] = {}
     quoted = [line.rstrip(_BLANKS) for line in quoted_lines(old)]
@@ -127,7 +127,7 @@ def has_rival(text: str, old: str, window: Window) -> bool:
     for number, line in enumerate(lines):
         for place in places.get(line, ()):
             votes[number - place] += 1
-    pairs = [(place, number) for place, number in enumerate(window.partners) if number is not None]
+    pairs = [(place, number) for place, number in enumerate(line_range.partners) if number is not None]
     own = sum(quoted[place] == lines[number] != "" for place, number in pairs)
     starts = {number - place for place, number in pairs}
     others = Counter({start: count for start, count in votes.items() if start not in starts and count > own})
@@ -146,11 +146,11 @@ def _likeness(quoted: Sequence[str], lines: Sequence[str]) -> float:
     return total / max(sum(1 for line in quoted[:_COMPARED] if line), 1)
 
 
-def fit_of(view: View, old: str, window: Window) -> Fit | None:
+def fit_of(file_text: FileText, old: str, line_range: LineRange) -> Fit | None:
     """How the quoted lines map to a range of lines; None if no single rule fits all."""
-    quoted, raw = quoted_lines(old), view.text.split("\n")
-    lines = [_line(raw, number) for number in range(window.first, window.last + 1)]
-    partners = tuple(None if number is None else number - window.first for number in window.partners)
+    quoted, raw = quoted_lines(old), file_text.text.split("\n")
+    lines = [_line(raw, number) for number in range(line_range.first, line_range.last + 1)]
+    partners = tuple(None if number is None else number - line_range.first for number in line_range.partners)
     pairs = [(quoted[place], lines[partner].content) for place, partner in enumerate(partners) if partner is not None]
     cut, indent = _indentation(pairs)
     typography = Typography()
@@ -162,7 +162,7 @@ def fit_of(view: View, old: str, window: Window) -> Fit | None:
         ignored.append(BLANK_LINES)
     if is_closed and not lines[-1].end:
         ignored.append(NO_FINAL_BREAK)
-    start = sum(map(len, raw[: window.first])) + window.first
+    start = sum(map(len, raw[: line_range.first])) + line_range.first
     stop = start + sum(len(line.content) + len(line.end) for line in lines)
     lines[0] = Line(lines[0].content[cut:], lines[0].end)
     if is_closed and lines[-1].end:
@@ -212,18 +212,18 @@ def fit_of_span(text: str, start: int, ignored: tuple[str, ...]) -> Fit:
     return Fit(start, start + len(text), lines, partners, unchanged, Typography(), False, ignored)
 
 
-def fit_in_line(view: View, old: str) -> Fit | None:
+def fit_in_line(file_text: FileText, old: str) -> Fit | None:
     """A match inside a line that differs only in typography; None unless there is exactly one."""
     from bradawl.tools.editing.typography import folded_evenly
 
-    text, wanted = folded_evenly(view.text), folded_evenly(old)
+    text, wanted = folded_evenly(file_text.text), folded_evenly(old)
     if text is None or wanted is None or "\n" in old or text.count(wanted) != 1:
         return None
     start = text.find(wanted)
     stop = start + len(wanted)
     if _splits_word(text, start) or _splits_word(text, stop) or text.find(wanted, start + 1) >= 0:
         return None
-    there, typography = view.text[start:stop], Typography()
+    there, typography = file_text.text[start:stop], Typography()
     typography.learn(old, there)
     ignored = ("typographic characters",)
     return Fit(start, stop, (Line(there, ""),), (0,), unchanged, typography, True, ignored)

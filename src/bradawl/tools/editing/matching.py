@@ -19,9 +19,8 @@ class Match(msgspec.Struct, frozen=True):
 
 
 def find_exactly(data: bytes, old: str, encoding: Encoding) -> tuple[Match, ...]:
-    """All matches of the bytes of `old`, including overlapping ones, at most `MOST_MATCHES`.
-
-    A match that begins with a line feed takes in the carriage return before it: they are one line break.
+    """All matches of the bytes of `old`, including overlapping ones, at most `MOST_MATCHES`. A match that begins with a
+    line feed includes a carriage return before it: they are one line break.
     """
     try:
         wanted = encoding.encode(old)
@@ -39,7 +38,7 @@ def find_exactly(data: bytes, old: str, encoding: Encoding) -> tuple[Match, ...]
 
 
 def find_with_other_line_ends(data: bytes, old: str, encoding: Encoding) -> tuple[Match, ...]:
-    """The same with either line ending for each line break of `old`."""
+    """Like `find_exactly`, but each line break of `old` matches either line ending."""
     try:
         encoding.encode(old)
     except UnicodeEncodeError:
@@ -62,7 +61,7 @@ def _finds(wanted: bytes, data: bytes, first: int) -> Iterator[int]:
 
 
 def _with_either_ending(old: str, data: bytes, encoding: Encoding) -> Iterator[Match]:
-    """Matches in the data with all CRLF made LF, as places in the data as it is."""
+    """Matches in the data with every CRLF replaced by LF, as offsets in the original data."""
     feed, crlf = encoding.encode("\n"), encoding.encode("\r\n")
     if crlf not in data:
         yield from (Match(place, place + len(encoding.encode(old))) for place in _finds(encoding.encode(old), data, 0))

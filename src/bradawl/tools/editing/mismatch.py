@@ -43,7 +43,7 @@ def explain_absence(text: str, old: str) -> str:
 
 
 def _slip(text: str, old: str) -> str:
-    """Text in old_string that the file does not have, if it has the rest."""
+    """A hint about text added to old_string that the file does not have, if the rest matches."""
     plain = re.sub(r"^ *\d+\t", "", old, flags=re.MULTILINE)
     lines = text.replace("\r\n", "\n")
     if plain != old and plain.strip() and plain in lines:
@@ -78,7 +78,7 @@ def _cut(line: str) -> str:
 
 
 def _closest(text: str, old: str) -> tuple[int, int | None] | None:
-    """Number of the first line (from 0) of the place most like `old`; inside a very long line also the offset."""
+    """Index of the first line of the place most similar to `old`; in a very long line also the offset."""
     starts = _line_starts(text)
     quoted = old.removesuffix("\n").split("\n")
     votes: Counter[int] = Counter()
@@ -110,7 +110,7 @@ def _length(starts: list[int], number: int, total: int) -> int:
 
 
 def _anchors(quoted: Sequence[str], size: int) -> Iterator[tuple[int, int, str]]:
-    """Pieces to look for, with their line and column: whole lines, the longest first, then words of them."""
+    """Pieces to search for, with their line and column: whole lines, the longest first, then their words."""
     most = max(3, min(_ANCHORS, _SCANNED // (size + 1)))
     lines = sorted(enumerate(quoted), key=lambda item: -len(item[1].strip()))
     pieces = [(place, len(line) - len(line.lstrip()), line.strip()[:_ANCHOR_LENGTH]) for place, line in lines]
@@ -134,7 +134,7 @@ def _occurrences(text: str, piece: str) -> Iterator[int]:
 
 
 def _best(votes: Counter[int], text: str, starts: list[int], quoted: Sequence[str]) -> int | None:
-    """Among the places with most votes the one with the most similar lines; None if none is similar."""
+    """Of the places with the most votes, the one with the most similar lines; None if none is similar."""
     from difflib import SequenceMatcher
 
     sample = [(place, line.strip()[:_LINE_LENGTH]) for place, line in enumerate(quoted) if line.strip()]
@@ -159,7 +159,7 @@ def _by_votes(votes: Counter[int]) -> int | None:
 
 
 def _by_likeness(text: str, starts: list[int], quoted: Sequence[str]) -> int | None:
-    """Compare line by line, in files that are short enough; used if no piece of the text occurs."""
+    """Compare line by line, in short files only; used if no piece of the text occurs."""
     from difflib import get_close_matches
 
     if len(starts) > _LINES_COMPARED:
@@ -226,7 +226,7 @@ def _detail(there: str, given: str) -> str:
 
 
 def _stretch(there: str, given: str) -> tuple[int, str, str]:
-    """From the first to the last difference, by whole words, and where it begins; cut when it is long."""
+    """The text from the first to the last difference, in whole words, and its offset; cut if it is long."""
     start, shortest = 0, min(len(there), len(given))
     while start < shortest and there[start] == given[start]:
         start += 1
@@ -248,7 +248,7 @@ def _is_word(character: str) -> bool:
 
 
 def _counted(text: str) -> str:
-    """A text with invisible characters made visible."""
+    """The text with invisible characters made visible."""
     if not text:
         return "nothing"
     if len(set(text)) == 1 and text[0] in _INVISIBLE:

@@ -1,12 +1,13 @@
 """Plans one replacement in a file: exact matches first, then matches that differ only in invisible ways.
 
-Each step is taken only where one place matches, and where the next text to write can be told; else nothing changes.
+A step applies only if exactly one place matches and the new text is unambiguous; otherwise nothing changes.
 """
 
 import msgspec
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.editing.exact import Exact, joins_lines, reframed
+from bradawl.tools.editing.exact import MatchContext, joins_lines, reframed
+from bradawl.tools.editing.file_text import FileText, check_encodable, encodings_of, file_text_of
 from bradawl.tools.editing.matching import (
     MOST_MATCHES,
     Match,
@@ -16,7 +17,6 @@ from bradawl.tools.editing.matching import (
     line_ending_at,
     line_number,
 )
-from bradawl.tools.editing.view import View, check_encodable, encodings_of, view_of
 from bradawl.tools.reading.decoding import Encoding
 
 _PLACES_NAMED = 10
@@ -32,7 +32,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """The planned new content."""
+    """The new content of a file."""
 
     data: bytes
     encoding: Encoding
@@ -60,7 +60,7 @@ def check_change(change: Change) -> None:
 
 
 def plan(data: bytes, change: Change, shown: str) -> Planned:
-    """The file with the change made. Raises `ToolError` that says why not, and where it may have been meant."""
+    """The changed file. Raises `ToolError` with the reason and the closest place in the file."""
     job = _Job(data, change, encodings_of(data, change.old, shown), shown)
     planned = _exactly(job) or _with_other_line_ends(job) or _loosely(job) or _translated(job)
     if planned is None:
@@ -87,7 +87,7 @@ def _exactly(job: _Job) -> Planned | None:
 
 
 def _one_replaced(job: _Job, match: Match, encoding: Encoding) -> Planned:
-    place = Exact.of(job.data, match, encoding)
+    place = MatchContext.of(job.data, match, encoding)
     moved = reframed(place, job.change.old, job.change.new)
     if moved is None:
         _check_joint(job, place)
@@ -96,7 +96,7 @@ def _one_replaced(job: _Job, match: Match, encoding: Encoding) -> Planned:
     return Planned(_spliced(job.data, (match,), new, encoding), encoding, 1, note)
 
 
-def _check_joint(job: _Job, place: Exact) -> None:
+def _check_joint(job: _Job, place: MatchContext) -> None:
     if joins_lines(place, job.change.old, job.change.new):
         raise ToolError(
             f"new_string does not end with a line break, though old_string does: its last line would run into the next "
@@ -138,7 +138,7 @@ def _spliced(data: bytes, matches: tuple[Match, ...], new: str, encoding: Encodi
 
 
 def _in_local_lines(data: bytes, match: Match, new: str, encoding: Encoding) -> str:
-    """Give new text the line endings of its place, unless it contains carriage returns itself."""
+    """Give new text the line endings around it, unless it contains carriage returns itself."""
     if "\n" not in new or "\r" in new or line_ending_at(data, match, encoding) == "\n":
         return new
     return new.replace("\n", "\r\n")
@@ -167,8 +167,8 @@ def _fitted(job: _Job, match: Match, encoding: Encoding) -> Planned:
     from bradawl.tools.editing.inexact_place import fit_of_span
     from bradawl.tools.editing.rewrite import rewritten
 
-    _check_joint(job, Exact.of(job.data, match, encoding))
-    span = view_of(job.data[match.start : match.end], Encoding(encoding.codec)).text
+    _check_joint(job, MatchContext.of(job.data, match, encoding))
+    span = file_text_of(job.data[match.start : match.end], Encoding(encoding.codec)).text
     fit = fit_of_span(span, 0, ("line endings",))
     ending = line_ending_at(job.data, match, encoding)
     old, new = (text.replace("\r\n", "\n").split("\n") for text in (job.change.old, job.change.new))
@@ -181,27 +181,27 @@ def _note(*ignored: str) -> str:
 
 
 def _put(data: bytes, match: Match, text: str, encoding: Encoding) -> bytes:
-    """The bytes with `text`, of which a part comes from the file and may be no valid text, at one place."""
-    return data[: match.start] + View(text, Encoding(encoding.codec)).data + data[match.end :]
+    """The bytes with `text` at one place. `text` may contain undecodable bytes of the file."""
+    return data[: match.start] + FileText(text, Encoding(encoding.codec)).data + data[match.end :]
 
 
 def _loosely(job: _Job) -> Planned | None:
-    from bradawl.tools.editing.inexact import Loose, loose_fit
+    from bradawl.tools.editing.inexact import InexactMatch, find_inexact
     from bradawl.tools.editing.rewrite import rewritten
 
     if sum(map(str.isalnum, job.change.old)) < _LEAST_LETTERS:
         return None  # ambiguous
     encoding = job.encodings[0]
-    view = view_of(job.data, encoding)
-    loose: Loose | None = loose_fit(
-        view, job.change.old.replace("\r\n", "\n"), job.change.new.replace("\r\n", "\n"), job.shown
+    file_text = file_text_of(job.data, encoding)
+    inexact: InexactMatch | None = find_inexact(
+        file_text, job.change.old.replace("\r\n", "\n"), job.change.new.replace("\r\n", "\n"), job.shown
     )
-    if loose is None:
+    if inexact is None:
         return None
     check_encodable(job.change.new, encoding, job.shown)
-    match = Match(view.place(loose.fit.start), view.place(loose.fit.stop))
-    text = rewritten(loose.fit, loose.old, loose.new, line_ending_at(job.data, match, encoding))
-    return Planned(_put(job.data, match, text, encoding), encoding, 1, _note(*loose.fit.ignored))
+    match = Match(file_text.place(inexact.fit.start), file_text.place(inexact.fit.stop))
+    text = rewritten(inexact.fit, inexact.old, inexact.new, line_ending_at(job.data, match, encoding))
+    return Planned(_put(job.data, match, text, encoding), encoding, 1, _note(*inexact.fit.ignored))
 
 
 def _translated(job: _Job) -> Planned | None:
@@ -234,5 +234,5 @@ def _places(job: _Job) -> list[tuple[Match, Encoding]]:
 def _missed(job: _Job) -> ToolError:
     from bradawl.tools.editing.mismatch import explain_absence
 
-    reason = explain_absence(view_of(job.data, job.encodings[0]).text, job.change.old)
+    reason = explain_absence(file_text_of(job.data, job.encodings[0]).text, job.change.old)
     return ToolError(f"old_string was not found in {job.shown}; nothing was changed. {reason}")

@@ -8,7 +8,9 @@ from bradawl.tools.reading.decoding import encoding_of
 
 
 def check_unchanged(content: FileContent, context: CallContext) -> None:
-    """Raises `ToolError` with the changes to a file since the model saw it; changes shown in full count as seen."""
+    """Raises `ToolError` with the changes to a file since the model saw it. If they are shown in full, the new content
+    counts as seen.
+    """
     seen = context.seen.sha256(content.path)
     if seen is None or seen == content.sha256:
         return
@@ -20,12 +22,14 @@ def check_unchanged(content: FileContent, context: CallContext) -> None:
     try:
         change = change_between(*(encoding_of(data, shown).decode(data) for data in (before, content.data)))
     except ToolError:
-        raise ToolError(f"{start} It is no text any more; look at it with bash") from None
-    told = change.text or "(only its line ends, its mark or its encoding)"
+        raise ToolError(f"{start} It is not text any more; examine it with bash") from None
+    changes = change.text or "(only its line ends, its mark or its encoding)"
     if not change.is_whole:
-        raise ToolError(f"{start} What changed:\n{told}\nread_file it again, then repeat the change on what it is now")
+        raise ToolError(
+            f"{start} What changed:\n{changes}\nread_file it again, then repeat the change on what it is now"
+        )
     context.seen.saw(content)
-    raise ToolError(f"{start} What changed:\n{told}\nRepeat the change if it still fits, or adapt it to this")
+    raise ToolError(f"{start} What changed:\n{changes}\nRepeat the change if it still fits, or adapt it to this")
 
 
 def allowed_path(given: str, context: CallContext) -> str:

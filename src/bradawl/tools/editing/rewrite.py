@@ -35,7 +35,7 @@ def _codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
     stop_old, stop_new = len(old) - end, len(new) - end
     if stop_old - start + stop_new - start > _MOST_LINES:
         raise ToolError("the changed part is too long for a place that matches only loosely; edit less at once")
-    # Compared without blanks at their ends: a line that only moves further in is the same line.
+    # Compared without blanks at both ends: a line that is only indented more is the same line.
     ours, theirs = ([line.strip() for line in lines] for lines in (old[start:stop_old], new[start:stop_new]))
     codes: list[Code] = [("equal", 0, start, 0, start)]
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
@@ -91,7 +91,7 @@ def _changed(fit: Fit, old: Sequence[str], new: Sequence[str], code: Code) -> li
 
 
 def _indented(fit: Fit, line: str, is_first: bool) -> str:
-    """A new line, indented as the file is; without its trailing blanks."""
+    """A new line with the file's indentation and without trailing blanks."""
     indent, rest = split_indent(line.rstrip(" \t"))
     if not rest or (is_first and fit.starts_inside):
         return indent + rest
@@ -99,13 +99,13 @@ def _indented(fit: Fit, line: str, is_first: bool) -> str:
     if moved is None:
         raise ToolError(
             f"old_string is indented otherwise than the file, and how {rest[:60]!r} of new_string should be indented "
-            "can't be told; repeat the edit with the file's own indentation"
+            "can't be determined; repeat the edit with the file's own indentation"
         )
     return moved + rest
 
 
 def _with_look_alikes(fit: Fit, old: Sequence[str], partners: Sequence[int | None], given: list[str]) -> list[str]:
-    """Text is compared without indentation, line by line joined, so that marks keep their place."""
+    """New text with the file's typography. Lines are compared without indentation."""
     if fit.starts_inside and len(fit.lines) == 1:
         return fit.typography.rewritten(old[0], fit.lines[0].content, "\n".join(given)).split("\n")
     pairs = zip(old, partners, strict=True)
@@ -117,7 +117,7 @@ def _with_look_alikes(fit: Fit, old: Sequence[str], partners: Sequence[int | Non
 
 
 def _blanks_kept(fit: Fit, old: Sequence[str], new: Sequence[str], place: int | None, number: int) -> str:
-    """Keep trailing blanks of a line that changes elsewhere."""
+    """Keep the trailing blanks of a line that changes before them."""
     given = trailing_blanks(new[number])
     if place is None:
         is_noise = "trailing blanks" in fit.ignored and given in {trailing_blanks(line) for line in old}

@@ -24,7 +24,7 @@ def folded(text: str) -> str:
 
 
 def folded_evenly(text: str) -> str | None:
-    """The same if every character keeps its position; else None."""
+    """Like `folded`, but None unless every character keeps its position."""
     if text.isascii():
         return text
     from unicodedata import is_normalized
@@ -48,7 +48,7 @@ def units(text: str) -> list[str]:
 
 
 class Typography:
-    """Which character of the file each character of a quoted text stands for, in the place that matched."""
+    """Maps each character of a quoted text to the character of the file at the matched place."""
 
     def __init__(self) -> None:
         self._seen: dict[str, set[str]] = {}

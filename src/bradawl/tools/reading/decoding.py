@@ -29,21 +29,21 @@ _SAMPLE = 8_192
 
 
 class Encoding(msgspec.Struct, frozen=True):
-    """How a file's bytes stand for text."""
+    """The encoding of a file: codec and byte order mark."""
 
     codec: str
-    """Name of Python's codec; never writes a byte order mark."""
+    """Name of a Python codec that writes no byte order mark."""
     bom: bytes = b""
 
     @property
     def note(self) -> str:
-        """What a reader should know about it; empty for plain UTF-8."""
+        """A note about the encoding; empty for plain UTF-8."""
         if self.codec == "latin-1":
             return "not valid UTF-8, read as Latin-1"
         return "" if self.codec == "utf-8" else self.codec.upper()
 
     def decode(self, data: bytes) -> str:
-        """The text of a whole file, without its mark."""
+        """The text of a whole file, without its byte order mark."""
         return self.decode_piece(data[len(self.bom) :])
 
     def decode_piece(self, data: bytes) -> str:
@@ -51,7 +51,7 @@ class Encoding(msgspec.Struct, frozen=True):
         return data.decode(self.codec, "replace")
 
     def encode(self, text: str) -> bytes:
-        """Bytes of a piece of text, without a mark. Raises `UnicodeEncodeError`."""
+        """The bytes of a piece of text, without a byte order mark. Raises `UnicodeEncodeError`."""
         return text.encode(self.codec)
 
 
@@ -65,10 +65,7 @@ _MARKED = (
 
 
 def encoding_of(data: bytes, path: str, size: int = 0) -> Encoding:
-    """How to read a file, of which `data` may be the beginning and `size` how many bytes there are.
-
-    Raises `ToolError` when it is not text.
-    """
+    """The encoding of a file of `size` bytes that begins with `data`. Raises `ToolError` if it is not text."""
     for marked in _MARKED:
         if data.startswith(marked.bom) and not data.startswith(codecs.BOM_UTF32_LE):
             return marked
@@ -93,11 +90,11 @@ def _kind(data: bytes) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines as an editor counts them: only a line feed ends one, and it may be missing after the last."""
+    """The lines as an editor counts them: only a line feed ends a line, and the last one may have none."""
     lines = text.split("\n")
     return lines[:-1] if not lines[-1] else lines
 
 
 def presentable(text: str) -> str:
-    """Text that can be sent: parts of file names that are not UTF-8 become escapes."""
+    """The text with escapes for bytes of file names that are not UTF-8, so that it can be sent."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

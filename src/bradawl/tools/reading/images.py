@@ -8,7 +8,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.messages import Image, Text
 from bradawl.tools.reading.paging import Page
 
-_MOST_BYTES = 3_750_000  # 5 MB in base64: the most that is taken by the services with the lowest bound (2026-11)
+_MOST_BYTES = 3_750_000  # 5 MB in base64, the lowest limit among the providers (2026-11)
 _MOST_PIXELS = 8_000
 _NAMES = {
     "image/png": "a PNG image",
@@ -24,7 +24,7 @@ class _Size(msgspec.Struct, frozen=True):
 
 
 def media_type_of(data: bytes) -> str:
-    """The kind of picture the bytes are, among those that models can see; empty for all else."""
+    """The media type of an image that models can see; empty for other data."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -35,7 +35,7 @@ def media_type_of(data: bytes) -> str:
 
 
 def image_page(data: bytes, media_type: str, path: str) -> Page:
-    """The picture with a line about it. Raises `ToolError` for one that no service would take."""
+    """The image and a line about it. Raises `ToolError` for an image that no provider accepts."""
     what = f"{path} is {_NAMES[media_type]}, {len(data):,} bytes"
     size = _size(data, media_type)
     if size is None:

@@ -1,15 +1,15 @@
 """Lists a folder for the model."""
 
 from bradawl.core.workspace import FileEntry
-from bradawl.tools.reading.naming import on_one_line
+from bradawl.tools.reading.path_errors import on_one_line
 
 FOLDER_LIMIT = 10_000
-"""Files that are looked at: folders are known by what they hold."""
+"""Most files to list; a folder is found by the files in it."""
 _NAMES_SHOWN = 200
 
 
 def listing(path: str, real: str, entries: tuple[FileEntry, ...], *, is_cut: bool) -> str:
-    """The names in a folder, folders with a slash; `path` is its name as it was given."""
+    """The names in a folder, those of folders with a slash; `path` is the folder as the model gave it."""
     root = len(real.rstrip("/")) + 1
     parts = [entry.path[root:].partition("/") for entry in entries]
     names = sorted({head + slash for head, slash, _ in parts})

@@ -24,7 +24,7 @@ class _Answer(msgspec.Struct):
 
 
 async def long_page(real: str, size: int, span: Span, context: CallContext) -> Page:
-    """The lines; how many there are in all is not known. Raises `ToolError`."""
+    """The requested lines; their total number stays unknown. Raises `ToolError`."""
     numbers = map(str, (span.first, span.limit, span.most, LONGEST_LINE))
     argv = (sys.executable, "-I", "-S", "-B", _PROGRAM, real, *numbers)
     most = 8 * span.most + 1_000_000
@@ -44,7 +44,7 @@ async def long_page(real: str, size: int, span: Span, context: CallContext) -> P
 def _page(answer: _Answer, size: int, span: Span) -> Page:
     head = bytes.fromhex(answer.head)
     if b"\0" in head:
-        encoding_of(head, span.path, size)  # says what it is
+        encoding_of(head, span.path, size)  # raises for data that is not text
         raise ToolError(f"{span.path} is UTF-16 and has {size:,} bytes; use bash (iconv, then sed -n '1,200p')")
     if not answer.lines:
         raise ToolError(f"{span.path} has {answer.skipped} lines or one more; offset={span.first} is past its end")

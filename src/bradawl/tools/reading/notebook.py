@@ -32,7 +32,7 @@ class _Notebook(msgspec.Struct):
 
 
 def notebook_page(data: bytes, span: Span) -> Page | None:
-    """The cells that are asked for: `first` and `limit` of the span count cells. None for what is no notebook."""
+    """The requested cells: `first` and `limit` of the span count cells. None if the data is not a notebook."""
     try:
         notebook = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_Notebook)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -83,7 +83,7 @@ def _output(output: _Output) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without colours, and of a line that was written again and again its last state."""
+    """The text without colours; of a line that was overwritten the last state."""
     if "\x1b" in text:
         text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", text)
     lines = text.rstrip("\n").replace("\r\n", "\n").split("\n")

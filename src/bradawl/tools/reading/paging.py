@@ -6,19 +6,19 @@ from bradawl.core.messages import Image, Text
 
 DEFAULT_LIMIT = 2_000
 MOST_CHARACTERS = 50_000
-"""Of one answer."""
+"""Most characters of one result."""
 LONGEST_LINE = 2_000
 
 
 class Span(msgspec.Struct, frozen=True):
-    """What of a file is asked for."""
+    """The part of a file that is requested."""
 
     path: str
-    """As it was given."""
+    """The path as the model gave it."""
     first: int
-    """Line, page or cell, from 1."""
+    """First line, page or cell, from 1."""
     limit: int
-    """Most of them."""
+    """Most lines, pages or cells."""
     most: int
     """Most characters."""
 
@@ -31,25 +31,27 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What is shown."""
+    """A part of a file as the model gets it."""
 
     parts: tuple[Text | Image, ...]
     what: str
-    """Names it: `lines 1-40`; the same name of the same content means the same page. Empty for one without content."""
+    """The name of the part, such as `lines 1-40`, which identifies it for a given content. Empty for a page without
+    content.
+    """
 
     @property
     def text(self) -> str:
-        """Its text."""
+        """The text of all parts that are text."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
 
 def text_page(text: str, what: str) -> Page:
-    """A page of nothing but text."""
+    """A page of text alone."""
     return Page((Text(text),), what)
 
 
 def sections_that_fit(sections: list[str], most: int) -> list[str]:
-    """As many as there is room for, at least one, which is cut if it has to be."""
+    """The sections that fit into `most` characters; at least one, which is cut if necessary."""
     shown: list[str] = []
     for section in sections:
         if shown and len(section) > most:
@@ -61,7 +63,7 @@ def sections_that_fit(sections: list[str], most: int) -> list[str]:
 
 
 def numbered(lines: list[str], span: Span) -> list[str]:
-    """As many numbered lines as there is room for, at least one."""
+    """The lines with numbers, as many as fit; at least one."""
     shown: list[str] = []
     room = span.most
     for number, line in enumerate(lines, span.first):

@@ -1,10 +1,10 @@
 """Prints some lines of a file too large to load. Runs as a separate program.
 
-A process, because it may take long to get to a line far down: it can be ended from outside. Arguments: a path, the
-number of the first line, how many lines, how many bytes in all, how many of one line. Prints a JSON object: `head` the
-first bytes of the file in hexadecimal digits, `encoding`, `lines` pairs of the text, cut to what may be shown, and
-whether it was cut, `has_more` whether other lines follow, `skipped` how many lines were passed on the way.
-It must not import anything of bradawl: it is started with the bare interpreter.
+A separate process can be ended if it takes long to reach a line far down. Arguments: the path, the number of the first
+line, the greatest number of lines, of bytes in all, and of bytes of one line. Prints a JSON object: `head`, the first
+bytes of the file in hexadecimal digits; `encoding`; `lines`, pairs of the text, cut to the limit, and whether it was
+cut; `has_more`, whether other lines follow; `skipped`, the number of lines before the first one. It must not import
+anything of bradawl: it is started with the bare interpreter.
 """
 
 import json
@@ -19,7 +19,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def _skip(file: BinaryIO, count: int) -> int:
-    """Go past so many lines, without holding any; gives back how many there were."""
+    """Skip `count` lines without keeping them; returns the number of lines skipped."""
     skipped = 0
     while skipped < count and (piece := file.read(_PIECE)):
         found = piece.count(b"\n")
@@ -35,7 +35,7 @@ def _skip(file: BinaryIO, count: int) -> int:
 
 
 def _lines(file: BinaryIO, limit: int, most: int, longest: int) -> Iterator[tuple[bytes, bool]]:
-    """The beginning of each line, and whether more of it was left out."""
+    """The beginning of each line, and whether the line was cut."""
     for _ in range(limit):
         line = piece = file.readline(longest + 2)
         while piece and not piece.endswith(b"\n"):
@@ -50,7 +50,7 @@ def _lines(file: BinaryIO, limit: int, most: int, longest: int) -> Iterator[tupl
 
 
 def main(arguments: list[str]) -> int:
-    """Find the lines and print them; gives back the exit code."""
+    """Find the lines and print them; returns the exit code."""
     path, first, limit, most, longest = arguments[0], *map(int, arguments[1:])
     with Path(path).open("rb") as file:
         head = file.read(_HEAD)

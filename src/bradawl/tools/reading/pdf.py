@@ -21,7 +21,7 @@ class _Answer(msgspec.Struct):
 
 
 async def pdf_page(real: str, span: Span, context: CallContext) -> Page:
-    """The text of the pages that are asked for: `first` and `limit` of the span count pages. Raises `ToolError`."""
+    """The text of the requested pages: `first` and `limit` of the span count pages. Raises `ToolError`."""
     argv = (sys.executable, "-I", "-B", _PROGRAM, real, *map(str, (span.first, span.limit, span.most)))
     most = 12 * span.most + 1_000_000
     command = Command(argv, "/", timeout_s=_TIMEOUT_S, output_limit_bytes=most, is_helper=True, unmoved=(real,))

@@ -1,10 +1,9 @@
 """Extracts the text of a PDF. Runs as a separate program.
 
-A separate process, because an untrusted PDF may need any amount of time and memory: the process has limits for both
-and can be killed. It can start no program, open no socket and write no file. Arguments: a
-path, the number of the first page, how many pages, how many characters in all. Prints a JSON object: `total` pages, and
-`pages`, the text of each.
-It must not import anything of bradawl: it is started without its folder on the path.
+A separate process, because an untrusted PDF may need any amount of time and memory: the process has limits on both and
+can be killed. It can start no program, open no socket and write no file. Arguments: the path, the number of the first
+page, the greatest number of pages and of characters. Prints a JSON object: `total` pages, and `pages`, the text of
+each. It must not import anything of bradawl: it is started without its folder on the path.
 """
 
 import json
@@ -33,20 +32,20 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:
-    """An audit hook: the library starts a decoder for some images if it is installed."""
+    """An audit hook that refuses to start programs: the library starts a decoder for some images if it is installed."""
     is_writing = event == "open" and isinstance(flags := arguments[2], int) and flags & _WRITING
     if is_writing or event.startswith(_REFUSED):
         raise RuntimeError("it needs another program to be decoded")
 
 
 def main(arguments: list[str]) -> int:
-    """Read the pages and print them; gives back the exit code."""
+    """Read the pages and print them; returns the exit code."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.addaudithook(_refuse)
-    logging.disable()  # what it thinks of the file would be taken for an error
+    logging.disable()  # its warnings about the file would look like errors
     path, first, limit, most = arguments[0], *map(int, arguments[1:])
     reader = pypdf.PdfReader(path)
     if reader.is_encrypted and not reader.decrypt(""):

@@ -18,7 +18,7 @@ _SUGGESTED = 5
 
 
 async def failure(result: CommandResult, rg: str, query: Query, context: CallContext) -> ToolError:
-    """What ripgrep's error output says went wrong."""
+    """The error that ripgrep's output describes."""
     said = result.stderr.decode("utf-8", "replace").strip()
     if _UNKNOWN_TYPE in said:
         return ToolError(await _unknown_type(query.file_type, rg, context))

@@ -1,10 +1,10 @@
 """Finds the newest of the files that another program lists. Runs as a separate program.
 
-A process, because the time of a change of a hundred thousand files is asked for while they are being listed, and
-none of it has to be kept. Arguments: how many of them to show, a regular expression that paths must match (empty: all
-do), how many leading characters of a path it does not see, then the command, which prints paths that each end in NUL.
-Prints how many were listed, how many matched, and the newest of those, newest first, each ended by NUL.
-It must not import anything of bradawl: it is started with the bare interpreter.
+A separate process reads the times of 100,000 files while they are being listed, and keeps none of the paths. Arguments:
+the number of files to show, a regular expression that paths must match (empty: all match), the number of leading
+characters of a path that it does not apply to, then the command, which prints paths that each end in NUL. Prints the
+number of listed files, the number of matches, and the newest matches, newest first, each followed by NUL. It must not
+import anything of bradawl: it is started with the bare interpreter.
 """
 
 import gc
@@ -18,7 +18,7 @@ _KEPT = 20_000
 
 
 def _listed(command: list[str]) -> Iterator[list[bytes]]:
-    """The paths a command prints, as they come."""
+    """The paths that a command prints, while it runs."""
     source, sink = os.pipe()
     process = os.posix_spawn(command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, sink, 1)])
     os.close(sink)
@@ -37,7 +37,7 @@ def _chosen(pattern: str, skip: int) -> Callable[[bytes], object]:
 
 
 def main(arguments: list[str]) -> int:
-    """List, choose and sort; gives back the exit code."""
+    """List, select and sort the files; returns the exit code."""
     gc.disable()
     most, pattern, skip = int(arguments[0]), arguments[1], int(arguments[2])
     is_chosen = _chosen(pattern, skip) if pattern else None

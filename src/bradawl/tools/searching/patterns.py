@@ -8,7 +8,7 @@ _CLASS = r"\[([!^]?)(\]?+[^\]/]*)\]"
 
 
 def literal_prefix(pattern: str) -> tuple[str, str]:
-    """The leading folders of a pattern that hold no wildcard, and the rest; a pattern without any has an empty rest."""
+    """The leading folders of a pattern without wildcards, and the rest; without any wildcard the rest is empty."""
     match = re.search(_SPECIAL, pattern)
     if match is None:
         return pattern, ""
@@ -18,7 +18,9 @@ def literal_prefix(pattern: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Matches whole relative paths; `*` and `?` stop at a slash, `**` does not. Raises `re.error`."""
+    """Compile a pattern that matches whole relative paths; `*` and `?` stop at a slash, `**` does not. Raises
+    `re.error`.
+    """
     return re.compile(_alternatives(pattern) + r"\Z", re.DOTALL)
 
 
@@ -41,7 +43,7 @@ def _alternatives(pattern: str) -> str:
 
 
 def _piece(pattern: str, place: int) -> tuple[str, int]:
-    """One element as a regular expression, and where the next begins."""
+    """One element as a regular expression, and the offset of the next."""
     char = pattern[place]
     if pattern.startswith("**/", place) and (place == 0 or pattern[place - 1] in "/{,"):
         return "(?:.*/)?", place + 3

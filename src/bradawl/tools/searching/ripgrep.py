@@ -16,7 +16,7 @@ import msgspec
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.tools.searching.errors import failure
-from bradawl.tools.searching.search import LONGEST_TEXT, Found, Line, Query, around, by_component, too_slow
+from bradawl.tools.searching.search import LONGEST_TEXT, Line, Query, SearchResult, around, by_component, too_slow
 
 _WALK_LIMIT = 200_000
 _MUCH = 1_000_000
@@ -40,7 +40,7 @@ _SEARCHED = re.compile(rb"^(\d+) files searched\r?$", re.MULTILINE)
 
 
 class Ripgrep(msgspec.Struct, frozen=True):
-    """The program, and the place where it runs: patterns of an own ignore file are seen from its working directory."""
+    """The program and its working directory, to which the patterns of an ignore file are relative."""
 
     program: str
     root: str
@@ -48,27 +48,27 @@ class Ripgrep(msgspec.Struct, frozen=True):
     ignore_file: str | None
 
     def argv(self, *options: str, files: Iterable[str] = ()) -> tuple[str, ...]:
-        """A command line for what lies below the root, or only for some files there."""
+        """The command line to search below the root, or only in some files there."""
         own = (f"--ignore-file={self.ignore_file}",) if self.ignore_file else ()
         return (self.program, *_RULES, *own, *options, "--", *(files or (self.relative(self.root),)))
 
     @property
     def cwd(self) -> str:
-        """Where to run it: above all that is looked at, so that it can be named from there."""
+        """The working directory: above all searched files, so that relative paths can name them."""
         above = self.ignore_file or (self.root if self.is_file else None)
         return str(PurePosixPath(above).parent) if above else self.root
 
     def relative(self, path: str) -> str:
-        """A path relative to the working directory, for the command line."""
+        """The path relative to the working directory, for the command line."""
         return "./" + path[len(self.cwd.rstrip("/")) + 1 :]
 
     def absolute(self, path: str) -> str:
-        """The absolute path of a printed one."""
+        """The absolute path of a path that ripgrep printed."""
         return f"{self.cwd.rstrip('/')}/{path.removeprefix('./')}"
 
 
 def named(pattern: str) -> tuple[str, ...]:
-    """Options that select files by name; empty if ripgrep might read the pattern differently."""
+    """Options that select files by name; empty if ripgrep might interpret the pattern differently."""
     names = [pattern] if "{" in pattern else pattern.split(",")
     if not pattern or not all(map(_SIMPLE_NAME.fullmatch, names)):
         return ()
@@ -76,7 +76,7 @@ def named(pattern: str) -> tuple[str, ...]:
     return (*(f"--type-add=only:{name}" for name in names), "--type=only")
 
 
-async def search(rg: Ripgrep, query: Query, context: CallContext) -> Found:
+async def search(rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
     """Run the search. Raises `ToolError`, also for a pattern or a type that ripgrep does not understand."""
     if query.output_mode != "content":
         return await _count(rg, query, context)
@@ -89,7 +89,7 @@ async def search(rg: Ripgrep, query: Query, context: CallContext) -> Found:
 
 def _options(query: Query) -> tuple[str, ...]:
     typed = _typed(query)
-    by_name = () if typed else named(query.include)  # two types would be combined with or
+    by_name = () if typed else named(query.include)  # ripgrep would combine two types with `or`
     spanning = ("--multiline", "--multiline-dotall") if query.is_multiline else ()
     return (*_SEARCH, *typed, *by_name, *spanning, f"--regexp={query.pattern}")
 
@@ -105,7 +105,7 @@ def _around(query: Query) -> tuple[str, ...]:
 async def _run(
     rg: Ripgrep, argv: tuple[str, ...], query: Query, context: CallContext, most: int, files: Iterable[str] = ()
 ) -> tuple[CommandResult, bool]:
-    """Its output, and whether that is complete; a process that prints too much is ended."""
+    """The output, and whether it is complete; a process that prints too much is ended."""
     printed = 0
 
     def count(data: bytes) -> None:
@@ -128,7 +128,7 @@ async def _run(
     return process.result(), has_ended and printed <= most
 
 
-async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallContext) -> Found:
+async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
     before, _, last = result.stdout.rstrip(b"\n").rpartition(b"\n")
     if b'"type":"summary"' not in last:
         raise await failure(result, rg.program, query, context)
@@ -136,11 +136,13 @@ async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallCo
     searches = msgspec.json.decode(last, type=_Message).data.stats.searches
     searched = searches if groups else await _searched(searches, rg, query, context)
     total = sum(_matches_in(group, query) for group in groups)
-    return Found(_lines(groups, query), {}, len(groups), total, searched, _notes(result))
+    return SearchResult(_lines(groups, query), {}, len(groups), total, searched, _notes(result))
 
 
 async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallContext) -> int:
-    """Number of searched files; counted if ripgrep's number includes others or is missing (13 has none in JSON)."""
+    """Number of searched files; counted if ripgrep's number includes other files or is missing (13 has none in
+    JSON).
+    """
     is_exact = not query.include or query.is_file or (named(query.include) and not query.file_type)
     if searches and is_exact and not context.rules:
         return searches
@@ -153,7 +155,7 @@ async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallConte
     return sum(map(query.includes, paths))
 
 
-async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found:
+async def _count(rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
     what = "--count-matches" if query.is_multiline else "--count"
     argv = rg.argv(what, "--null", "--with-filename", "--stats", *_options(query))
     result, is_whole = await _run(rg, argv, query, context, _MOST)
@@ -163,7 +165,7 @@ async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found:
     counted: list[tuple[bytes, bytes]] = _COUNTED.findall(result.stdout)
     counted = [(name, count) for name, count in counted if query.includes(rg.absolute(os.fsdecode(name)))]
     first = heapq.nsmallest(query.limit, counted, key=lambda each: each[0].replace(b"/", b"\0"))
-    return Found(
+    return SearchResult(
         lines=[],
         counts={rg.absolute(os.fsdecode(name)): int(count) for name, count in first},
         files=len(counted),
@@ -174,8 +176,8 @@ async def _count(rg: Ripgrep, query: Query, context: CallContext) -> Found:
     )
 
 
-async def _some(counted: Found, rg: Ripgrep, query: Query, context: CallContext) -> Found:
-    """Lines of the first files, as many as are needed."""
+async def _some(counted: SearchResult, rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
+    """Lines of the first files, as many as are shown."""
     files: list[str] = []
     enough = 0
     for path, count in counted.counts.items():
@@ -204,7 +206,7 @@ class _Bytes(msgspec.Struct):
 
 
 class _Span(msgspec.Struct):
-    """Bytes that matched."""
+    """A range of bytes that matched."""
 
     start: int
     end: int
@@ -235,14 +237,14 @@ class _Message(msgspec.Struct):
 
 
 class _Group(msgspec.Struct, frozen=True):
-    """The output for one file, not decoded yet, because most of it is not shown."""
+    """The output for one file, not decoded, because most of it is not shown."""
 
     path: str
     messages: list[bytes]
 
 
 def _groups(output: bytes, rg: Ripgrep, query: Query) -> list[_Group]:
-    """The files in order, without binary ones and those not asked for."""
+    """The files in order, without binary files and files the query excludes."""
     groups: list[_Group] = []
     messages: list[bytes] = []
     for line in output.split(b"\n"):
@@ -265,7 +267,7 @@ def _matches_in(group: _Group, query: Query) -> int:
 
 
 def _lines(groups: list[_Group], query: Query) -> list[Line]:
-    """The first lines, as many as may be shown."""
+    """The first lines, up to the limit."""
     decoder = msgspec.json.Decoder(_Message)
     lines: list[Line] = []
     for group in groups:

@@ -7,15 +7,15 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
-from bradawl.tools.reading.naming import on_one_line
+from bradawl.tools.reading.path_errors import on_one_line
 from bradawl.tools.searching.patterns import compile_glob
 
 OutputMode = Literal["content", "files", "count"]
 MOST_LINES = 500
-"""Lines that are shown around matches and as parts of them."""
+"""Most lines to show, matches and context together."""
 MOST_CONTEXT = 20
 LONGEST_TEXT = 500
-"""Characters of a line that are shown."""
+"""Most characters of a line to show."""
 _MOST_CHARACTERS = 50_000
 _MOST_OF_PATTERN = 500
 
@@ -35,13 +35,13 @@ class Query(msgspec.Struct, frozen=True):
     limit: int
     """Most matches, or files, to show."""
     context: int
-    """Lines around each match."""
+    """Lines to show before and after each match."""
     is_multiline: bool
     include: str
     file_type: str
     timeout_s: float
     leaves_out: Callable[[str], bool] = _leaves_nothing_out
-    """Files whose lines are not shown, by their paths."""
+    """True for the path of a file whose lines are not shown."""
 
     @property
     def most_lines(self) -> int:
@@ -49,14 +49,16 @@ class Query(msgspec.Struct, frozen=True):
         return max(MOST_LINES, self.limit) if self.context or self.is_multiline else self.limit
 
     def includes(self, path: str) -> bool:
-        """Whether a file is asked for by its name or, for a pattern with a slash, by its path."""
+        """Whether the query includes a file, by its name or, for a pattern with a slash, by its path."""
         if path == self.root:
             return True
         return not self.leaves_out(path) and (not self.include or is_included(self.include, self.root, path))
 
 
 def around(line: str, start: int, end: int) -> str:
-    """A line as it is shown: of a long one at most `LONGEST_TEXT` characters around the match from `start` to `end`."""
+    """The text to show of a line: of a long one at most `LONGEST_TEXT` characters around the match from `start` to
+    `end`.
+    """
     if len(line) <= LONGEST_TEXT:
         return line
     first = start - max(LONGEST_TEXT - (end - start), 0) // 2
@@ -66,17 +68,17 @@ def around(line: str, start: int, end: int) -> str:
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A line that matched, or one around it."""
+    """A line that matched, or a line of its context."""
 
     path: str
     number: int
     text: str
     is_match: bool = True
     matches: int = 1
-    """Number of matches that begin in it; 0 for a line around or inside a match."""
+    """Number of matches that begin in it; 0 for a line of the context or inside a match."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True):
     """The result of a search."""
 
     lines: list[Line]
@@ -85,16 +87,16 @@ class Found(msgspec.Struct, frozen=True):
     files: int
     """Files with matches."""
     total: int
-    """Matches; without `is_multiline` those are lines."""
+    """Number of matches; without `is_multiline` of matching lines."""
     searched: int
-    """Files that were searched; known when nothing was found."""
+    """Number of searched files; known if nothing was found."""
     notes: tuple[str, ...] = ()
     is_partial: bool = False
-    """There are more than `total`."""
+    """There may be more matches than `total`."""
 
 
 def is_included(include: str, root: str, path: str) -> bool:
-    """Whether a path is one that a pattern for names means. Raises `re.error`."""
+    """Whether a path matches a pattern for names. Raises `re.error`."""
     pattern = f"{{{include}}}" if "," in include and "{" not in include else include
     if "/" not in pattern:
         return bool(compile_glob(pattern).match(path.rpartition("/")[2]))
@@ -105,20 +107,20 @@ def is_included(include: str, root: str, path: str) -> bool:
 
 
 def by_component(path: str) -> str:
-    """Key for the order of paths: what is in a folder stays together."""
+    """Sort key of a path that keeps the files of a folder together."""
     return path.replace("/", "\0")
 
 
 def too_slow(timeout_s: float) -> ToolError:
-    """The error of a search that was ended."""
+    """The error for a search that took too long."""
     return ToolError(
         f"the search took more than {timeout_s:.0f} s and was ended; give a deeper path or an include, "
         "or a pattern without nested repetition"
     )
 
 
-def shown(found: Found, query: Query, where: str, context: CallContext) -> str:
-    """The answer as the model sees it; `where` names the place that was searched."""
+def shown(found: SearchResult, query: Query, where: str, context: CallContext) -> str:
+    """The result as text for the model; `where` names the searched place."""
     if not found.total:
         text = [_nothing(found.searched, query, where)]
     elif query.output_mode == "content":
@@ -128,7 +130,7 @@ def shown(found: Found, query: Query, where: str, context: CallContext) -> str:
     return "\n".join([*text, *found.notes])
 
 
-def _files(found: Found, query: Query, context: CallContext) -> Iterator[str]:
+def _files(found: SearchResult, query: Query, context: CallContext) -> Iterator[str]:
     lines = (_file(path, count, query, context) for path, count in found.counts.items())
     listed = list(_within(lines, _MOST_CHARACTERS))
     yield from listed
@@ -150,7 +152,7 @@ def _within(lines: Iterable[str], most: int) -> Iterator[str]:
         yield line
 
 
-def _content(found: Found, query: Query, context: CallContext) -> Iterator[str]:
+def _content(found: SearchResult, query: Query, context: CallContext) -> Iterator[str]:
     order = {path: by_component(path) for path in {line.path for line in found.lines}}
     lines = sorted(found.lines, key=lambda line: (order[line.path], line.number))
     lines = _first(_that_fit(lines), query)
@@ -187,7 +189,7 @@ def _first(lines: list[Line], query: Query) -> list[Line]:
 
 
 def _printed(lines: list[Line], query: Query, context: CallContext) -> Iterator[str]:
-    """As grep prints them: `path:3: match`, `path-4- line around it`, and `--` where lines are left out."""
+    """The lines in grep's format: `path:3: match`, `path-4- context`, and `--` where lines are left out."""
     names = {path: on_one_line(context.relative(path)) for path in {line.path for line in lines}}
     before: Line | None = None
     for line in lines:
@@ -213,7 +215,7 @@ def _beginning(pattern: str) -> str:
 
 def _hint(query: Query) -> str:
     is_split = "\\n" in query.pattern and not query.is_multiline
-    hint = "; grep looks at one line at a time unless multiline=true" if is_split else ""
+    hint = "; grep searches one line at a time unless multiline=true" if is_split else ""
     return hint + ("; alternation is |; \\| is a literal bar" if "\\|" in query.pattern else "")
 
 

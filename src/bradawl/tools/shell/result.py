@@ -10,10 +10,10 @@ from bradawl.shaping.program_output import clean, shell_code, shorten_lines
 SHOWN = 16_000
 LONGEST_S = 600
 KEPT_BYTES = 1_000_000
-"""Of each stream in memory; the whole goes to a file."""
+"""Bytes of each stream in memory; the whole output goes to a file."""
 SPILLED_BYTES = 100_000_000
 _ROOM_FOR_NOTES = 2_000
-_NOTHING_COLLECTED = 5  # pytest's exit code for it
+_NOTHING_COLLECTED = 5  # pytest's exit code for "no tests were collected"
 _SLOW_S = 1.0
 _FLOOD_BYTES = 9_000_000_000
 _ENDED_BACKGROUND = (
@@ -36,21 +36,21 @@ def output_of(
     *,
     user_is_there: bool = True,
 ) -> ToolOutput:
-    """The whole answer; `ending` says how it ended, `grant` is what the command was allowed."""
+    """The whole result; `ending` describes how the command ended, `grant` is what the command was allowed."""
     body = body_of(result.stdout, result.stderr)
     shown, cut = _shown(body, result)
-    told = [ending, *cut]
+    remarks = [ending, *cut]
     if result.ended_background:
-        told.append(_ENDED_BACKGROUND)
+        remarks.append(_ENDED_BACKGROUND)
     if "pytest" in command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
-        told.append("no tests were collected")
+        remarks.append("no tests were collected")
     if result.sandbox:
         from bradawl.tools.shell.sandbox_hints import notes_on  # most results need no notes
 
         notes = (*notes, *notes_on(result, grant, user_is_there=user_is_there))
     full = None if result.spilled or shown == body else body.encode("utf-8", "backslashreplace")
     return ToolOutput(
-        (Text(shown or "(no output)"), Text("\n" + "\n".join((*told, *notes)))),
+        (Text(shown or "(no output)"), Text("\n" + "\n".join((*remarks, *notes)))),
         full,
         is_error=result.exit_code != 0,
         limit=SHOWN,
@@ -65,7 +65,7 @@ def _shown(body: str, result: CommandResult) -> tuple[str, tuple[str, ...]]:
         return shorten_lines(body, SHOWN - _ROOM_FOR_NOTES), ()
     total = len(result.stdout) + len(result.stderr) + dropped
     saved = f"; the file holds the first {SPILLED_BYTES:,}" if result.spilled and total > SPILLED_BYTES else ""
-    if len(body) <= SHOWN - _ROOM_FOR_NOTES:  # much was printed over itself, or is binary
+    if len(body) <= SHOWN - _ROOM_FOR_NOTES:  # most of the output was overwritten or is binary
         return body, (f"[{dropped:,} of {total:,} bytes, in the middle of the output, are not shown{saved}]",)
     head, tail = ends_of(body, SHOWN - _ROOM_FOR_NOTES)
     head = head.rstrip("\n")
@@ -80,7 +80,7 @@ def _shown(body: str, result: CommandResult) -> tuple[str, tuple[str, ...]]:
 
 
 def ending_of(result: CommandResult, timeout_s: float, asked_s: int) -> str:
-    """How it ended: exit code, those of a pipeline where they differ, time."""
+    """How the command ended: its exit code, those of a pipeline if they differ, and its duration."""
     code = result.exit_code
     if code is None:
         return _cut_short(result, timeout_s)
@@ -88,7 +88,7 @@ def ending_of(result: CommandResult, timeout_s: float, asked_s: int) -> str:
     if code < 0:
         parts.append(f"(ended by {_signal_name(-code)})")
     codes = result.pipe_status
-    # The shell keeps the codes of the last pipeline even when `exit` gave the line another one.
+    # The shell keeps the codes of the last pipeline even if `exit` set a different exit code.
     if len(set(codes)) > 1 and codes[-1] == code:
         parts.append(f"(pipeline: {' '.join(map(str, codes))})")
     if result.seconds > _SLOW_S:

@@ -11,9 +11,9 @@ from bradawl.core.workspace import CommandResult
 _LOOKED_AT = 6_000
 _NAMED = 10
 _NOT_PUT_BACK = " (could not be put back: "
-"""How a sandbox says it of a path."""
+"""The note of a sandbox about a path it could not restore."""
 
-# What resolvers, sockets and the common clients say without a network; gathered by running them without one.
+# Error messages of resolvers, sockets and common clients, collected by running them without a network.
 _NO_NETWORK: Final = (
     r"Could(?:n't| not) resolve (?:host|proxy)|[Tt]emporary failure in name resolution|Name or service not known"
     r"|[Uu]nable to resolve host|failed to lookup address information|nodename nor servname provided"
@@ -29,7 +29,7 @@ _OWN_LOOPBACK: Final = (
     r"|ECONNREFUSED (?:127\.0\.0\.1|::1)"
     r"|(?:connection refused|failed to connect)[^\n]{0,120}(?:localhost|127\.0\.0\.1))"
 )
-# A file that is bound over itself can't be replaced.
+# A file with a bind mount over itself can't be replaced.
 _READ_ONLY: Final = (
     r"Read-only file system|\bEROFS\b|\(os error 30\)|Filesystem is read-only"
     r"|\.(?:git|mcp|vscode|idea|zed|envrc|bradawl|venv)\b[^\n]{0,120}Device or resource busy"
@@ -37,7 +37,7 @@ _READ_ONLY: Final = (
 _PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
 _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
 _DENIED: Final = rf"{_PATH}['\"`\u2019]?: {_DENIED_TEXT}|{_DENIED_TEXT}(?:,|:)[^\n/]{{0,60}}['\"\u2018]?{_PATH}"
-# An engine's socket is out of reach with the network, too.
+# The socket of a container engine can't be reached even with the network.
 _ENGINES: Final = r"(?:[Dd]ocker|containerd|podman)(?:\.sock| daemon)"
 # Without network only TCP sockets exist; output names the refused address beside the error or in a traceback.
 _SOCKETS: Final = (
@@ -51,9 +51,9 @@ _RIGHTS: Final = (
     r"|changing (?:ownership|group) of [^\n]*: Invalid argument"
 )
 _ONLY_READ: Final = "bubblewrap"
-"""Where what may not be written is read-only: a refusal for want of rights is an ordinary one."""
+"""Backends that mount protected paths read-only: there a denied permission has an ordinary cause."""
 _UNGUARDED: Final = ("/proc", "/sys", "/dev")
-"""Where a refusal says nothing about the sandbox."""
+"""Folders in which a denied permission says nothing about the sandbox."""
 
 _NETWORK = "commands have no network here, which is probably why it failed"
 _LOOPBACK = (
@@ -71,7 +71,7 @@ _POWERS = "commands here get no further rights, and no sockets of other programs
 
 
 def notes_on(result: CommandResult, grant: Grant | None, *, user_is_there: bool) -> tuple[str, ...]:
-    """What the sandbox did to a command, a line each; nothing for one that failed as it would anywhere."""
+    """What the sandbox blocked or restored, one line each; empty for a command that would fail anywhere."""
     if not result.sandbox:
         return ()
     put_back = (*(f"[{note}]" for note in result.notes), *_put_back(result.restored))
@@ -104,9 +104,9 @@ def _first(paths: tuple[str, ...]) -> str:
 def _how(lift: str, *, user_is_there: bool) -> str:
     match lift, user_is_there:
         case "both", False:
-            return "Nobody is here to lift that"
+            return "No user is present to lift that"
         case _, False:
-            return "Nobody is here to lift that: do without, and say in the end what is left undone"
+            return "No user is present to lift that: do without, and say in the end what is left undone"
         case "both", True:
             return 'If that can\'t be, send both calls with sandbox: "network"; the user is then asked'
         case _:
@@ -114,7 +114,7 @@ def _how(lift: str, *, user_is_there: bool) -> str:
 
 
 def _why(result: CommandResult, grant: Grant) -> tuple[str, str]:
-    """What the sandbox blocked and which of its limits to lift; empty if nothing indicates that."""
+    """What the sandbox blocked, and which of its limits to lift; empty if the output does not show it."""
     text = _end_of(result)
     if re.search(_ENGINES, text):
         return _POWERS, "off"
@@ -130,7 +130,7 @@ def _why(result: CommandResult, grant: Grant) -> tuple[str, str]:
 
 
 def _is_own(text: str, grant: Grant) -> bool:
-    """Whether it speaks of bradawl's own environment in the workspace, by its whole path or from its folder."""
+    """Whether the output names bradawl's own environment in the workspace, by an absolute or a relative path."""
     if not any(is_within(sys.prefix, folder) for folder in grant.writable):
         return False
     name = sys.prefix.rpartition("/")[2]
@@ -144,9 +144,8 @@ def _without_network(text: str) -> tuple[str, str]:
 
 
 def _refused_outside(text: str, grant: Grant) -> str:
-    """A path that was refused and is none of those the command may use; empty if there is none.
-
-    In the workspace and for the system's own folders a refusal is an ordinary one.
+    """A refused path that the command may not use; empty if there is none. In the workspace and in the system's folders
+    a refusal has an ordinary cause.
     """
     for found in re.finditer(_DENIED, text):
         path = found[1] or found[2]

@@ -19,9 +19,8 @@ _ALL_SEEN = 32_000_000
 
 
 def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_move: bool) -> tuple[str, ...]:
-    """Record the command's last folder and exports; returns notes for the model.
-
-    Of a command that may have moved it is said, too, when that can't be told.
+    """Record the command's last folder and exports; returns notes for the model. A note also says if the last folder of
+    a command that may have changed it is unknown.
     """
     notes: list[str] = []
     if cwd != context.cwd:
@@ -33,8 +32,8 @@ def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_mov
         context.change(Cwd(result.cwd))
         notes.append(f"[working directory is now {result.cwd}]")
     if may_move and not result.cwd:
-        # The codes of the last pipeline come with every report of the shell on its own end.
-        gone = "the folder it ended in is gone" if result.pipe_status else "it can't be told where this ended"
+        # Every report that the shell writes at its end contains the codes of the last pipeline.
+        gone = "the folder it ended in is gone" if result.pipe_status else "it is unknown where this ended"
         exports = "" if result.pipe_status else ", and exports are as before"
         notes.append(f"[{gone}: the working directory is still {cwd}{exports}]")
     if result.exports:
@@ -93,7 +92,7 @@ def _listed(names: list[str]) -> str:
 
 
 async def mark_seen(paths: tuple[str, ...], context: CallContext) -> None:
-    """Record the files a command printed as seen, but no folders and no very large files."""
+    """Record the files that a command printed as seen, except folders and very large files."""
     room = _ALL_SEEN
     for path in paths[:_FILES_SEEN]:
         try:
@@ -105,7 +104,7 @@ async def mark_seen(paths: tuple[str, ...], context: CallContext) -> None:
 
 
 def nearest_folder(context: CallContext) -> str:
-    """The working directory, or the nearest folder above it that is left."""
+    """The working directory or, if it is gone, its nearest existing parent."""
     folder = context.cwd
     while folder != "/" and not _is_folder(folder, context):
         folder = folder.rpartition("/")[0] or "/"

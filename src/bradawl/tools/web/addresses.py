@@ -16,7 +16,7 @@ from bradawl.core.http import HttpError
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolves a host name and port to addresses. Raises `OSError` if there are none."""
 
-# https://www.iana.org/assignments/iana-ipv4-special-registry, looked at in November 2026; all that is not a host
+# https://www.iana.org/assignments/iana-ipv4-special-registry, as of November 2026; all that is not a host
 # of the public internet. Not `ipaddress.is_global`, whose result differs between releases of Python.
 _NOT_PUBLIC_V4: Final = (
     ("0.0.0.0/8", "an address of this machine"),
@@ -36,7 +36,7 @@ _NOT_PUBLIC_V4: Final = (
     ("224.0.0.0/4", "a multicast address"),
     ("240.0.0.0/4", "a reserved address"),
 )
-# https://www.iana.org/assignments/iana-ipv6-special-registry, the same day. Only 2000::/3 is given out to hosts.
+# https://www.iana.org/assignments/iana-ipv6-special-registry, the same day. Only 2000::/3 is assigned to hosts.
 _NOT_PUBLIC_V6: Final = (
     ("::/127", "an address of this machine"),
     ("fe80::/10", "a link-local address"),
@@ -48,7 +48,7 @@ _NOT_PUBLIC_V6: Final = (
 )
 _PUBLIC_V6: Final = "2000::/3"
 _HOLDS_V4: Final = (("::ffff:0:0/96", 0), ("64:ff9b::/96", 0), ("2002::/16", 80))
-"""IPv6 networks whose addresses lead to an IPv4 address, and how many bits follow that."""
+"""IPv6 networks whose addresses contain an IPv4 address, and the number of bits after that address."""
 
 _NAME: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
@@ -97,7 +97,7 @@ def parse_url(text: str) -> WebUrl:
 
 
 def _host_and_port(authority: str) -> tuple[str, int]:
-    """Host and port as all parsers read them; port 0 for none, empty host for an invalid one."""
+    """Host and port on which all URL parsers agree; port 0 for none, empty host for an invalid one."""
     try:
         parts = urlsplit(f"//{authority}")
         host, port = _plain_host(parts.hostname or ""), parts.port
@@ -116,7 +116,7 @@ def _not_of_the_web(text: str, scheme: str) -> str:
 
 
 def _plain_host(host: str) -> str:
-    """The host as all parsers read it; empty for an invalid one."""
+    """The host on which all URL parsers agree; empty for an invalid one."""
     try:
         host = host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
@@ -143,9 +143,8 @@ def _is_ipv6(host: str) -> bool:
 
 
 def why_not_public(host: str) -> str:
-    """Why a host may not be fetched from, by its name or address; empty if it may.
-
-    A name can still have an address that is not public: `PublicAddresses` sees to that.
+    """Why a host may not be fetched from, by its name or address; empty if it may. A name can still resolve to an
+    address that is not public: `PublicAddresses` refuses it.
     """
     try:
         return why_not_public_address(host)
@@ -169,9 +168,8 @@ def why_not_public_address(address: str) -> str:
 
 
 class PublicAddresses:
-    """Resolves names for an adapter of `Http` that then connects to these addresses and to no other.
-
-    So a name can't have one address when it is checked and another when it is used.
+    """Resolves names for an adapter of `Http` that then connects to these addresses only. A name can't resolve to one
+    address when it is checked and to another when it is used.
     """
 
     def __init__(self, resolve: Resolve | None = None) -> None:

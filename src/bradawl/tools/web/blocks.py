@@ -51,7 +51,7 @@ class Inline:
         return any(frame.kind == "code" for frame in self._frames)
 
     def add(self, text: str) -> None:
-        """More text, its white space reduced."""
+        """Add text, with its white space reduced."""
         self._frames[-1].pieces.append(re.sub(r"\s+", " ", text))
 
     def break_line(self) -> None:
@@ -64,7 +64,7 @@ class Inline:
             self._frames.append(_Frame(kind, target))
 
     def close(self, kind: str) -> None:
-        """End it, and what was opened within it; nothing if it is not open."""
+        """Close the element and everything opened within it; does nothing if it is not open."""
         if any(frame.kind == kind for frame in self._frames):
             while self._fold() != kind:
                 pass
@@ -89,20 +89,20 @@ class Inline:
 
 
 class _Container:
-    """A list, an item or a quote that is open."""
+    """An open list, item or quote."""
 
     def __init__(self, kind: str, first: str = "", rest: str = "", number: int = 1) -> None:
         self.kind = kind
         self.first = first
-        """Prefix of its first line; later lines have the other."""
+        """Prefix of the first line; later lines have the other prefix."""
         self.rest = rest
         self.number = number
-        """Of a list's next item."""
+        """Number of a list's next item."""
         self.has_begun = False
 
 
 class Blocks:
-    """Finished blocks, each prefixed with the marks of its lists and quotes."""
+    """The finished blocks, each with the prefixes of its lists and quotes."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -112,7 +112,7 @@ class Blocks:
         self._is_list_running = False
 
     def put(self, text: str) -> None:
-        """One block. A blank line goes before it unless it is the next item of a list, or says what a term is."""
+        """Add a block, after a blank line unless it is the next item of a list or the definition of a term."""
         begun = {each.kind for each in self._containers if each.first != each.rest}
         is_next_item = "dd" in begun or ("li" in begun and self._is_list_running)
         if self.lines and not is_next_item:
@@ -122,7 +122,7 @@ class Blocks:
         self._is_list_running = self.is_in("li")
 
     def is_in(self, kind: str) -> bool:
-        """True within a container of that kind."""
+        """Whether a container of that kind is open."""
         return any(each.kind == kind for each in self._containers)
 
     def begin_list(self, *, is_numbered: bool, first: int = 1) -> None:
@@ -130,7 +130,7 @@ class Blocks:
         self._push(_Container("ol" if is_numbered else "ul", number=first))
 
     def begin_item(self) -> None:
-        """The next item of the innermost list; the one before ends."""
+        """Begin the next item of the innermost list; the one before ends."""
         is_in_list = self.is_in("ul") or self.is_in("ol")
         ended_by = ("ul", "ol") if is_in_list else ()
         while self._containers and self._containers[-1].kind not in ended_by and (is_in_list or self.is_in("li")):
@@ -141,12 +141,12 @@ class Blocks:
         self._push(_Container("li", mark, " " * len(mark)))
 
     def begin(self, kind: str) -> None:
-        """A `blockquote`, or the definition (`dd`) of a term."""
+        """Begin a `blockquote`, or the definition (`dd`) of a term."""
         first, rest = ("> ", "> ") if kind == "blockquote" else (": ", "  ")
         self._push(_Container(kind, first, rest))
 
     def end(self, kind: str) -> None:
-        """The innermost of that kind ends, with all in it; nothing if there is none."""
+        """End the innermost container of that kind, with all in it; does nothing if there is none."""
         if self.is_in(kind):
             while self._containers.pop().kind != kind:
                 pass

@@ -34,7 +34,7 @@ _DECLARED: Final = re.compile(
     rb"<meta[^>]{0,400}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]+)|<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([a-zA-Z0-9_:.-]+)",
     re.IGNORECASE,
 )
-# What the names really mean on the web: https://encoding.spec.whatwg.org/#names-and-labels, November 2026.
+# The meaning of labels on the web: https://encoding.spec.whatwg.org/#names-and-labels, November 2026.
 _MEANT: Final = {
     **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
     **{"iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874", "gb2312": "gb18030", "gbk": "gb18030"},
@@ -77,7 +77,7 @@ def binary_kind(media: str, body: bytes) -> str:
 
 
 def is_html(media: str, text: str) -> bool:
-    """True for a page to be made into Markdown."""
+    """True for a page to be converted to Markdown."""
     if media in _HTML:
         return True
     start = text[:1_000].lstrip().lower()
@@ -98,7 +98,7 @@ def decode(body: bytes, content_type: str, *, is_cut: bool = False) -> str:
 
 
 def _codec(label: str) -> str:
-    """Python's codec for a label of the web; else empty."""
+    """Python's codec for a web label; empty for an unknown label."""
     try:
         name = codecs.lookup(label.strip()).name
     except (LookupError, ValueError):

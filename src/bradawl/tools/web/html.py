@@ -1,7 +1,7 @@
 """Splits HTML into tags and texts, in linear time for any input. Pure.
 
-Nothing is a tree here: a page that nests a hundred thousand deep, or never closes a thing, costs what any other
-page of its size costs. What a browser does with broken markup is done where it matters for the text.
+No tree is built, so a page with a hundred thousand nested or unclosed elements costs as much as any other page of its
+size. Broken markup is treated as in a browser where that matters for the text.
 """
 
 import re
@@ -58,12 +58,12 @@ def tokens(html: str) -> Iterator[Tag | str]:
 def _resolved(text: str) -> str:
     try:
         return unescape(text) if "&" in text else text
-    except ValueError:  # a number of more digits than Python reads
+    except ValueError:  # a number with more digits than Python converts
         return text
 
 
 def _after_declaration(html: str, start: int) -> int:
-    """Where a comment, a doctype or CDATA ends; -1 if it is all that is left."""
+    """The offset at which a comment, a doctype or CDATA ends; -1 if it is not closed."""
     end = "-->" if html.startswith("<!--", start) else "]]>" if html.startswith("<![CDATA[", start) else ">"
     if html.startswith(("<!-->", "<!--->"), start):
         return html.index(">", start) + 1
@@ -72,7 +72,9 @@ def _after_declaration(html: str, start: int) -> int:
 
 
 def _after_tag(html: str, place: int) -> int:
-    """Where a tag ends whose name ends at `place`; -1 if it does not. What is between quotes does not end it."""
+    """The offset at which a tag ends whose name ends at `place`; -1 if it is not closed. Quoted text does not end
+    it.
+    """
     first = place
     while (mark := _UP_TO_A_MARK.match(html, place)) and mark.end() < len(html):
         place = mark.end()
@@ -96,7 +98,7 @@ def _verbatim(html: str, place: int, name: str) -> Generator[str, None, int]:
 
 
 def attributes_of(tag: Tag) -> dict[str, str]:
-    """Its attributes by name in lower case; of two of one name the first counts."""
+    """The attributes by name in lower case; of two with one name the first counts."""
     found: dict[str, str] = {}
     for count, match in enumerate(_ATTRIBUTE.finditer(tag.raw)):
         if count == _MOST_ATTRIBUTES:

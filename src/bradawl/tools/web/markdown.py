@@ -1,6 +1,6 @@
 """Converts HTML pages to Markdown, without navigation and other surroundings. Pure.
 
-Written as the tags come, in time linear in the page: trees of hostile pages break what recurses over them.
+Converts tag by tag in linear time, without recursion, which a hostile page could exhaust.
 """
 
 import re
@@ -11,7 +11,7 @@ import msgspec
 
 from bradawl.tools.web.blocks import Blocks, Inline
 from bradawl.tools.web.html import Tag, attributes_of
-from bradawl.tools.web.page_filter import Sieve
+from bradawl.tools.web.page_filter import PageFilter
 
 _HEADINGS: Final = {f"h{level}": level for level in range(1, 7)}
 _INLINE: Final = {
@@ -30,17 +30,17 @@ _ENOUGH_TEXT: Final = 200
 _MOST_CHARACTERS: Final = 5_000_000
 
 
-class Page(msgspec.Struct, frozen=True):
-    """A web page as it is read."""
+class MarkdownPage(msgspec.Struct, frozen=True):
+    """A converted web page."""
 
     title: str
     text: str
     is_cut: bool = False
-    """It was longer than the limit and was cut."""
+    """The page was longer than the limit and was cut."""
 
 
 class _Table:
-    """A table that is open. One that only lays a page out is none: its cells are blocks like others."""
+    """An open table. The cells of a table that is only layout are ordinary blocks."""
 
     def __init__(self) -> None:
         self.rows: list[list[str]] = []
@@ -63,13 +63,13 @@ class _Table:
 class MarkdownWriter:
     """Converts the tags and texts of one page, fed one by one, to Markdown.
 
-    Links are absolute, seen from `url`. With `keeps_all` also what most pages have only around their text
-    (navigation, headers and footers, what is hidden) is kept.
+    Links are made absolute with `url`. `keeps_all` also keeps navigation, headers, footers and hidden elements, which
+    most pages have only around their text.
     """
 
     def __init__(self, url: str, *, keeps_all: bool = False) -> None:
         self._base = url
-        self._sieve = Sieve(keeps_all=keeps_all)
+        self._sieve = PageFilter(keeps_all=keeps_all)
         self._inline = Inline()
         self._blocks = Blocks()
         self._tables: list[_Table] = []
@@ -79,7 +79,7 @@ class MarkdownWriter:
         self._code: list[str] | None = None
         self._language = ""
         self._main: list[int] = []
-        """Lines where the main part of the page begins and ends."""
+        """The lines between which the main part of the page is."""
 
     @property
     def is_full(self) -> bool:
@@ -88,11 +88,11 @@ class MarkdownWriter:
 
     @property
     def is_lacking(self) -> bool:
-        """True at the end of a page of which nothing was kept; `keeps_all` may find text."""
+        """True at the end of a page of which no text was kept; `keeps_all` may find some."""
         return self._sieve.has_dropped and not self._blocks.size
 
     def take(self, token: Tag | str) -> None:
-        """The next tag or text."""
+        """Convert the next tag or text."""
         if not self._sieve.keeps(token):
             return
         if isinstance(token, str):
@@ -100,7 +100,7 @@ class MarkdownWriter:
         else:
             self._take_tag(token)
 
-    def page(self) -> Page:
+    def page(self) -> MarkdownPage:
         """The converted page; ends the conversion."""
         self._end_code()
         self._boundary()
@@ -110,7 +110,7 @@ class MarkdownWriter:
         first, last = (self._main[0], self._main[1] if len(self._main) > 1 else len(lines)) if self._main else (0, 0)
         if sum(map(len, lines[first:last])) >= _ENOUGH_TEXT:
             lines = lines[first:last]
-        return Page(self._found_title, "\n".join(lines).strip("\n"), self.is_full)
+        return MarkdownPage(self._found_title, "\n".join(lines).strip("\n"), self.is_full)
 
     # ------------------------------------------------------------------ text
 
@@ -123,7 +123,7 @@ class MarkdownWriter:
             self._inline.add(text)
 
     def _boundary(self) -> None:
-        """A block ends here, if one has begun."""
+        """End the current block, if one has begun."""
         if self._is_in_cell:
             self._inline.add(" ")
             return
@@ -174,7 +174,7 @@ class MarkdownWriter:
             self._inline.open("link", target)
 
     def _absolute(self, reference: str) -> str:
-        """The link's target from anywhere; empty for one that leads nowhere else."""
+        """The absolute target of a link; empty for one that leads to the page itself."""
         reference = reference.strip()
         scheme = reference[:12].lower()
         if not reference or reference[0] == "#" or scheme.startswith(("javascript:", "data:", "vbscript:", "blob:")):
@@ -323,7 +323,7 @@ class MarkdownWriter:
             return
         self._end_cell()
         if not tag.is_end:
-            self._boundary()  # text in a table outside of cells
+            self._boundary()  # text of a table outside of its cells
             self._tables[-1].is_in_cell = True
 
     def _end_cell(self) -> None:
@@ -356,7 +356,7 @@ _HANDLERS: Final = {
 
 
 def _language_of(tag: Tag) -> str:
-    """The programming language a class names; empty if none does."""
+    """The programming language that a class names; empty if none does."""
     classes = attributes_of(tag).get("class", "")
     found = (match[1].lower() for match in _LANGUAGE.finditer(classes))
     return next((name for name in found if name not in _NO_LANGUAGES), "")

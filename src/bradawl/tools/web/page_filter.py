@@ -15,19 +15,19 @@ _MAY_BE_HIDDEN: Final = re.compile(r"hidden|display\s*:|line-?no|line-?numbers|g
 _HIDES: Final = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 
 
-class Sieve:
+class PageFilter:
     """Filters the tags and texts of one page. With `keeps_all` only parts that are not text are dropped."""
 
     def __init__(self, *, keeps_all: bool) -> None:
         self.has_dropped = False
-        """True once something was."""
+        """True once something was dropped."""
         self._keeps_all = keeps_all
         self._dropped, self._depth = "", 0
-        """The element that is being dropped, and how many of its name are open within it."""
+        """The element that is being dropped, and the number of open elements of its name within it."""
         self._mains = 0
 
     def keeps(self, token: Tag | str) -> bool:
-        """False for a tag or text to drop."""
+        """Whether to keep a tag or text."""
         if isinstance(token, str):
             return not self._dropped
         if self._dropped and not self._is_over(token):

@@ -1,10 +1,10 @@
-"""A house for sub-agents: the agent and its sub-agents answer from scripts of their own."""
+"""Builds an agent with sub-agents that have a script of their own, for scenario tests."""
 
 import asyncio
 import json
 from typing import Any
 
-from house import Probe, ProbeParams, build
+from scripted_agent import Probe, ProbeParams, build
 
 from bradawl.agent.agent import Agent
 from bradawl.core.events import Envelope, Event
@@ -17,7 +17,7 @@ MARK = "You are a sub-agent"
 
 
 class TwoScripts:
-    """A `Model` whose sub-agents each go through the second script from its beginning."""
+    """A `Model` with two scripts. Each sub-agent starts at the beginning of the second one."""
 
     def __init__(self, main: list[dict[str, Any]], sub: list[dict[str, Any]], **facts: Any) -> None:
         self.main = ScriptedModel(json.dumps(main).encode(), **facts)
@@ -40,7 +40,7 @@ class TwoScripts:
 
 
 class Crowd(Probe):
-    """A probe that waits for others: the event is set when so many of its calls have begun."""
+    """A probe whose calls wait for each other: `is_full` is set when `size` of them have started."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -55,14 +55,14 @@ class Crowd(Probe):
 
 
 def task(call_id: str, prompt: str = "look", **arguments: Any) -> dict[str, Any]:
-    """A script's call of a sub-agent."""
+    """A script entry: one call that starts a sub-agent."""
     return {"id": call_id, "name": "agent", "arguments": {"prompt": prompt, **arguments}}
 
 
 def family(
     main: list[dict[str, Any]], sub: list[dict[str, Any]], tools: tuple[Any, ...] = (), **changes: Any
 ) -> tuple[Agent, TwoScripts, Probe]:
-    """An agent with sub-agents, and the probe that both have."""
+    """An agent with sub-agents, its model, and the probe that all of them share."""
     probe = changes.pop("probe", None) or Probe()
     facts = {name: changes.pop(name) for name in ("price", "clock") if name in changes}
     model = TwoScripts(main, sub, **facts)
@@ -73,12 +73,12 @@ def family(
 
 
 def entries_of(store: MemoryStore, agent: str | None = None) -> list[Envelope]:
-    """All entries of the one session of a store, or those of one agent."""
+    """Entries of the only session in the store: all, or those of one agent."""
     (name,) = store.logs
     entries = (*store.history[name], *store.logs[name].entries)
     return [entry for entry in entries if agent in (None, entry.agent)]
 
 
 def events_of(store: MemoryStore, kind: type[Event], agent: str | None = None) -> list[Any]:
-    """Events of one kind."""
+    """Events of one type."""
     return [entry.event for entry in entries_of(store, agent) if isinstance(entry.event, kind)]

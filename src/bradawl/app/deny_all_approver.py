@@ -22,7 +22,7 @@ class DenyAllApprover:
         """Deny."""
         if len(self.refused) < _KEPT_QUESTIONS:
             self.refused.append(question)
-        return Answer(False, by="nobody", message="Nobody is there to be asked.")
+        return Answer(False, by="nobody", message="No user is present to be asked.")
 
     async def choose(self, choice: Choice) -> str | None:
         """No answer."""

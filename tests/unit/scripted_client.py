@@ -1,4 +1,4 @@
-"""A client on scripted HTTP, for tests of what it does about what comes back."""
+"""A model client on scripted HTTP, for tests of its retries, deadlines and failures."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ def bad(status, message="no", **headers):
 
 
 def model_of(http, *, base_url=BASE_URL, key=KEY, keys=None, deadlines=None, clock=None, name="m", **more):
-    """A model at `base_url` whose clock never really waits, unless a clock is given."""
+    """A model at `base_url`; its default clock advances by each sleep without waiting."""
     endpoint = Endpoint("demo", base_url, name, key, key_origin=more.pop("key_origin", ""))
     info = ModelInfo(Origin("openai_chat", "demo", name))
     target = ModelEndpoint(OpenAIChat(base_url), endpoint, keys, deadlines)
@@ -67,8 +67,8 @@ def is_answered(deltas):
     return isinstance(deltas[-1], ReplyEnded)
 
 
-class _HastySelector(selectors.DefaultSelector):
-    """Never waits: what it was to wait for is added to `now_s`."""
+class _VirtualTimeSelector(selectors.DefaultSelector):
+    """Never waits; adds each timeout to `now_s` instead."""
 
     now_s = 0.0
 
@@ -81,14 +81,14 @@ class _HastySelector(selectors.DefaultSelector):
 
 class _VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self):
-        self._hasty = _HastySelector()
-        super().__init__(self._hasty)
+        self._virtual = _VirtualTimeSelector()
+        super().__init__(self._virtual)
 
     def time(self):
-        return self._hasty.now_s
+        return self._virtual.now_s
 
 
 def run_in_virtual_time(work):
-    """`asyncio.run` without waiting: timers fire in their order, as soon as nothing else is to do."""
+    """`asyncio.run` in virtual time: when no task is ready, the time of the next timer is reached at once."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         return runner.run(work)

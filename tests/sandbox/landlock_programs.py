@@ -1,4 +1,4 @@
-"""Programs held by Landlock, as root or as nobody."""
+"""Programs that run with Landlock, as root or as the user nobody."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ from bradawl.sandbox.landlock_helper import version
 NOBODY = 65534
 SYSTEM_PYTHON = "/usr/bin/python3"
 _HAS_PYTHON = os.access(SYSTEM_PYTHON, os.X_OK)
-# Some systems have no Python but that of the tests, which may lie where nobody else can search.
+# Some systems have only the Python of the tests, which other users may not be able to reach.
 PROGRAMS = "/usr/local/bin:/usr/bin:/bin" + ("" if _HAS_PYTHON else f":{Path(sys.executable).parent}")
 USERS = ("me", "nobody") if os.geteuid() == 0 and _HAS_PYTHON else ("me",)
 NET_RAW, SYS_ADMIN = 13, 21
@@ -30,8 +30,8 @@ needs_whole_landlock = pytest.mark.skipif(
 
 
 def _has_all_rights() -> bool:
-    """Whether this process has the capabilities that the attempts need outside of a sandbox; root in a container may
-    not."""
+    """Whether this process has the capabilities that the attempts need to succeed without a sandbox. Root in a
+    container may lack them."""
     lines = Path("/proc/self/status").read_text().splitlines()
     held = int(next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0"), 16)
     return all(held >> each & 1 for each in (NET_RAW, SYS_ADMIN))
@@ -41,7 +41,7 @@ HAS_ALL_RIGHTS = _has_all_rights()
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a held program ended."""
+    """Exit code and output of a sandboxed program."""
 
     code: int
     out: str
@@ -49,8 +49,8 @@ class Ended(msgspec.Struct, frozen=True):
     restored: tuple[str, ...]
 
 
-class House:
-    """A workspace with a home beside it, and what may run in it as one user."""
+class SandboxedPrograms:
+    """A workspace with a home folder beside it, and programs that run there as one user."""
 
     def __init__(self, place: Path, user: str) -> None:
         self.place = place
@@ -77,11 +77,11 @@ class House:
 
     @property
     def as_user(self) -> dict[str, Any]:
-        """What starts a program as the one user."""
+        """Command prefix that starts a program as the user of these programs."""
         return {"user": NOBODY, "group": NOBODY, "extra_groups": ()} if self.user == "nobody" else {}
 
     def give_away(self) -> None:
-        """What the agent makes it makes as the user that runs the programs; here that is another one."""
+        """Give everything to the user of the programs. An agent creates its files as that user."""
         if self.user == "nobody":
             for path in (self.place, *self.place.rglob("*")):
                 os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
@@ -92,11 +92,11 @@ class House:
         path.write_text(text)
 
     def sh(self, line: str, *, grant: Grant | None = None, env: Mapping[str, str] | None = None) -> Ended:
-        """Run a line of bash to its end."""
+        """Run a line of bash in the sandbox and wait for its end."""
         return self.run(("/bin/bash", "-c", line), grant=grant, env=env)
 
     def bare(self, line: str, env: Mapping[str, str] | None = None) -> str:
-        """What a line of bash prints that nothing holds."""
+        """Output of a line of bash without a sandbox."""
         self.give_away()
         ended = subprocess.run(
             ["/bin/bash", "-c", line],
@@ -146,25 +146,25 @@ class House:
         return {"PATH": PROGRAMS, "HOME": str(self.home), **(env or {})}
 
     def _end_all(self, started: subprocess.Popen[bytes], launch: Launch) -> None:
-        """What the program has left behind would hold its output open."""
+        """End all remaining processes of the program, which would keep its output open."""
 
     def close(self) -> None:
         self.backend.close()
 
 
 def need_landlock() -> None:
-    """Skip the test where the kernel has no Landlock, or a filter of system calls refuses it."""
+    """Skip the test where the kernel has no Landlock or a seccomp filter refuses it."""
     if not sys.platform.startswith("linux") or not version():
         pytest.skip("Landlock is not switched on here")
 
 
-_Kind = TypeVar("_Kind", bound=House)
+_Kind = TypeVar("_Kind", bound=SandboxedPrograms)
 
 
 @contextmanager
-def built(kind: type[_Kind], user: str, parent: str) -> Iterator[_Kind]:
-    """In a folder that another user can reach, which those of tests are not."""
-    with tempfile.TemporaryDirectory(prefix="bradawl-house-", dir=parent) as place:
+def built_in(kind: type[_Kind], user: str, parent: str) -> Iterator[_Kind]:
+    """Programs of this class in a folder below `parent` that other users can reach. `tmp_path` is not."""
+    with tempfile.TemporaryDirectory(prefix="bradawl-programs-", dir=parent) as place:
         Path(place).chmod(0o755)
         made = kind(Path(os.path.realpath(place)), user)
         try:
@@ -173,7 +173,7 @@ def built(kind: type[_Kind], user: str, parent: str) -> Iterator[_Kind]:
             made.close()
 
 
-def house(user: str = "me") -> AbstractContextManager[House]:
-    """One whose programs Landlock holds. Skips the test where there is no Landlock."""
+def landlock_programs(user: str = "me") -> AbstractContextManager[SandboxedPrograms]:
+    """Programs that run with Landlock. Skips the test where there is no Landlock."""
     need_landlock()
-    return built(House, user, "/tmp")
+    return built_in(SandboxedPrograms, user, "/tmp")

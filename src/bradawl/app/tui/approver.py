@@ -113,7 +113,7 @@ def _held(effects: Effects, grant: Grant) -> Iterator[str]:
 
 
 def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: bool = False) -> str:
-    """The possible answers, each lasting one with what it covers. `rules`: those offered for the project."""
+    """The possible answers; each lasting one names what it covers. `rules`: the rules offered for the project."""
     name = _in_line(question.call.name)
     if question.request.stands_alone:
         covered = f"this exact {'command' if question.request.effects.seal else f'{name} call'}"
@@ -128,7 +128,7 @@ def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: boo
 
 
 def _scopes(question: Question, rules: tuple[str, ...]) -> tuple[str, ...]:
-    """The possible scopes of a yes."""
+    """The scopes that a yes can have."""
     session = () if question.request.effects.unsealed else ("session",)
     return ("once", *session, *(("project",) if rules else ()))
 
@@ -149,7 +149,9 @@ def choice_text(choice: Choice) -> str:
 
 
 def parse_choice(text: str, options: tuple[str, ...]) -> str | None:
-    """The chosen option or the typed text; None for none. A number means its option, unless it is one itself."""
+    """The chosen option or the typed text; None for none. A number selects its option, unless it is the text of an
+    option.
+    """
     said = text.strip()
     same = next((option for option in options if option.casefold() == said.casefold()), None)
     number = int(said) if said.isascii() and said.isdigit() and len(said) < 3 else 0
@@ -214,7 +216,7 @@ class TerminalApprover:
             try:
                 return await self._answer(question)
             except EOFError:
-                return Answer(False, by="nobody", message="Nobody answered: the input is closed.")
+                return Answer(False, by="nobody", message="No answer: the input is closed.")
             except KeyboardInterrupt:
                 self._cancel()
                 return Answer(False, by="user", message="The user ended the turn.")

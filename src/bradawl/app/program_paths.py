@@ -1,4 +1,4 @@
-"""Finds git, rg, bash and bwrap for a run; `safety.trusted_programs` has the rules."""
+"""Paths of the programs a run starts: git, rg, bash and bwrap. `safety.trusted_programs` has the rules."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
 
 
 def programs_for(environment: Mapping[str, str], untrusted: Sequence[str]) -> TrustedPrograms:
-    """Finds programs on PATH, except in the `untrusted` folders: the workspace and bradawl's own."""
+    """The programs on PATH, except in the `untrusted` folders: the workspace and bradawl's own."""
     return trusted_programs(environment, tuple(untrusted), sys.prefix)
 
 
@@ -25,7 +25,7 @@ def find_ripgrep(programs: TrustedPrograms | None = None) -> str | None:
     return programs.find("rg") or programs.beside("rg")
 
 
-def for_key_command(environment: Mapping[str, str]) -> dict[str, str]:
+def key_command_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of a key command, which runs unsandboxed: nothing in it comes from the working directory."""
     here, home = _working_directory(), environment.get("HOME", "")
     untrusted = () if home and is_within(os.path.realpath(home), here) else (here,)

@@ -1,4 +1,4 @@
-"""Processes held by bubblewrap, in a workspace with a home beside it."""
+"""Shell lines of one session in bubblewrap, in a workspace with a home folder beside it."""
 
 import asyncio
 import os
@@ -21,8 +21,8 @@ from bradawl.workspace.processes import LocalProcesses
 SYSTEM_PATH = f"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:{Path(sys.executable).resolve().parent}"
 
 
-class Held:
-    """A workspace, a home with keys, folders of bradawl's own, and what runs there in the sandbox."""
+class SandboxedSession:
+    """A workspace, a home with keys, bradawl's own folders, and a shell that runs lines in the sandbox."""
 
     def __init__(self, place: Path, environment: Mapping[str, str] | None = None, **layout) -> None:
         self.place = Path(os.path.realpath(place))
@@ -55,7 +55,7 @@ class Held:
         return await self.processes.run(command, self.grant if grant is None else grant)
 
     def run(self, line: str, grant: Grant | None = None, **options) -> CommandResult:
-        """Run a line; folder and exports stay for the next, as in a session."""
+        """Run a line. Its working directory and exports apply to the next line, as in a session."""
         result = asyncio.run(self.arun(line, grant, **options))
         self.cwd = result.cwd or self.cwd
         self.env |= result.exports
@@ -91,8 +91,10 @@ IDENTITY = "git config user.name A; git config user.email a@b.c"
 
 
 @contextmanager
-def held(place: Path, environment: Mapping[str, str] | None = None, **layout) -> Iterator[Held]:
-    made = Held(place, environment, **layout)
+def sandboxed_session(
+    place: Path, environment: Mapping[str, str] | None = None, **layout
+) -> Iterator[SandboxedSession]:
+    made = SandboxedSession(place, environment, **layout)
     try:
         yield made
     finally:
@@ -100,7 +102,7 @@ def held(place: Path, environment: Mapping[str, str] | None = None, **layout) ->
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """All there is below a folder: type and content of each."""
+    """Path to content of each file below a folder, or to the type character of other entries."""
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         mode = path.lstat().st_mode
@@ -109,4 +111,4 @@ def tree(folder: Path) -> dict[str, str]:
     return found
 
 
-__all__ = ["IDENTITY", "SYSTEM_PATH", "Held", "held", "remove_folder", "tree"]
+__all__ = ["IDENTITY", "SYSTEM_PATH", "SandboxedSession", "remove_folder", "sandboxed_session", "tree"]

@@ -1,4 +1,4 @@
-"""Words errors about paths: uses the path as given and suggests similar ones."""
+"""Error messages about paths: with the path as the model gave it, and with similar paths that exist."""
 
 import contextlib
 import re
@@ -8,14 +8,14 @@ from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
 from bradawl.tools.reading.decoding import presentable
 
-_FILES_LOOKED_AT = 5_000
-_SUGGESTED = 3
+_FILES_SEARCHED = 5_000
+_MOST_SUGGESTIONS = 3
 _LEVELS = 5
 
 
 @contextlib.contextmanager
 def named_as_given(real: str, given: str, context: CallContext) -> Iterator[None]:
-    """Errors about the resolved path `real` speak of it as it was `given`, and of others from the working directory."""
+    """Reword errors raised inside: `real` as it was `given`, other paths relative to the working directory."""
     try:
         yield
     except ToolError as error:
@@ -27,20 +27,20 @@ def named_as_given(real: str, given: str, context: CallContext) -> Iterator[None
 
 
 async def with_suggestion(error: ToolError, real: str, context: CallContext) -> ToolError:
-    """The error about a path; if nothing is there, with paths below the working directory that may be meant."""
+    """The error; for a missing path with similar paths near the working directory."""
     try:
         await context.files.list(real, 0)
     except ToolError:
         if above := await _above(real, context):
             return ToolError(f"{real} does not exist: the working directory is {context.cwd} since a cd; {above} does")
         if others := await _alike(real, context):
-            # They are better than the names in the folder where it is not.
+            # Better than the names in the wrong folder, which the message would list.
             return ToolError(f"{str(error).partition(';')[0]}; did you mean {presentable(', '.join(others))}?")
     return error
 
 
 async def _above(real: str, context: CallContext) -> str:
-    """The same path from a folder above the working directory, for who forgot that a command went down."""
+    """The same path relative to a parent of the working directory, for a model that forgot a `cd`."""
     path = context.relative(real)
     folder, ups = context.cwd, ""
     while not path.startswith("/") and len(ups) < _LEVELS * len("../") and folder != "/":
@@ -59,9 +59,9 @@ async def _is_there(path: str, context: CallContext) -> bool:
 
 
 async def _alike(real: str, context: CallContext) -> list[str]:
-    """Paths that end in the same name; if there are none, in one that a slip makes of it."""
+    """Existing paths with the same last part or, if there are none, with a similar one."""
     try:
-        entries, _ = await context.files.list(context.cwd, _FILES_LOOKED_AT)
+        entries, _ = await context.files.list(context.cwd, _FILES_SEARCHED)
     except ToolError:
         return []
     tail = f"/{context.relative(real)}"
@@ -71,17 +71,17 @@ async def _alike(real: str, context: CallContext) -> list[str]:
         parts = context.relative(entry.path).split("/")
         for place, name in enumerate(parts):
             by_name.setdefault(name, set()).add("/" + "/".join(parts[: place + 1]))
-    names = {wanted: 0} if wanted in by_name else _slips(wanted, by_name)
+    names = {wanted: 0} if wanted in by_name else _similar(wanted, by_name)
     found = [
-        (slips, not path.endswith(tail), path.rpartition("/")[0] != folder, path.count("/"), path)
-        for name, slips in names.items()
+        (distance, not path.endswith(tail), path.rpartition("/")[0] != folder, path.count("/"), path)
+        for name, distance in names.items()
         for path in by_name[name]
     ]
-    return [on_one_line(path[1:]) for *_, path in sorted(found)[:_SUGGESTED]]
+    return [on_one_line(path[1:]) for *_, path in sorted(found)[:_MOST_SUGGESTIONS]]
 
 
-def _slips(wanted: str, names: Collection[str]) -> dict[str, int]:
-    """The names that differ in case, in what follows the dot, or in a slip of the keys, and how much they do."""
+def _similar(wanted: str, names: Collection[str]) -> dict[str, int]:
+    """Names that differ in case, in the suffix or by a typing error, each with its edit distance."""
     if same := [name for name in names if name.lower() == wanted.lower()]:
         return dict.fromkeys(same, 0)
     most = min(len(wanted) // 3, 2)
@@ -89,15 +89,15 @@ def _slips(wanted: str, names: Collection[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for name in names:
         near = abs(len(name) - len(wanted)) <= most
-        if near and (slips := _distance(wanted.lower(), name.lower(), most)) <= most:
-            found[name] = slips
+        if near and (distance := _distance(wanted.lower(), name.lower(), most)) <= most:
+            found[name] = distance
         elif len(stem) > 1 and stem == name.rpartition(".")[0]:
             found[name] = 1
     return found
 
 
 def _distance(one: str, other: str, most: int) -> int:
-    """How many letters were left out, added, changed or swapped with their neighbour; above `most` only that it is."""
+    """The edit distance, a swap of neighbours counted as one. Above `most` the number is not exact."""
     if len(set(one) ^ set(other)) > 2 * most:
         return most + 1
     before: list[int] = []
@@ -113,7 +113,7 @@ def _distance(one: str, other: str, most: int) -> int:
 
 
 def on_one_line(path: str) -> str:
-    """A path as part of a line: one that holds line breaks or other control characters is shown with escapes."""
+    """The path with escapes for line breaks and other control characters."""
     return path if path.isprintable() else "".join(_visible(char) for char in path)
 
 

@@ -1,6 +1,5 @@
-"""The question on the screen: nothing hidden, what a yes gives, and the rules that are saved."""
+"""The terminal's permission question: it shows everything, states what consent grants, and saves rules."""
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.app.remembered_rules import RememberedRules
-from bradawl.app.tui.approve import (
+from bradawl.app.tui.approver import (
     ASKED,
     RULE,
     TerminalApprover,
@@ -22,12 +21,12 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Answer, Grant, Question, Request
 
-HELD = Grant(writable=("/ws",))
-LOOSE = Grant(outside_sandbox=True, network=True)
-TEST = Effects(unknown=True, commands=(("npm", "run", "test"),), seal="s")
+SANDBOXED = Grant(writable=("/ws",))
+UNSANDBOXED = Grant(outside_sandbox=True, network=True)
+RUN_TESTS = Effects(unknown=True, commands=(("npm", "run", "test"),), seal="s")
 
 
-def question(arguments=None, effects=TEST, name="bash", grant=HELD):
+def question(arguments=None, effects=RUN_TESTS, name="bash", grant=SANDBOXED):
     raw = msgspec.json.encode({"command": "npm run test"} if arguments is None else arguments).decode()
     return Question(ToolCall("c", name, raw), Request(name, "d", effects), "what it changes can't be told", grant)
 
@@ -36,7 +35,7 @@ def shell(command):
     return question({"command": command})
 
 
-# ------------------------------------------------------------------ what is shown
+# ------------------------------------------------------------------ the text of a question
 
 
 def test_a_long_command_is_shown_to_its_last_character():
@@ -59,12 +58,12 @@ def test_a_long_command_is_shown_to_its_last_character():
         ("if x:\n    y\n\n    z", "    if x:\n        y\n    \n        z"),
     ],
 )
-def test_what_pushes_a_command_out_of_sight_is_counted_or_spelled_out(command, shown):
+def test_gaps_and_invisible_characters_in_a_command_are_counted_or_escaped(command, shown):
     assert question_text(shell(command)).split("\n", 1)[1] == shown
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=80))
-def test_everything_in_a_question_is_plainly_visible_and_indented(command):
+def test_everything_in_a_question_is_printable_and_indented(command):
     shown = question_text(shell(command))
     assert all(character.isprintable() or character in "\n\t" for character in shown)
     assert all(line.startswith("    ") for line in shown.split("\n")[1:])
@@ -75,23 +74,23 @@ def test_gaps_are_found_in_linear_time():
         assert question_text(shell(text))
 
 
-def test_long_texts_for_files_are_shown_whole_on_request():
+async def test_long_texts_for_files_are_shown_whole_on_request():
     content = "\n".join(f"line {number}" for number in range(100))
     asked = question({"file_path": "a", "content": content}, Effects(writes=("/ws/a",)), "write_file")
     assert "... 80 more lines" in question_text(asked) and "line 99" not in question_text(asked)
-    answer, shown = ask(asked, "v", "y")
+    answer, shown = await ask(asked, "v", "y")
     assert answer.allowed and "v = show all of it" in shown[0] and "line 99" in shown[1]
     assert "v = " not in choices_text(shell("ls"))
 
 
-def test_paths_are_shown_as_they_were_judged():
+def test_paths_are_shown_as_they_were_resolved():
     shown = granted_text(question({"file_path": "link"}, Effects(writes=("/etc/real\u202e",)), "write_file"))
     assert shown == "  writes /etc/real\\u202e"
     many = tuple(f"/ws/{number}" for number in range(40))
     assert granted_text(question({}, Effects(writes=many), "multi_edit")).count("\n") == 39
 
 
-def test_no_name_or_path_begins_a_line_of_its_own():
+def test_no_name_or_path_can_begin_a_new_line():
     evil = "/ws/a\n  y = once\tAllow? "
     effects = Effects(writes=(evil,), reads=(evil,), hosts=(evil,), session=("env",), seal="s")
     grant = Grant(writable=(evil,), environment=(evil,), uncovered=(evil,))
@@ -102,40 +101,40 @@ def test_no_name_or_path_begins_a_line_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("effects", "grant", "said"),
+    ("effects", "grant", "message"),
     [
-        (TEST, HELD, "in the sandbox it may write to: /ws\n  without network"),
-        (TEST, Grant(writable=("/ws", "/out\x1b")), "may write to: /ws, /out\\x1b"),
-        (TEST, Grant(), "in the sandbox it may write nowhere"),
-        (TEST, Grant(writable=("/ws",), network=True), "with network: "),
-        (msgspec.structs.replace(TEST, lifts=("network",)), Grant(network=True), "with network, as it asks"),
-        (msgspec.structs.replace(TEST, lifts=("sandbox",)), LOOSE, "asks to run WITHOUT the sandbox"),
-        (TEST, LOOSE, "NO SANDBOX"),
-        (msgspec.structs.replace(TEST, hosts=("*",)), HELD, "reaches any host"),
+        (RUN_TESTS, SANDBOXED, "in the sandbox it may write to: /ws\n  without network"),
+        (RUN_TESTS, Grant(writable=("/ws", "/out\x1b")), "may write to: /ws, /out\\x1b"),
+        (RUN_TESTS, Grant(), "in the sandbox it may write nowhere"),
+        (RUN_TESTS, Grant(writable=("/ws",), network=True), "with network: "),
+        (msgspec.structs.replace(RUN_TESTS, lifts=("network",)), Grant(network=True), "with network, as it asks"),
+        (msgspec.structs.replace(RUN_TESTS, lifts=("sandbox",)), UNSANDBOXED, "asks to run WITHOUT the sandbox"),
+        (RUN_TESTS, UNSANDBOXED, "NO SANDBOX"),
+        (msgspec.structs.replace(RUN_TESTS, hosts=("*",)), SANDBOXED, "reaches any host"),
         (
-            msgspec.structs.replace(TEST, reads=("/ws/.env",)),
+            msgspec.structs.replace(RUN_TESTS, reads=("/ws/.env",)),
             Grant(uncovered=("/ws/.env",)),
             "protected otherwise: /ws/.env",
         ),
         (
-            msgspec.structs.replace(TEST, session=("env", "env:PATH")),
+            msgspec.structs.replace(RUN_TESTS, session=("env", "env:PATH")),
             Grant(environment=("PATH",)),
             "changes for all later commands: PATH",
         ),
     ],
 )
-def test_it_says_what_a_yes_would_give(effects, grant, said):
-    assert said in granted_text(question(effects=effects, grant=grant))
+def test_a_question_states_what_consent_grants(effects, grant, message):
+    assert message in granted_text(question(effects=effects, grant=grant))
 
 
-def test_a_tool_that_no_sandbox_holds_says_so():
-    assert granted_text(question({}, UNKNOWN, "deploy", HELD)) == "  no sandbox holds what this tool does"
+def test_a_question_states_that_no_sandbox_confines_a_tool():
+    assert granted_text(question({}, UNKNOWN, "deploy", SANDBOXED)) == "  no sandbox holds what this tool does"
 
 
 # ------------------------------------------------------------------ answers
 
 
-def ask(asked, *typed, memory=None):
+async def ask(asked, *typed, memory=None):
     lines = iter(typed)
     shown: list[str] = []
     prompts: list[str] = []
@@ -148,8 +147,8 @@ def ask(asked, *typed, memory=None):
         return line
 
     approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"), memory=memory)
-    answer = asyncio.run(approver.ask(asked))
-    assert next(lines, None) is None, "not all that was typed was read"
+    answer = await approver.ask(asked)
+    assert next(lines, None) is None, "some of the input was not read"
     assert set(prompts) <= {ASKED, RULE}
     return answer, shown
 
@@ -159,15 +158,15 @@ def memory(tmp_path):
     return RememberedRules(str(tmp_path / "data"), "/ws", "/home/u")
 
 
-def test_p_is_a_yes_for_the_project_and_nothing_like_it_is():
+def test_p_alone_is_consent_for_the_project():
     for text in ("p", "P.", "project"):
         assert parse_answer(text) == Answer(True, by="user", scope="project")
     for text in ("p x", "pp", "project please"):
         assert parse_answer(text) is None
 
 
-def test_what_would_be_saved_is_shown_before_and_saved_as_shown(memory):
-    answer, shown = ask(question(), "p", "", memory=memory)
+async def test_rules_are_shown_before_they_are_saved_unchanged(memory):
+    answer, shown = await ask(question(), "p", "", memory=memory)
     assert answer == Answer(True, by="user", scope="project", rules=("Bash(npm run test)",))
     assert "p = always in this project: Bash(npm run test)" in shown[0]
     assert memory.path in shown[1] and shown[2] == "  Bash(npm run test)" and memory.path in shown[3]
@@ -175,60 +174,60 @@ def test_what_would_be_saved_is_shown_before_and_saved_as_shown(memory):
     assert 'allow = "Bash(npm run test)"' in Path(memory.path).read_text()
 
 
-def test_a_rule_can_be_changed_before_it_is_saved(memory):
-    answer, _ = ask(question(), "p", " Bash(npm run *) ", memory=memory)
+async def test_a_rule_can_be_changed_before_it_is_saved(memory):
+    answer, _ = await ask(question(), "p", " Bash(npm run *) ", memory=memory)
     assert answer.rules == memory.texts == ("Bash(npm run *)",)
 
 
-def test_each_command_of_a_line_has_its_rule(memory):
+async def test_each_command_of_a_line_has_its_rule(memory):
     effects = Effects(unknown=True, commands=(("npm", "test"), ("git", "add", ".")), seal="s")
-    answer, shown = ask(question(effects=effects), "p", "", "Bash(git add .)", memory=memory)
+    answer, shown = await ask(question(effects=effects), "p", "", "Bash(git add .)", memory=memory)
     assert answer.rules == ("Bash(npm test)", "Bash(git add .)")
     assert "Bash(npm test)  (1 of 2)" in shown[2] and "(2 of 2)" in shown[3]
 
 
 @pytest.mark.parametrize("typed", ["Bash(npm run build)", "Bsah(npm)", "Bash(a && b)", "Edit", "\x1b[A", "mcp__x"])
-def test_a_rule_that_does_not_cover_the_call_is_not_saved_and_the_question_stays(memory, typed):
-    answer, shown = ask(question(), "p", typed, "n", memory=memory)
+async def test_a_rule_that_does_not_cover_the_call_is_not_saved_and_the_question_is_repeated(memory, typed):
+    answer, shown = await ask(question(), "p", typed, "n", memory=memory)
     assert not answer.allowed and not Path(memory.path).exists()
     assert any(line.startswith("Nothing was saved: ") for line in shown) and "\x1b" not in "".join(shown)
 
 
-def test_n_at_a_rule_goes_back_to_the_question(memory):
-    answer, _ = ask(question(), "p", "n", "y", memory=memory)
+async def test_n_at_a_rule_goes_back_to_the_question(memory):
+    answer, _ = await ask(question(), "p", "n", "y", memory=memory)
     assert answer == Answer(True, by="user") and not Path(memory.path).exists()
 
 
 @pytest.mark.parametrize("where", [("p",), ()])
-def test_ctrl_c_and_a_closed_input_save_nothing_wherever_they_come(memory, where):
-    answer, shown = ask(question(), *where, KeyboardInterrupt(), memory=memory)
+async def test_ctrl_c_and_closed_input_save_nothing_at_any_prompt(memory, where):
+    answer, shown = await ask(question(), *where, KeyboardInterrupt(), memory=memory)
     assert not answer.allowed and shown[-1] == "CANCELLED"
-    answer, _ = ask(question(), *where, EOFError(), memory=memory)
+    answer, _ = await ask(question(), *where, EOFError(), memory=memory)
     assert (answer.allowed, answer.by) == (False, "nobody") and not Path(memory.path).exists()
 
 
-def test_where_no_rule_is_right_none_is_offered(memory):
+async def test_without_a_suitable_rule_none_is_offered(memory):
     python = Effects(unknown=True, commands=(("python", "x.py"),), seal="s")
-    answer, shown = ask(question(effects=python), "p", "y", memory=memory)
+    answer, shown = await ask(question(effects=python), "p", "y", memory=memory)
     assert answer.scope == "once" and "p = " not in shown[0] and shown[1] == "Please answer y, a or n."
-    answer, shown = ask(question(), "p", "y")
+    answer, shown = await ask(question(), "p", "y")
     assert answer.scope == "once" and "p = " not in shown[0]
 
 
-def test_a_file_that_can_not_be_written_is_told_and_the_question_stays(memory):
+async def test_an_unwritable_file_is_reported_and_the_question_is_repeated(memory):
     Path(memory.path).parent.parent.mkdir()
     Path(memory.path).parent.write_text("in the way")
-    answer, shown = ask(question(), "p", "", "y", memory=memory)
+    answer, shown = await ask(question(), "p", "", "y", memory=memory)
     assert answer.scope == "once" and any("can't be written" in line for line in shown)
 
 
-def test_a_call_with_rules_saved_is_covered_from_now_on(memory):
-    ask(question(), "p", "", memory=memory)
+async def test_a_call_whose_rules_were_saved_is_covered(memory):
+    await ask(question(), "p", "", memory=memory)
     assert memory.why_not_allowed(question().request, ["Bash(npm run test)"]) == ""
     assert [rule.words for rule in memory.rules()] == [("npm", "run", "test")]
 
 
-async def test_a_yes_for_the_session_is_not_offered_where_it_would_cover_what_can_not_be_told():
+async def test_consent_for_the_session_is_not_offered_for_unsealed_commands():
     unsealed = Effects(unknown=True, commands=(("sh",),), seal="s", unsealed=True)
     question = Question(ToolCall("1", "bash", '{"command": "sh < x"}'), Request("bash", "d", unsealed), "why")
     assert choices_text(question) == "  y = once, n = no (a reason may follow)"

@@ -1,4 +1,4 @@
-"""A house for scenario tests: the real agent on a scripted model, with fakes at every other port."""
+"""Builds the real agent with a scripted model and fakes for every other port, for scenario tests."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bradawl.agent.agent import Agent
-from bradawl.agent.middleware.limits import Limits
+from bradawl.agent.configuration import Limits
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Event
@@ -20,7 +20,7 @@ from bradawl.testing.scripted import ScriptedModel
 
 
 class ProbeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Does what the test says."""
+    """What a call of the probe declares and returns."""
 
     name: str
     reads: list[str] = []
@@ -30,7 +30,7 @@ class ProbeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Probe:
-    """A tool that writes down when it starts and ends, and waits at a gate if the test has set one."""
+    """A tool that logs the start and end of each call. A call waits at its gate if the test has set one."""
 
     spec = ToolSpec("probe")
     params = ProbeParams
@@ -44,25 +44,25 @@ class Probe:
         self.ended: dict[str, asyncio.Event] = {}
 
     def gate(self, name: str) -> asyncio.Event:
-        """The call of that name waits until the event is set."""
+        """Event that the call with this name waits for."""
         return self.gates.setdefault(name, asyncio.Event())
 
     def has_started(self, name: str) -> asyncio.Event:
-        """Set when the call of that name runs."""
+        """Event that is set when the call with this name starts."""
         return self.started.setdefault(name, asyncio.Event())
 
     def has_ended(self, name: str) -> asyncio.Event:
-        """Set when the call of that name is done."""
+        """Event that is set when the call with this name has ended."""
         return self.ended.setdefault(name, asyncio.Event())
 
     def effects(self, params: ProbeParams, context: CallContext) -> Effects:
-        """As the arguments say."""
+        """Effects that the arguments declare."""
         if params.unknown:
             return UNKNOWN
         return Effects(reads=tuple(params.reads), writes=tuple(params.writes))
 
     async def run(self, params: ProbeParams, context: CallContext) -> ToolOutput:
-        """Start, wait, end."""
+        """Log the start, wait at the gate, log the end."""
         self.log.append(f"+{params.name}")
         self.has_started(params.name).set()
         self.running += 1
@@ -84,12 +84,12 @@ class Probe:
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:
-    """A script's call of the probe."""
+    """A script entry: one call of the probe."""
     return {"id": f"id_{name}", "name": "probe", "arguments": {"name": name, **arguments}}
 
 
 def build(script: list[dict[str, Any]], **changes: Any) -> tuple[Agent, ScriptedModel, Probe]:
-    """An agent that asks nobody, whose clock never waits."""
+    """The agent, its model and its probe. Every call is permitted, and the clock never waits."""
     model = ScriptedModel(json.dumps(script).encode())
     probe = Probe()
     given: dict[str, Any] = {
@@ -115,7 +115,7 @@ async def _system_prompt() -> str:
 
 
 def assert_valid(messages: list[Message]) -> None:
-    """What every provider demands: each call is answered once, right after its reply, in call order."""
+    """Checks what every provider requires: each call has one result, directly after its reply, in call order."""
     for index, message in enumerate(messages):
         if isinstance(message, Assistant) and (calls := calls_of(message)):
             answer = messages[index + 1] if index + 1 < len(messages) else None
@@ -128,11 +128,11 @@ def assert_valid(messages: list[Message]) -> None:
 
 
 def results(messages: list[Message] | tuple[Message, ...]) -> list[str]:
-    """The text of every result, in order."""
+    """Texts of all results, in order."""
     found = [result for message in messages if isinstance(message, ToolResults) for result in message.results]
     return ["".join(part.text for part in result.parts if isinstance(part, Text)) for result in found]
 
 
 def only(events: list[Event], kind: type[Event]) -> list[Any]:
-    """The events of one kind, in order."""
+    """Events of one type, in order."""
     return [event for event in events if isinstance(event, kind)]

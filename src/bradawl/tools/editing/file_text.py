@@ -6,7 +6,7 @@ from bradawl.core.errors import ToolError
 from bradawl.tools.reading.decoding import LATIN_1, UTF_8, Encoding, encoding_of
 
 
-class View(msgspec.Struct, frozen=True):
+class FileText(msgspec.Struct, frozen=True):
     """The text of a file with any bytes, and the mapping of its offsets to bytes."""
 
     text: str
@@ -14,31 +14,32 @@ class View(msgspec.Struct, frozen=True):
 
     def place(self, offset: int) -> int:
         """Byte offset of the character at `offset`."""
-        return len(self.encoding.bom) + len(self.text[:offset].encode(self.encoding.codec, _carrier(self.encoding)))
+        before = self.text[:offset].encode(self.encoding.codec, _error_handler(self.encoding))
+        return len(self.encoding.bom) + len(before)
 
     @property
     def data(self) -> bytes:
-        """The bytes that the text stands for, with the mark in front."""
-        return self.encoding.bom + self.text.encode(self.encoding.codec, _carrier(self.encoding))
+        """The bytes of the text, with the byte order mark."""
+        return self.encoding.bom + self.text.encode(self.encoding.codec, _error_handler(self.encoding))
 
 
-def _carrier(encoding: Encoding) -> str:
-    """How undecodable bytes travel through text and back."""
+def _error_handler(encoding: Encoding) -> str:
+    """The handler of codec errors that keeps undecodable bytes in the text."""
     return "surrogatepass" if encoding.codec.startswith("utf-16") else "surrogateescape"
 
 
-def view_of(data: bytes, encoding: Encoding) -> View:
-    """Decode without loss; of UTF-16 a last odd byte is left out, which no text can match."""
+def file_text_of(data: bytes, encoding: Encoding) -> FileText:
+    """Decode without loss, except for an odd last byte of UTF-16, which no text can match."""
     body = data[len(encoding.bom) :]
     if encoding.codec.startswith("utf-16") and len(body) % 2:
         body = body[:-1]
-    return View(body.decode(encoding.codec, _carrier(encoding)), encoding)
+    return FileText(body.decode(encoding.codec, _error_handler(encoding)), encoding)
 
 
 def encodings_of(data: bytes, old: str, shown: str) -> tuple[Encoding, ...]:
-    """The encodings to try, the likeliest first. Raises `ToolError` when the file is no text.
+    """The encodings to try, the likeliest first. Raises `ToolError` when the file is not text.
 
-    A file that is UTF-8 but for a few stray bytes is read as Latin-1, so the model may have copied either.
+    A file of UTF-8 with a few invalid bytes is shown as Latin-1, so the model may have copied text of either encoding.
     """
     encoding = encoding_of(data, shown)
     if encoding is not LATIN_1:
@@ -48,7 +49,7 @@ def encodings_of(data: bytes, old: str, shown: str) -> tuple[Encoding, ...]:
 
 
 def _is_mostly_utf8(data: bytes) -> bool:
-    """True when there are about as many whole characters of UTF-8 as stray bytes, or more."""
+    """True if the data has about as many valid multi-byte characters of UTF-8 as invalid bytes, or more."""
     stray = len(data) - len(data.decode("utf-8", "ignore").encode())
     beyond_ascii = len(data.translate(None, bytes(range(128))))
     return beyond_ascii - stray >= 2 * stray

@@ -1,4 +1,4 @@
-"""A workspace with links inside and out, in which the effects of lines are determined."""
+"""A workspace with links inside and out, the effects of lines, the scan of lines, and tables of lines."""
 
 import os
 import re
@@ -7,14 +7,17 @@ from pathlib import Path
 
 from bradawl.core.effects import Effects
 from bradawl.safety.shell.allow.analyzer import shell_effects
+from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
+from bradawl.safety.shell.deny.scanner import ScanResult, scan
 from bradawl.workspace.files import LocalFiles
 
 Judge = Callable[..., Effects]
-HOME = "/home/u"
+HOME, WS = "/home/u", "/ws"
+PROTECTED = ProtectedTargets(HOME, (WS,), LocalFiles(HOME).resolve)
 
 
-def plant(top: Path) -> Path:
-    """A workspace with files and folders; `docs/linked` and `away` lead outside, `near` stays inside."""
+def create_workspace(top: Path) -> Path:
+    """Creates a workspace with files and folders; `docs/linked` and `away` are links to outside, `near` to inside."""
     ws = Path(os.path.realpath(top)) / "ws"
     for folder in ("src/core", "docs", "build", ".git", "../out"):
         (ws / folder).mkdir(parents=True)
@@ -26,12 +29,17 @@ def plant(top: Path) -> Path:
 
 
 def judge_in(ws: Path) -> Judge:
-    """Returns the effects of a line in the workspace."""
+    """Returns a function that determines the effects of a line in the workspace."""
 
     def effects(line: str, **more) -> Effects:
         return shell_effects(line, cwd=str(ws), home=HOME, resolve=LocalFiles(HOME).resolve, **more)
 
     return effects
+
+
+def scanned(line: str) -> ScanResult:
+    """What the scan for forbidden commands finds in a line that runs in the workspace `/ws`, which need not exist."""
+    return scan(line, cwd=WS, protected=PROTECTED)
 
 
 def within(ws: Path, paths: str) -> set[str]:
