@@ -6,7 +6,6 @@ A word counts if it names an existing denied path, or a folder above one and the
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from posixpath import dirname, join, normpath
 
 import msgspec
@@ -18,7 +17,7 @@ from bradawl.safety.shell.created_links import links_made
 from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.safety.shell.glob_expansion import expanded, ignores_case
-from bradawl.safety.shell.links import Links
+from bradawl.safety.shell.links import Links, is_folder, real_path
 from bradawl.safety.shell.path_rules import PathRules
 from bradawl.safety.shell.paths.find_arguments import name_tests, passes_name_tests, searched_folders
 from bradawl.safety.shell.paths.operand_uses import (
@@ -120,7 +119,7 @@ class _RefusedReadFinder:
                 for base in list(self._bases):
                     self._count_path()
                     path = normpath(join(base, word))
-                    if len(self._bases) < _MOST_BASES and Path(path).is_dir():
+                    if len(self._bases) < _MOST_BASES and is_folder(path):
                         self._bases[path] = None
 
     def _count_path(self) -> None:
@@ -182,8 +181,8 @@ class _RefusedReadFinder:
         for piece in _pieces(word):
             for path in self._paths(piece):
                 self._count_path()
-                real = os.path.realpath(path)
-                if not Path(real).is_dir() and any(self._path_rules.matches("read", each) for each in (path, real)):
+                real = real_path(path)
+                if not is_folder(real) and any(self._path_rules.matches("read", each) for each in (path, real)):
                     self.found |= {real: None} if os.path.lexists(path) else {}
 
     def _check_piece(self, piece: str, *, descends: bool, folder: bool) -> None:
@@ -195,7 +194,7 @@ class _RefusedReadFinder:
 
     def _check_path(self, path: str, real: str, *, is_meant: bool, descends: bool) -> None:
         is_refused = any(self._path_rules.matches("read", each) for each in (path, normpath(path), real))
-        if is_refused and (is_meant or not Path(real).is_dir()):
+        if is_refused and (is_meant or not is_folder(real)):
             self.found[real] = None
         elif descends and not is_refused:
             self._record_all_below(real)
@@ -261,7 +260,7 @@ class _RefusedReadFinder:
         tests = name_tests(argv)
         for start in filter(None, searched_folders(argv)):
             for top in self._paths(start):
-                for path in self._path_rules.below("read", os.path.realpath(top)):
+                for path in self._path_rules.below("read", real_path(top)):
                     if passes_name_tests(path, tests):
                         self.found[path] = None
 

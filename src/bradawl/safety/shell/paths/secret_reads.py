@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from pathlib import Path
 from posixpath import join, normpath
 
 import msgspec
@@ -20,6 +19,7 @@ from bradawl.safety.permissions.protected_paths import bradawl_folders, credenti
 from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of, names
 from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.glob_expansion import expanded
+from bradawl.safety.shell.links import is_folder, real_path
 from bradawl.safety.shell.paths.find_arguments import name_tests, passes_name_tests, searched_folders
 from bradawl.safety.shell.paths.operand_uses import (
     OperandUse,
@@ -96,7 +96,7 @@ def other_homes_read(secrets: SecretFiles, effects: Effects) -> tuple[str, ...]:
     if not secrets.home or not _reads_trees(effects):
         return ()
     above = [path for path in effects.reads if path in ("/", *HOME_PARENTS)]
-    return tuple(home for path in above for home in secrets.other_homes(path) if Path(home).is_dir())
+    return tuple(home for path in above for home in secrets.other_homes(path) if is_folder(home))
 
 
 def _reads_trees(effects: Effects) -> bool:
@@ -224,12 +224,7 @@ class _SecretReadFinder:
 
 def _real(path: str) -> str:
     """The real path; links of the reading process itself (`/proc/self`) are not resolved."""
-    if _ITSELF.match(path):
-        return path
-    try:
-        return os.path.realpath(path)
-    except OSError:
-        return path
+    return path if _ITSELF.match(path) else real_path(path)
 
 
 # ------------------------------------------------------------------ commands
