@@ -1,4 +1,7 @@
-"""Splits the arguments of a program into options and operands as getopt does, given the options that take a value."""
+"""Splits the arguments of a program into options and operands as getopt does, given the options that take a value.
+
+`program_options` knows these options by the name of the program.
+"""
 
 import msgspec
 
@@ -19,6 +22,10 @@ class Arguments(msgspec.Struct, frozen=True):
     def values(self, letters: str, *names: str) -> Argv:
         """All non-empty values of the options, in order."""
         return tuple(value for option, value in self.given if value and _is_one_of(option, letters, names))
+
+    def last(self, letters: str, *names: str) -> str:
+        """The value of an option, the last one if it is repeated; empty if it is missing."""
+        return next(iter(self.values(letters, *names)[::-1]), "")
 
 
 def _is_one_of(option: str, letters: str, names: tuple[str, ...]) -> bool:

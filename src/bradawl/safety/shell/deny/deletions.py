@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from posixpath import basename, dirname, join
 
-from bradawl.safety.shell.deny.operands import CommandContext, HazardCheck, has, option, split
+from bradawl.safety.shell.arguments import arguments
+from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
+from bradawl.safety.shell.deny.command_context import CommandContext, HazardCheck
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
-from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, name_of, names
+from bradawl.safety.shell.program_options import copy_operands, program_arguments
 
 
 def _deletion_danger(context: CommandContext, operands: Iterable[str], verb: str = "delete") -> str:
@@ -23,37 +25,37 @@ def emptied_folder(context: CommandContext, operands: Iterable[str]) -> str:
 
 def _archives(context: CommandContext, words: Argv) -> str:
     """tar, zip and 7z with options that delete the packed files."""
-    flags, operands = split(words, "CfITX" if words[0].endswith("tar") else "")
+    call = program_arguments(words)
     name = name_of(words)
     if name.startswith("7z"):
-        return _deletion_danger(context, operands[2:]) if any(flag.startswith("-sdel") for flag in flags) else ""
+        deletes = any(word.startswith("-sdel") for word in words)
+        return _deletion_danger(context, call.operands[2:]) if deletes else ""
     if name == "zip":
-        return _deletion_danger(context, operands[1:]) if has(flags, "m", "move") else ""
-    if not any(flag.startswith("--remove-f") for flag in flags):
+        return _deletion_danger(context, call.operands[1:]) if call.has("m", "move") else ""
+    if not call.has("", "remove-files"):
         return ""
-    folder = option(words, "-C", "--directory")
-    return _deletion_danger(context, (join(folder, one) for one in operands))
+    folder = call.last("C", "directory")
+    return _deletion_danger(context, (join(folder, one) for one in call.operands))
 
 
 def _rsync_removes_sources(context: CommandContext, words: Argv) -> str:
     """rsync with the option that deletes the copied files."""
-    flags, operands = split(words, "efT")
-    deletes = any(flag.startswith("--remove-so") for flag in flags)
-    return _deletion_danger(context, operands[:-1]) if deletes else ""
+    call = program_arguments(words)
+    return _deletion_danger(context, call.operands[:-1]) if call.has("", "remove-source-files") else ""
 
 
 def _trash(context: CommandContext, words: Argv) -> str:
-    return _deletion_danger(context, split(words)[1])
+    return _deletion_danger(context, arguments(words).operands)
 
 
 def _by_subcommand(context: CommandContext, words: Argv) -> str:
     """`gio trash`, `rclone purge` and so on."""
     is_meant = words[1:2] and words[1] in _SUBCOMMANDS.get(name_of(words), ())
-    return _deletion_danger(context, split(words)[1][1:]) if is_meant else ""
+    return _deletion_danger(context, arguments(words).operands[1:]) if is_meant else ""
 
 
 def _files_of_pattern(context: CommandContext, words: Argv) -> str:
-    return emptied_folder(context, split(words, "srn")[1])
+    return emptied_folder(context, program_arguments(words).operands)
 
 
 # ------------------------------------------------------------------ git
@@ -72,20 +74,20 @@ def _git(context: CommandContext, words: Argv) -> str:
     rest = words[place:]
     if not rest or not _deletes_many_files(rest):
         return ""
-    paths = [join(folder, one) for one in split(rest, "e")[1]] if rest[0] != "stash" else []
+    paths = [join(folder, one) for one in arguments(rest, "e").operands] if rest[0] != "stash" else []
     return _deletion_danger(context, paths or [folder])
 
 
 def _deletes_many_files(words: Argv) -> bool:
     """Whether a git subcommand deletes many files at once."""
-    flags = split(words, "e")[0]
+    call = arguments(words, "e")
     match words[0]:
         case "clean":
-            return not has(flags, "n", "dry-run", "help")
+            return not call.has("n", "dry-run", "help")
         case "stash":
-            return words[1:2] not in (("show",), ("list",)) and has(flags, "ua", "include-untracked", "all")
+            return words[1:2] not in (("show",), ("list",)) and call.has("ua", "include-untracked", "all")
         case "rm":
-            return has(flags, "r") and not has(flags, "n", "cached", "dry-run")
+            return call.has("r") and not call.has("n", "cached", "dry-run")
         case _:
             return False
 
@@ -98,7 +100,7 @@ def hidden_deletions(name: str, words: Argv) -> Iterator[Argv]:
     if name in _START_NO_PROGRAM:
         return
     for place, word in enumerate(words[1:], 1):
-        if name_of((word,)) in _DELETERS and has(split(words[place:])[0], "rR", "recursive"):
+        if name_of((word,)) in _DELETERS and arguments(words[place:]).has("rR", "recursive"):
             yield words[place:]
 
 
@@ -120,7 +122,7 @@ def with_created_links(protected: ProtectedTargets, name: str, words: Argv, cwd:
         case "ln" | "cp" | "mv":
             return _with_created_link(protected, name, words, cwd)
         case "mount" if any("bind" in word for word in words):
-            operands = split(words, "o")[1]
+            operands = arguments(words, "ot", "options types").operands
             return protected.with_link(operands[1], operands[0], cwd) if len(operands) > 1 else protected
         case "docker" | "podman" | "nerdctl":
             for source, target in _bind_mounts(words):
@@ -131,14 +133,11 @@ def with_created_links(protected: ProtectedTargets, name: str, words: Argv, cwd:
 
 
 def _with_created_link(protected: ProtectedTargets, name: str, words: Argv, cwd: str | None) -> ProtectedTargets:
-    flags, operands = split(words, "tS")
-    into = option(words, "-t", "--target-directory")
-    *sources, target = operands if not into and len(operands) > 1 else (*operands, into or ".")
-    is_symbolic = has(flags, "s", "symbolic")
-    if name == "ln" and not is_symbolic:
+    copied = copy_operands(words)
+    if name == "ln" and not copied.options.has("s", "symbolic"):
         return protected
-    for source in sources:
-        for link in (target, join(target, basename(source.rstrip("/")))):
+    for source in copied.sources:
+        for link in (copied.target, join(copied.target, basename(source.rstrip("/")))):
             # A relative symlink target is resolved from the folder of the link.
             start = next(iter(protected.possible_paths(dirname(link) or ".", cwd)), None) if name == "ln" else cwd
             protected = protected.with_link(link, source, cwd, start)
