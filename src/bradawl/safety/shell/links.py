@@ -11,7 +11,11 @@ _MOST_TURNS = 64
 
 
 class Links:
-    """The links on the disk, and those that the line creates."""
+    """The links on the disk, and those that the line creates: paths are resolved through both.
+
+    `ProtectedTargets.links` has the links of a line for the deny layer, which resolves paths with a function of its
+    caller and ends its scan if there are too many; here further links are ignored, and the disk is read.
+    """
 
     def __init__(self) -> None:
         self._created: dict[str, dict[str, None]] = {}

@@ -1,6 +1,7 @@
 """Options that take a value, for programs that write files, and the arguments of these programs."""
 
 import re
+from posixpath import basename, join
 
 import msgspec
 
@@ -52,6 +53,10 @@ class CopyOperands(msgspec.Struct, frozen=True):
     sources: Argv
     target: str
     """A new file, or the folder of the new files; empty if there are no operands."""
+
+    def new_paths(self, source: str) -> tuple[str, str]:
+        """The two paths that a source may get: the target, or its own name in the target if that is a folder."""
+        return self.target, join(self.target, basename(source.rstrip("/")))
 
 
 def copy_operands(argv: Argv) -> CopyOperands:

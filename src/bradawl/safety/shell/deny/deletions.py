@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
-from posixpath import basename, dirname, join
+from posixpath import dirname, join
 
 from bradawl.safety.shell.arguments import arguments
 from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
+from bradawl.safety.shell.bind_mounts import bind_mounts
 from bradawl.safety.shell.deny.command_context import CommandContext, HazardCheck
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.program_options import copy_operands, program_arguments
@@ -117,7 +117,11 @@ def hidden_shells(name: str, words: Argv) -> Iterator[Argv]:
 
 
 def with_created_links(protected: ProtectedTargets, name: str, words: Argv, cwd: str | None) -> ProtectedTargets:
-    """`protected` with the links that a command creates, copies or moves, and the folders it mounts elsewhere."""
+    """`protected` with the links that a command creates, copies or moves, and the folders it mounts elsewhere.
+
+    Unlike `created_links.links_made`, which examines the disk, every copy counts as a link to its source, and each
+    possible path of a new file counts: a check that can only refuse may report too much.
+    """
     match name:
         case "ln" | "cp" | "mv":
             return _with_created_link(protected, name, words, cwd)
@@ -125,8 +129,8 @@ def with_created_links(protected: ProtectedTargets, name: str, words: Argv, cwd:
             operands = arguments(words, "ot", "options types").operands
             return protected.with_link(operands[1], operands[0], cwd) if len(operands) > 1 else protected
         case "docker" | "podman" | "nerdctl":
-            for source, target in _bind_mounts(words):
-                protected = protected.with_link(target, source, cwd)
+            for mount in bind_mounts(words):
+                protected = protected.with_link(mount.target, mount.source, cwd)
             return protected
         case _:
             return protected
@@ -137,29 +141,11 @@ def _with_created_link(protected: ProtectedTargets, name: str, words: Argv, cwd:
     if name == "ln" and not copied.options.has("s", "symbolic"):
         return protected
     for source in copied.sources:
-        for link in (copied.target, join(copied.target, basename(source.rstrip("/")))):
+        for link in copied.new_paths(source):
             # A relative symlink target is resolved from the folder of the link.
             start = next(iter(protected.possible_paths(dirname(link) or ".", cwd)), None) if name == "ln" else cwd
             protected = protected.with_link(link, source, cwd, start)
     return protected
-
-
-def _bind_mounts(words: Argv) -> Iterator[tuple[str, str]]:
-    """(host path, container path) of each bind mount."""
-    for before, word in pairwise(words):
-        text = word.partition("=")[2] if word.startswith(("--volume=", "--mount=")) else word
-        if before in ("-v", "--volume") or word.startswith("--volume="):
-            source, _, target = text.partition(":")
-            yield source, target.partition(":")[0]
-        elif before == "--mount" or word.startswith("--mount="):
-            given = [part.partition("=") for part in text.split(",")]
-            parts = {name: value for name, _, value in given}
-            source, target = (_first(parts, keys) for keys in (("source", "src"), ("target", "dst", "destination")))
-            yield source, target
-
-
-def _first(parts: dict[str, str], keys: tuple[str, ...]) -> str:
-    return next((parts[key] for key in keys if key in parts), "")
 
 
 _DELETERS = names("rm shred srm wipe rmtrash")

@@ -60,7 +60,9 @@ class ProtectedTargets(msgspec.Struct, frozen=True):
     own: tuple[str, ...] = ()
     """bradawl's folders besides those in the home folder."""
     links: tuple[tuple[str, str], ...] = ()
-    """Links that the line has created, as (link, target)."""
+    """Links that the line has created, as (link, target). `safety.shell.links.Links` has them for checks that read the
+    disk: here a copy counts as a link, and too many of them end the scan.
+    """
     environment: Mapping[str, str | None] | None = None
     """Variables of the shell; None if unknown."""
 

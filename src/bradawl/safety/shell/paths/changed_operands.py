@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
 
 from bradawl.safety.shell.arguments import arguments
 from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
+from bradawl.safety.shell.bind_mounts import bind_mounts
 from bradawl.safety.shell.paths.archivers import ARCHIVERS
 from bradawl.safety.shell.paths.file_changes import NO_CHANGES, Changes, Copies, named_outputs
 from bradawl.safety.shell.program_options import copy_operands, program_arguments
@@ -223,16 +223,7 @@ def _container(argv: Argv) -> Changes:
     """Folders of the host that a container may write to, and files copied out of it."""
     if "cp" in argv[1:3]:
         return Changes(files=tuple(word for word in argv[-1:] if ":" not in word and word != "-"))
-    mounts: list[str] = []
-    for before, word in pairwise(argv):
-        text = word.partition("=")[2] if word.startswith(("--volume=", "--mount=")) else word
-        if before in ("-v", "--volume") or word.startswith("--volume="):
-            source, _, rest = text.partition(":")
-            mounts += [source] if "/" in source or (source in (".", "..") and not rest.endswith(":ro")) else []
-            if rest.rpartition(":")[2].split(",")[0] == "ro":
-                mounts = mounts[:-1] if mounts[-1:] == [source] else mounts
-        elif (before == "--mount" or word.startswith("--mount=")) and not re.search(r"(?:^|,)(?:ro|readonly)\b", text):
-            mounts += re.findall(r"(?:^|,)(?:source|src)=([^,]+)", text)
+    mounts = [each.source for each in bind_mounts(argv) if not (each.is_read_only or each.is_volume)]
     return Changes(files=named_outputs(argv), maybe_changed=tuple(mounts), is_whole_tree=True)
 
 

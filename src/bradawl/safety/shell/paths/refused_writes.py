@@ -19,7 +19,7 @@ from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.deny.wrappers import started_by
 from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.safety.shell.glob_expansion import is_pattern
-from bradawl.safety.shell.links import is_file, is_folder
+from bradawl.safety.shell.links import files_below, is_file, is_folder
 from bradawl.safety.shell.path_rules import PathRules
 from bradawl.safety.shell.paths.changed_operands import changes_of
 from bradawl.safety.shell.paths.file_changes import NO_CHANGES, Changes, Copies
@@ -222,9 +222,10 @@ class _RefusedWriteFinder:
                 inner = path[len(place) :].lstrip("/")
                 if self._is_created(source) or os.path.lexists(join(source, inner)):
                     self._checker.found[path] = None
-            for inner in _names_below(source, _MOST_COPIED) if self._checker.protected.has_rules else ():
-                if self._checker.protected.has_rule(join(place, inner)):
-                    self._checker.found[join(place, inner)] = None
+            for each in files_below(source, _MOST_COPIED) if self._checker.protected.has_rules else ():
+                copy = join(place, each[len(source) :].lstrip("/"))
+                if self._checker.protected.has_rule(copy):
+                    self._checker.found[copy] = None
             for inner in self._checker.protected.protected_names():
                 path = join(place, inner)
                 if os.path.lexists(path) and (os.path.lexists(join(source, inner)) or self._is_written_below(source)):
@@ -316,15 +317,6 @@ def _entered_folders(argv: Argv) -> Iterator[str]:
 _FOLDER_OPTIONS = frozenset(
     {"-C", "--chdir", "--cwd", "--directory", "--working-directory", "--git-dir", "--work-tree", "--prefix", "--dir"}
 )
-
-
-def _names_below(folder: str, most: int) -> Iterator[str]:
-    for top, _, files in os.walk(folder):
-        for name in files:
-            most -= 1
-            if most < 0:
-                return
-            yield join(top, name)[len(folder) :].lstrip("/")
 
 
 def _only_reads(code: str) -> bool:
