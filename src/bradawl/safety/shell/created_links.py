@@ -15,17 +15,17 @@ _MOST_STRINGS = 8
 _LINKERS = frozenset({"ln", "gln", "link", "cp", "gcp", "mv", "gmv", "install", "rsync"})
 
 
-def links_made(argvs: Iterable[Argv], bases: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield (link, target) for each link that the commands create, for each working directory in `bases`.
+def links_of_line(argvs: Iterable[Argv], bases: tuple[str, ...]) -> Links:
+    """The links on the disk and those that the commands create, for each working directory in `bases`.
 
-    Paths are absolute. Symbolic and hard links count, and copies and moves of links. Unlike
-    `deny.deletions.with_created_links`, which counts every copy, this examines the disk and the links made so far.
+    Symbolic and hard links count, and copies and moves of links. Unlike `deny.deletions.with_created_links`, which
+    counts every copy, this examines the disk and the links made so far.
     """
     links = Links()
     for argv in argvs:
         for link, target in _links_of_command(argv, bases, links):
             links.add(link, target)
-            yield link, target
+    return links
 
 
 def _links_of_command(argv: Argv, bases: tuple[str, ...], links: Links) -> Iterator[tuple[str, str]]:

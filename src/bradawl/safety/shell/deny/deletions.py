@@ -119,7 +119,7 @@ def hidden_shells(name: str, words: Argv) -> Iterator[Argv]:
 def with_created_links(protected: ProtectedTargets, name: str, words: Argv, cwd: str | None) -> ProtectedTargets:
     """`protected` with the links that a command creates, copies or moves, and the folders it mounts elsewhere.
 
-    Unlike `created_links.links_made`, which examines the disk, every copy counts as a link to its source, and each
+    Unlike `created_links.links_of_line`, which examines the disk, every copy counts as a link to its source, and each
     possible path of a new file counts: a check that can only refuse may report too much.
     """
     match name:

@@ -8,12 +8,10 @@ import re
 from collections.abc import Iterator
 from posixpath import dirname, join, normpath
 
-import msgspec
-
 from bradawl.safety.git.tracked_files import repository_root
 from bradawl.safety.ignore_files import is_ignored_by_git
 from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of
-from bradawl.safety.shell.created_links import links_made
+from bradawl.safety.shell.created_links import links_of_line
 from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.safety.shell.glob_expansion import expanded, ignores_case
@@ -29,6 +27,7 @@ from bradawl.safety.shell.paths.operand_uses import (
     with_unknown_words,
 )
 from bradawl.safety.shell.paths.printed_paths import Listings
+from bradawl.safety.shell.paths.refused_paths import RefusedPaths, too_many_paths
 from bradawl.safety.shell.paths.word_parts import word_parts
 
 _MOST_PATHS = 20_000
@@ -40,29 +39,20 @@ _DIRECTORY_STACK = re.compile(r"~[+-]?[0-9]*(?:/|\Z)")
 _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "printf", "openssl", "tr", "rev", "sed", "awk", "python3"})
 """Programs whose output may contain a pattern that no word of the line contains."""
 _WALKS = re.compile(r"walk|tree|glob|listdir|scandir|iterdir|readdir|archive|chdir|tarfile|zipfile|cpSync|Dir\b|find")
-_TOO_MUCH = "it names more paths than can be compared with the rules that refuse to read; run fewer commands at once"
-
-
-class RefusedReads(msgspec.Struct, frozen=True):
-    """The denied paths that a line may read."""
-
-    paths: tuple[str, ...] = ()
-    danger: str = ""
-    """Why the line is refused although no path can be named; empty if it isn't."""
 
 
 def refused_reads(
     path_rules: PathRules, text: str, argvs: tuple[Argv, ...], seen: ScanResult, cwd: str
-) -> RefusedReads:
+) -> RefusedPaths:
     """Find the denied paths that the words of a line may reach. Never raises."""
     if not path_rules.applies("read"):
-        return RefusedReads()
+        return RefusedPaths()
     words = _RefusedReadFinder(path_rules, cwd, (cwd, *seen.folders))
     try:
         words.find(text, argvs, seen)
     except UnsupportedSyntax:
-        return RefusedReads(tuple(words.found), _TOO_MUCH)
-    return RefusedReads(tuple(words.found))
+        return RefusedPaths(tuple(words.found), too_many_paths("read"))
+    return RefusedPaths(tuple(words.found))
 
 
 def _without_ls(text: str, argvs: tuple[Argv, ...]) -> tuple[Argv, ...]:
@@ -92,8 +82,7 @@ class _RefusedReadFinder:
         argvs = _without_ls(text, tuple(dict.fromkeys(argvs)))
         self._any_case = ignores_case(text)
         self._learn_folders([*seen.opened, *(word for argv in argvs for word in argv)])
-        for link, target in links_made(argvs, tuple(self._bases)):
-            self._links.add(link, target)
+        self._links = links_of_line(argvs, tuple(self._bases))
         from_input = any(map(starts_from_input, argvs))
         passes_on = passes_names_on(text, argvs)
         for argv in argvs:

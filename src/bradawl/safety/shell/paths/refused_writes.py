@@ -13,7 +13,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.safety.shell.argv import SHELLS, UNKNOWN_WORD, Argv, name_of
-from bradawl.safety.shell.created_links import links_made
+from bradawl.safety.shell.created_links import links_of_line
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.deny.wrappers import started_by
@@ -27,6 +27,7 @@ from bradawl.safety.shell.paths.find_arguments import fd_of, find_of, is_fd, is_
 from bradawl.safety.shell.paths.git_changes import git_call, git_changes, git_config_files, git_refusal
 from bradawl.safety.shell.paths.operand_uses import passes_names_on, starts_from_input, with_unknown_words
 from bradawl.safety.shell.paths.printed_paths import Listings
+from bradawl.safety.shell.paths.refused_paths import RefusedPaths, too_many_paths
 from bradawl.safety.shell.paths.write_checker import ProtectedPath, WriteChecker
 from bradawl.safety.shell.paths.write_protection import WriteProtection
 
@@ -39,16 +40,6 @@ _CODE_CHANGES = re.compile(
     r"|subprocess|run\(|call\(|exec|eval|open\s*\([^()]*,|Sync|FileUtils|IO\.|`|>"
 )
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
-_TOO_MUCH = "it names more paths than can be compared with the rules that refuse to write; run fewer commands at once"
-
-
-class RefusedWrites(msgspec.Struct, frozen=True):
-    """The protected paths that a line may change."""
-
-    paths: tuple[str, ...] = ()
-    """Paths that a rule of the user matches."""
-    danger: str = ""
-    """Why the line is refused in every mode; empty if it isn't."""
 
 
 def refused_writes(
@@ -58,16 +49,16 @@ def refused_writes(
     cwd: str,
     protected_targets: ProtectedTargets,
     path_rules: PathRules | None,
-) -> RefusedWrites:
+) -> RefusedPaths:
     """Find the protected paths that a line may change. Never raises."""
     checker = WriteChecker(text, (cwd, *seen.folders), WriteProtection(protected_targets, path_rules))
     try:
         _RefusedWriteFinder(text, tuple(dict.fromkeys(argvs)), seen, checker).find()
     except ProtectedPath as reason:
-        return RefusedWrites(tuple(checker.found), str(reason))
+        return RefusedPaths(tuple(checker.found), str(reason))
     except (UnsupportedSyntax, RecursionError):
-        return RefusedWrites(tuple(checker.found), _TOO_MUCH)
-    return RefusedWrites(tuple(checker.found))
+        return RefusedPaths(tuple(checker.found), too_many_paths("write"))
+    return RefusedPaths(tuple(checker.found))
 
 
 class _RefusedWriteFinder:
@@ -90,8 +81,7 @@ class _RefusedWriteFinder:
             return
         words = tuple(dict.fromkeys(word for argv in self._argvs for word in _entered_folders(argv)))
         self._checker.learn_folders(words)
-        for link, target in links_made(self._argvs, tuple(self._checker.bases)):
-            self._checker.links.add(link, target)
+        self._checker.links = links_of_line(self._argvs, tuple(self._checker.bases))
         self._checker.learn_folders(words)
         for target in self._seen.outputs:
             self._checker.check_file(target)
