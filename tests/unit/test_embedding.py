@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, load_settings, tool
-from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.messages import ToolResults, text_of
@@ -23,6 +22,7 @@ from bradawl.tools.edit_file import EditFile
 from bradawl.tools.read_file import ReadFile
 from bradawl.tools.write_file import WriteFile
 from bradawl.workspace.files import LocalFiles
+from bradawl.workspace.machine import SystemClock, SystemIds
 from bradawl.workspace.processes import LocalProcesses
 
 
