@@ -46,6 +46,29 @@ def _with_dashes(argv: Argv) -> Argv:
     return (*found, *rest)
 
 
+class GitWords(msgspec.Struct, frozen=True):
+    """The words of a git command."""
+
+    options: tuple[tuple[str, str], ...]
+    """Options before the subcommand, with their values; the value is empty if there is none."""
+    rest: Argv
+    """The subcommand and its arguments; empty if there is none."""
+
+
+def git_words(argv: Argv) -> GitWords:
+    """The words of a git command, split before its subcommand."""
+    options: list[tuple[str, str]] = []
+    place = 1
+    while place < len(argv) and argv[place][:1] == "-":
+        name, equals, value = argv[place].partition("=")
+        if name in GIT_OPTIONS_WITH_VALUE and not equals:
+            place += 1
+            value = "".join(argv[place : place + 1])
+        options.append((name, value))
+        place += 1
+    return GitWords(tuple(options), argv[place:])
+
+
 class CopyOperands(msgspec.Struct, frozen=True):
     """What a program such as `cp`, `mv` or `ln` copies, moves or links."""
 
@@ -72,6 +95,10 @@ def copy_operands(argv: Argv) -> CopyOperands:
 
 # ------------------------------------------------------------------ tables
 
+GIT_OPTIONS_WITH_VALUE = frozenset(
+    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix"}
+)
+"""Options of git before its subcommand whose value may be the next word."""
 _GNU_NAMES = frozenset({"gcp", "gmv", "gln", "gsed", "gtar"})
 """Names that GNU programs have on BSD and macOS."""
 _TAR = ValueOptions(

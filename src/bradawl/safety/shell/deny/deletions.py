@@ -9,7 +9,7 @@ from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
 from bradawl.safety.shell.bind_mounts import bind_mounts
 from bradawl.safety.shell.deny.command_context import CommandContext, HazardCheck
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
-from bradawl.safety.shell.program_options import copy_operands, program_arguments
+from bradawl.safety.shell.program_options import copy_operands, git_words, program_arguments
 
 
 def _deletion_danger(context: CommandContext, operands: Iterable[str], verb: str = "delete") -> str:
@@ -63,15 +63,12 @@ def _files_of_pattern(context: CommandContext, words: Argv) -> str:
 
 def _git(context: CommandContext, words: Argv) -> str:
     """git commands that delete all or most files of a work tree."""
-    folder, place = ".", 1
-    while place < len(words) and words[place][:1] == "-":
-        word, value = words[place], next(iter(words[place + 1 : place + 2]), "")
-        if word in ("-C", "--work-tree"):
+    split = git_words(words)
+    folder = "."
+    for option, value in split.options:
+        if option in ("-C", "--work-tree"):
             folder = join(folder, value)
-        elif word.startswith("--work-tree="):
-            folder = word.partition("=")[2]
-        place += 2 if word in _GIT_VALUES else 1
-    rest = words[place:]
+    rest = split.rest
     if not rest or not _deletes_many_files(rest):
         return ""
     paths = [join(folder, one) for one in arguments(rest, "e").operands] if rest[0] != "stash" else []
@@ -153,7 +150,6 @@ _START_NO_PROGRAM = names(
     "echo printf grep egrep fgrep rg ag ack man which type whereis whatis apropos logger cat less head tail alias"
     " export declare local readonly read case for test [ [[ true false : help info sed awk trap"
 )
-_GIT_VALUES = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 _SUBCOMMANDS = {"gio": ("trash", "remove", "move"), "rclone": ("purge", "delete", "move", "rmdirs", "cleanup")}
 
 DELETION_CHECKS: dict[str, HazardCheck] = {

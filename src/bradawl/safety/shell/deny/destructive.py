@@ -8,7 +8,8 @@ from bradawl.safety.shell.arguments import arguments
 from bradawl.safety.shell.argv import Argv, name_of
 from bradawl.safety.shell.deny.command_context import CommandContext, HazardCheck
 from bradawl.safety.shell.deny.deletions import DELETION_CHECKS, emptied_folder
-from bradawl.safety.shell.program_options import copy_operands, program_arguments
+from bradawl.safety.shell.deny.wrappers import FIND_EXECS
+from bradawl.safety.shell.program_options import copy_operands, git_words, program_arguments
 
 
 def hazard(context: CommandContext, name: str, words: Argv) -> str:
@@ -46,7 +47,7 @@ def _find(context: CommandContext, words: Argv) -> str:
             break
         starts.append(word)
     deletes = "-delete" in words or any(
-        word in _EXECS and basename(after) in ("rm", "shred", "unlink", "chmod", "chown", "mv", "dd")
+        word in FIND_EXECS and basename(after) in ("rm", "shred", "unlink", "chmod", "chown", "mv", "dd")
         for word, after in pairwise(words)
     )
     if not deletes:
@@ -59,7 +60,7 @@ def _find(context: CommandContext, words: Argv) -> str:
 
 def _fd_folders(words: Argv) -> Argv:
     """The folders that `fd` searches: its operands after the pattern."""
-    ends = [place for place, word in enumerate(words) if word in _EXECS]
+    ends = [place for place, word in enumerate(words) if word in FIND_EXECS]
     return tuple(word for word in words[1 : (ends or [len(words)])[0]] if word[:1] != "-")[1:]
 
 
@@ -239,15 +240,12 @@ _MAY_RUN_A_PROGRAM = re.compile(
     r"alias\..*|credential\.(?:.*\.)?helper|core\.(?:editor|pager)|sequence\.editor|pager\..*", re.IGNORECASE
 )
 _IS_A_SCRIPT = re.compile(r"!|[./~]|.*[;&|`$<>]")
-_GLOBAL = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
 _NO_CHANGE = re.compile(r"--(?:get.*|list|unset.*|remove-section|edit|name-only|show-.*)|-l|-e|get|list|unset|edit")
 _CONFIG_VALUES = frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment", "--value"})
 
 
 def _git(context: CommandContext, words: Argv) -> str:
-    rest = list(words[1:])
-    while rest and rest[0][:1] == "-":
-        rest = rest[2:] if rest[0] in _GLOBAL else rest[1:]
+    rest = list(git_words(words).rest)
     if rest[:1] == ["clone"] or rest[:1] == ["init"]:
         return context.guards(*(one for one in rest[1:] if one[:1] != "-" and "://" not in one and "@" not in one))
     if rest[:2] == ["worktree", "add"]:
@@ -283,7 +281,6 @@ def _git_config(context: CommandContext, rest: list[str]) -> str:
 _MODES_WITHOUT_OWNER_ACCESS = re.compile(r"0+|0*[0-6]00|[uao]*-[rwx]*[rx][rwx]*|a?=")
 """Modes that take the owner's access to a folder."""
 _FIND_OUTPUT_OPTIONS = frozenset({"-fprint", "-fprint0", "-fls", "-fprintf"})
-_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _FORMATTERS = frozenset(
     {"mke2fs", "mkswap", "wipefs", "blkdiscard", "fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "parted", "badblocks"}
     | {"hdparm", "newfs", "zpool", "pvcreate", "cryptsetup", "nvme", "mkdosfs", "diskutil"}

@@ -7,8 +7,8 @@ from posixpath import basename
 
 import msgspec
 
+from bradawl.safety.shell.argv import SHELLS, Argv, names
 from bradawl.safety.shell.deny.protected_targets import SECRET, ProtectedTargets
-from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, names
 
 _SOCKETS = frozenset({"nc", "ncat", "netcat", "socat", "telnet", "openssl", "nc.openbsd", "nc.traditional"})
 _SENDERS = _SOCKETS | {"curl", "wget", "ssh", "http", "https", "xh", "mail", "sendmail", "mutt", "ftp", "lftp", "tftp"}

@@ -10,9 +10,9 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
+from bradawl.safety.shell.argv import names
 from bradawl.safety.shell.deny.expansion import UNKNOWN_BUT_SET, UNKNOWN_VALUE, as_fnmatch
 from bradawl.safety.shell.deny.parsed_command import ScanBudgetExceeded
-from bradawl.safety.shell.deny.wrappers import names
 
 SECRET = chr(1)
 """Marks a part of a word that holds a key or password."""
