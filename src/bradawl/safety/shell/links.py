@@ -47,7 +47,7 @@ class Links:
     def real_paths(self, path: str) -> tuple[str, ...]:
         """Every real path that an absolute path may have. The first ignores the links that the line creates."""
         if not self._created:
-            return (real_path(path),)
+            return (resolved(path),)
         found: dict[str, None] = {}
         waiting, seen = [path], set[str]()
         while waiting and len(seen) < _MOST_TURNS:
@@ -92,7 +92,7 @@ class Links:
         return self.real_paths(path or "/") if self._created else (path or "/",)
 
 
-def real_path(path: str) -> str:
+def resolved(path: str) -> str:
     """An absolute path with all links followed; as it is if a link may not be read."""
     try:
         return os.path.realpath(path)

@@ -15,7 +15,7 @@ from bradawl.safety.shell.created_links import links_of_line
 from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.safety.shell.glob_expansion import expanded, ignores_case
-from bradawl.safety.shell.links import Links, is_folder, real_path
+from bradawl.safety.shell.links import Links, is_folder, resolved
 from bradawl.safety.shell.path_rules import PathRules
 from bradawl.safety.shell.paths.find_arguments import name_tests, passes_name_tests, searched_folders
 from bradawl.safety.shell.paths.operand_uses import (
@@ -170,7 +170,7 @@ class _RefusedReadFinder:
         for piece in _pieces(word):
             for path in self._paths(piece):
                 self._count_path()
-                real = real_path(path)
+                real = resolved(path)
                 if not is_folder(real) and any(self._path_rules.matches("read", each) for each in (path, real)):
                     self.found |= {real: None} if os.path.lexists(path) else {}
 
@@ -249,7 +249,7 @@ class _RefusedReadFinder:
         tests = name_tests(argv)
         for start in filter(None, searched_folders(argv)):
             for top in self._paths(start):
-                for path in self._path_rules.below("read", real_path(top)):
+                for path in self._path_rules.below("read", resolved(top)):
                     if passes_name_tests(path, tests):
                         self.found[path] = None
 

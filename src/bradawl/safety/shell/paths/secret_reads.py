@@ -19,7 +19,7 @@ from bradawl.safety.permissions.protected_paths import bradawl_folders, credenti
 from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of, names
 from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.glob_expansion import expanded
-from bradawl.safety.shell.links import is_folder, real_path
+from bradawl.safety.shell.links import is_folder, resolved
 from bradawl.safety.shell.paths.find_arguments import name_tests, passes_name_tests, searched_folders
 from bradawl.safety.shell.paths.operand_uses import (
     OperandUse,
@@ -224,7 +224,7 @@ class _SecretReadFinder:
 
 def _real(path: str) -> str:
     """The real path; links of the reading process itself (`/proc/self`) are not resolved."""
-    return path if _ITSELF.match(path) else real_path(path)
+    return path if _ITSELF.match(path) else resolved(path)
 
 
 # ------------------------------------------------------------------ commands
