@@ -283,7 +283,7 @@ def test_a_request_that_was_answered_with_a_single_byte_is_never_sent_again(sent
 def test_a_server_that_stays_silent_on_a_kept_connection_is_not_asked_twice():
     async def answer(exchange):
         await exchange.body()
-        await (exchange.answer(b"ok") if exchange.path == "/first" else exchange.until_gone())
+        await (exchange.answer(b"ok") if exchange.path == "/first" else exchange.until_client_closed())
 
     async def use(http, server):
         await fetch(http, post(f"{server.url}/first"))
@@ -432,7 +432,7 @@ def local_server(answers):
     async def answer(exchange):
         found = answers.get(exchange.path.partition("?")[0])
         if found == "hang":
-            await exchange.until_gone()
+            await exchange.until_client_closed()
         elif found is None:
             await exchange.answer(b"", "404 Not Found")
         else:

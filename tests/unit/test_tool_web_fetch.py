@@ -172,7 +172,7 @@ def test_a_compressed_bomb_is_cut_like_any_other_body(place, adapter):
 
 def test_a_server_that_says_nothing_ends_with_the_time_cap(place):
     async def answer(exchange):
-        await exchange.until_gone()
+        await exchange.until_client_closed()
 
     with pytest.raises(ToolError, match=r"took longer than 0\.2 s"):
         fetch(place, answer, timeout_s=0.2)

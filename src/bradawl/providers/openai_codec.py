@@ -12,7 +12,7 @@ from bradawl.providers.encoding import new_call_id
 
 
 class CodecOptions(TypedDict, total=False):
-    """What may be given to a codec besides the address of the server."""
+    """Optional arguments of a codec."""
 
     profile: CompatProfile | None
     """The profile of server and model; None, the default: the one of the host."""

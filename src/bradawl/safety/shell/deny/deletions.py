@@ -23,7 +23,7 @@ def emptied_folder(context: CommandContext, operands: Iterable[str]) -> str:
     return next((f"it would delete {what}" for what in found), "")
 
 
-def _archives(context: CommandContext, words: Argv) -> str:
+def _archiver_deletes_sources(context: CommandContext, words: Argv) -> str:
     """tar, zip and 7z with options that delete the packed files."""
     call = program_arguments(words)
     name = name_of(words)
@@ -38,23 +38,24 @@ def _archives(context: CommandContext, words: Argv) -> str:
     return _deletion_danger(context, (join(folder, one) for one in call.operands))
 
 
-def _rsync_removes_sources(context: CommandContext, words: Argv) -> str:
+def _rsync_deletes_sources(context: CommandContext, words: Argv) -> str:
     """rsync with the option that deletes the copied files."""
     call = program_arguments(words)
     return _deletion_danger(context, call.operands[:-1]) if call.has("", "remove-source-files") else ""
 
 
 def _trash(context: CommandContext, words: Argv) -> str:
+    """Programs that move their operands to the trash."""
     return _deletion_danger(context, arguments(words).operands)
 
 
-def _by_subcommand(context: CommandContext, words: Argv) -> str:
+def _deletes_by_subcommand(context: CommandContext, words: Argv) -> str:
     """`gio trash`, `rclone purge` and so on."""
-    is_meant = words[1:2] and words[1] in _SUBCOMMANDS.get(name_of(words), ())
-    return _deletion_danger(context, arguments(words).operands[1:]) if is_meant else ""
+    deletes = words[1:2] and words[1] in _DELETING_SUBCOMMANDS.get(name_of(words), ())
+    return _deletion_danger(context, arguments(words).operands[1:]) if deletes else ""
 
 
-def _files_of_pattern(context: CommandContext, words: Argv) -> str:
+def _deletes_files_of_pattern(context: CommandContext, words: Argv) -> str:
     return emptied_folder(context, program_arguments(words).operands)
 
 
@@ -89,11 +90,11 @@ def _deletes_many_files(words: Argv) -> bool:
             return False
 
 
-# ------------------------------------------------------------------ behind other programs
+# ------------------------------------------------------------------ started by other programs
 
 
 def hidden_deletions(name: str, words: Argv) -> Iterator[Argv]:
-    """Tails of a command's words that would delete folders if the program starts its arguments."""
+    """Yield the ends of a command's words that would delete folders if the program runs its arguments as a command."""
     if name in _START_NO_PROGRAM:
         return
     for place, word in enumerate(words[1:], 1):
@@ -102,7 +103,7 @@ def hidden_deletions(name: str, words: Argv) -> Iterator[Argv]:
 
 
 def hidden_shells(name: str, words: Argv) -> Iterator[Argv]:
-    """Tails of a command's words that are a shell with a script, or that `coproc NAME {` starts."""
+    """Yield the ends of a command's words that are a shell with a script, or the commands of `coproc NAME {`."""
     if words[1:2] == ("{",):
         yield words[2:]
     for place, word in enumerate(words[1:-2], 1):
@@ -150,14 +151,14 @@ _START_NO_PROGRAM = names(
     "echo printf grep egrep fgrep rg ag ack man which type whereis whatis apropos logger cat less head tail alias"
     " export declare local readonly read case for test [ [[ true false : help info sed awk trap"
 )
-_SUBCOMMANDS = {"gio": ("trash", "remove", "move"), "rclone": ("purge", "delete", "move", "rmdirs", "cleanup")}
+_DELETING_SUBCOMMANDS = {"gio": ("trash", "remove", "move"), "rclone": ("purge", "delete", "move", "rmdirs", "cleanup")}
 
 DELETION_CHECKS: dict[str, HazardCheck] = {
-    **dict.fromkeys(("tar", "gtar", "bsdtar", "zip", "7z", "7za", "7zr"), _archives),
-    "rsync": _rsync_removes_sources,
+    **dict.fromkeys(("tar", "gtar", "bsdtar", "zip", "7z", "7za", "7zr"), _archiver_deletes_sources),
+    "rsync": _rsync_deletes_sources,
     **dict.fromkeys(("trash", "trash-put", "rmtrash", "gvfs-trash", "rip", "del"), _trash),
-    **dict.fromkeys(("gio", "rclone"), _by_subcommand),
-    **dict.fromkeys(("truncate", "unlink"), _files_of_pattern),
+    **dict.fromkeys(("gio", "rclone"), _deletes_by_subcommand),
+    **dict.fromkeys(("truncate", "unlink"), _deletes_files_of_pattern),
     "git": _git,
 }
 """Checks by program name; `destructive.HAZARD_CHECKS` has further ones."""

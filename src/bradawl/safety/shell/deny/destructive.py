@@ -23,7 +23,7 @@ def hazard(context: CommandContext, name: str, words: Argv) -> str:
     return ""
 
 
-# ------------------------------------------------------------------ what would be lost
+# ------------------------------------------------------------------ deletions and overwritten files
 
 
 def _rm(context: CommandContext, words: Argv) -> str:
@@ -80,10 +80,10 @@ def _mv(context: CommandContext, words: Argv) -> str:
     for one in sources:
         if what := context.protected.loss(one, context.cwd):
             return f"it would move {what}"
-    return context.guards(*sources, replaces=True) or _copies(context, words)
+    return context.guards(*sources, replaces=True) or _writes_copies(context, words)
 
 
-def _copies(context: CommandContext, words: Argv) -> str:
+def _writes_copies(context: CommandContext, words: Argv) -> str:
     """Commands that copy or link files: they write to the target, or to names in it if it is a folder."""
     copied = copy_operands(words)
     names = (basename(one.rstrip("/")) for one in copied.sources)
@@ -97,10 +97,10 @@ def _rsync(context: CommandContext, words: Argv) -> str:
     deletes = target and any(option.startswith("del") for option, _ in call.given)
     if deletes and (what := context.protected.loss(target, context.cwd)):
         return f"it would delete {what}"
-    return "" if ":" in target.partition("/")[0] else _copies(context, words)
+    return "" if ":" in target.partition("/")[0] else _writes_copies(context, words)
 
 
-def _write_operands(context: CommandContext, words: Argv) -> str:
+def _writes_operands(context: CommandContext, words: Argv) -> str:
     return context.guards(*program_arguments(words).operands)
 
 
@@ -110,18 +110,18 @@ def _tee(context: CommandContext, words: Argv) -> str:
     return next((why for one in call.operands if (why := context.protected.guard(one, context.cwd, adds=adds))), "")
 
 
-def _output_option(context: CommandContext, words: Argv) -> str:
+def _writes_output_option(context: CommandContext, words: Argv) -> str:
     """Commands whose output file is the value of the option `-o`."""
     targets = program_arguments(words).values("o", "output")
     return context.guards(*(each for target in targets for each in (target, f"{target}/")))
 
 
-def _second_operand(context: CommandContext, words: Argv) -> str:
+def _writes_second_operand(context: CommandContext, words: Argv) -> str:
     """Commands that write to their second operand."""
     return context.guards(*program_arguments(words).operands[1:2])
 
 
-def _unpacks(context: CommandContext, words: Argv) -> str:
+def _writes_unpacked(context: CommandContext, words: Argv) -> str:
     """Commands that unpack an archive below a folder."""
     call = program_arguments(words)
     if words[0].endswith("tar"):
@@ -230,18 +230,19 @@ def _unset(context: CommandContext, words: Argv) -> str:
 
 # ------------------------------------------------------------------ git
 
-_RUNS_A_PROGRAM = re.compile(
+# Settings by their keys: those whose value is a program, and those whose value may be one.
+_RUN_PROGRAMS = re.compile(
     r"core\.(?:hookspath|fsmonitor|sshcommand|gitproxy|askpass|alternaterefscommand)|filter\..*\.(?:clean|smudge|process)"
     r"|diff\.external|diff\..*\.(?:command|textconv)|merge\..*\.driver|(?:gpg|gpg\..*)\.program|include(?:if\..*)?\.path"
     r"|init\.templatedir|uploadpack\.packobjectshook|(?:remote\..*)\.(?:uploadpack|receivepack)|sendemail\..*cmd",
     re.IGNORECASE,
 )
-_MAY_RUN_A_PROGRAM = re.compile(
+_MAY_RUN_PROGRAMS = re.compile(
     r"alias\..*|credential\.(?:.*\.)?helper|core\.(?:editor|pager)|sequence\.editor|pager\..*", re.IGNORECASE
 )
-_IS_A_SCRIPT = re.compile(r"!|[./~]|.*[;&|`$<>]")
-_NO_CHANGE = re.compile(r"--(?:get.*|list|unset.*|remove-section|edit|name-only|show-.*)|-l|-e|get|list|unset|edit")
-_CONFIG_VALUES = frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment", "--value"})
+_SCRIPT_VALUE = re.compile(r"!|[./~]|.*[;&|`$<>]")
+_CONFIG_READS = re.compile(r"--(?:get.*|list|unset.*|remove-section|edit|name-only|show-.*)|-l|-e|get|list|unset|edit")
+_CONFIG_OPTIONS_WITH_VALUE = frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment", "--value"})
 
 
 def _git(context: CommandContext, words: Argv) -> str:
@@ -254,7 +255,7 @@ def _git(context: CommandContext, words: Argv) -> str:
 
 
 def _git_config(context: CommandContext, rest: list[str]) -> str:
-    if any(_NO_CHANGE.fullmatch(word) for word in rest[:4]):
+    if any(_CONFIG_READS.fullmatch(word) for word in rest[:4]):
         return ""
     rest = rest[1:] if rest[:1] == ["set"] else rest
     file = next((after for word, after in pairwise(rest) if word in ("-f", "--file")), "")
@@ -262,7 +263,7 @@ def _git_config(context: CommandContext, rest: list[str]) -> str:
     place = 0
     while place < len(rest):
         if rest[place][:1] == "-" and not operands:
-            place += 1 + (rest[place] in _CONFIG_VALUES)
+            place += 1 + (rest[place] in _CONFIG_OPTIONS_WITH_VALUE)
             continue
         operands.append(rest[place])
         place += 1
@@ -271,7 +272,7 @@ def _git_config(context: CommandContext, rest: list[str]) -> str:
     key, value = operands[0], operands[1]
     if key.lower() == "core.fsmonitor" and value.lower() in ("true", "false"):
         return ""
-    if _RUNS_A_PROGRAM.fullmatch(key) or (_MAY_RUN_A_PROGRAM.fullmatch(key) and _IS_A_SCRIPT.match(value)):
+    if _RUN_PROGRAMS.fullmatch(key) or (_MAY_RUN_PROGRAMS.fullmatch(key) and _SCRIPT_VALUE.match(value)):
         return f"it would make git run programs that {key} names; leave that to the user"
     return context.guards(file) if file else ""
 
@@ -288,7 +289,7 @@ _FORMATTERS = frozenset(
 HAZARD_CHECKS: dict[str, HazardCheck] = {
     "rm": _rm,
     "unlink": _rm,
-    "rmdir": _write_operands,
+    "rmdir": _writes_operands,
     "shred": _rm,
     "srm": _rm,
     "wipe": _rm,
@@ -296,16 +297,16 @@ HAZARD_CHECKS: dict[str, HazardCheck] = {
     "fd": _find,
     **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl"), _change_mode),
     "mv": _mv,
-    **dict.fromkeys(("cp", "install", "ln", "link", "scp"), _copies),
+    **dict.fromkeys(("cp", "install", "ln", "link", "scp"), _writes_copies),
     "rsync": _rsync,
     **dict.fromkeys(
-        ("touch", "mkdir", "truncate", "sponge", "ed", "ex", "mkfifo", "mknod", "fallocate"), _write_operands
+        ("touch", "mkdir", "truncate", "sponge", "ed", "ex", "mkfifo", "mknod", "fallocate"), _writes_operands
     ),
     "tee": _tee,
     **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _edits),
-    **dict.fromkeys(("sort", "shuf", "tree"), _output_option),
-    **dict.fromkeys(("xxd", "uniq"), _second_operand),
-    **dict.fromkeys(("tar", "gtar", "bsdtar", "unzip", "7z"), _unpacks),
+    **dict.fromkeys(("sort", "shuf", "tree"), _writes_output_option),
+    **dict.fromkeys(("xxd", "uniq"), _writes_second_operand),
+    **dict.fromkeys(("tar", "gtar", "bsdtar", "unzip", "7z"), _writes_unpacked),
     **dict.fromkeys(("vim", "vi", "nvim"), _edits_by_commands),
     **dict.fromkeys(("gawk", "awk", "yq"), _edits_in_place),
     "patch": _patch,

@@ -211,8 +211,8 @@ def _shell_script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
             is_input = is_input or "s" in word
             place += word != "-o" and word[-1] in "oO" and len(word) > 2
     if place < len(words) and " " in words[place]:
-        behind = place + 1 if has_code else place
-        return words[place], words[behind:]  # the output of a process substitution, in place of a file
+        after_script = place + 1 if has_code else place
+        return words[place], words[after_script:]  # the output of a process substitution, in place of a file
     if has_code:
         return (words[place] if place < len(words) else None), words[place + 1 :]
     if place >= len(words) or is_input:

@@ -26,8 +26,8 @@ def _tar(argv: Argv) -> Changes:
     outputs = (*call.values("f", "file"), *call.values("g", "listed-incremental", "index-file"))
     if not call.has("cruA", "create", "append", "update", "catenate", "concatenate"):
         outputs = call.values("", "index-file")
-    gone = tuple(join(folder, word) for word in call.operands for folder in folders)
-    removed = gone if call.has("", "remove-files") else ()
+    sources = tuple(join(folder, word) for word in call.operands for folder in folders)
+    removed = sources if call.has("", "remove-files") else ()
     packed = tuple((folder, word) for word in call.operands for folder in folders)
     trees = removed or tuple(part for part in named if part)
     return Changes(files=(*outputs, *named, *removed), trees=trees, removes=bool(removed), packed=packed)
@@ -51,10 +51,10 @@ def _zip(argv: Argv) -> Changes:
     call = program_arguments(argv)
     sources = call.operands[1:]
     excluded = next((place for place, word in enumerate(argv) if word in ("-x", "-i", "--exclude")), len(argv))
-    gone = tuple(word for word in argv[1:excluded] if word in sources) if call.has("m", "move") else ()
+    deleted = tuple(word for word in argv[1:excluded] if word in sources) if call.has("m", "move") else ()
     packed = tuple((".", word) for word in sources)
     outputs = (*call.operands[:1], *call.values("O", "output-file"))
-    return Changes(files=(*outputs, *gone), trees=gone, removes=True, packed=packed)
+    return Changes(files=(*outputs, *deleted), trees=deleted, removes=True, packed=packed)
 
 
 def _unzip(argv: Argv) -> Changes:
@@ -69,11 +69,11 @@ def _seven_zip(argv: Argv) -> Changes:
     command, rest = (argv[1], argv[2:]) if len(argv) > 1 else ("", ())
     outputs = tuple(word[2:] for word in rest if word.startswith("-o"))
     operands = tuple(word for word in rest if word[:1] != "-")
-    gone = operands[1:] if "-sdel" in rest else ()
+    deleted = operands[1:] if "-sdel" in rest else ()
     if command in ("x", "e"):
         return Changes(files=outputs, copies=_unpacked(operands[:1], outputs or (".",)))
     return (
-        Changes(files=(*operands[:1], *gone), trees=gone, removes=True)
+        Changes(files=(*operands[:1], *deleted), trees=deleted, removes=True)
         if command in ("a", "u", "d", "rn")
         else NO_CHANGES
     )

@@ -74,8 +74,8 @@ def _mv(argv: Argv) -> Changes:
 
 def _ln(argv: Argv) -> Changes:
     call = copy_operands(argv)
-    given_up = () if call.options.has("s", "symbolic") else call.sources
-    return Changes(files=given_up, copies=(Copies(call.sources, call.target),))
+    changed = () if call.options.has("s", "symbolic") else call.sources
+    return Changes(files=changed, copies=(Copies(call.sources, call.target),))
 
 
 def _install(argv: Argv) -> Changes:
@@ -89,17 +89,17 @@ def _rsync(argv: Argv) -> Changes:
     call = program_arguments(argv)
     *sources, target = call.operands or ("",)
     outputs = call.values("T", "log-file", "backup-dir", "partial-dir", "temp-dir", "write-batch")
-    gone = tuple(sources) if call.has("", "remove-source-files") else ()
+    moved = tuple(sources) if call.has("", "remove-source-files") else ()
     if not sources or call.has("n", "dry-run", "list-only"):
         return NO_CHANGES
     if ":" in target.partition("/")[0]:
-        return Changes(files=outputs, trees=gone, removes=True)
+        return Changes(files=outputs, trees=moved, removes=True)
     deleted = (target,) if any(option.startswith("del") for option, _ in call.given) else ()
     into = tuple(source for source in sources if source.endswith("/"))
     others = tuple(source for source in sources if not source.endswith("/"))
     copies = (Copies(into, target, True, True), Copies(others, target, True))
     return Changes(
-        files=outputs, trees=(*gone, *deleted), removes=True, copies=tuple(each for each in copies if each.sources)
+        files=outputs, trees=(*moved, *deleted), removes=True, copies=tuple(each for each in copies if each.sources)
     )
 
 
@@ -133,7 +133,7 @@ def _sed_files(script: str) -> list[str]:
 
 
 def _perl(argv: Argv) -> Changes:
-    """Options may share one word with `-i`; the word behind `-e` is code."""
+    """Options may share one word with `-i`; the word after `-e` is code."""
     call = arguments(argv, "eEICMm", "", "i0lxFdD")
     codes = call.values("eE")
     operands = call.operands if codes else call.operands[1:]
@@ -208,9 +208,9 @@ def _module(argv: Argv) -> Changes:
 def _formatter(argv: Argv) -> Changes:
     """A formatter: rewrites files with certain suffixes, unless an option makes it only check them."""
     name = name_of(argv)
-    suffixes, needs, looks = _FORMATTERS[name]
+    suffixes, rewriting, checking = _FORMATTERS[name]
     words = set(argv[1:]) | {word.partition("=")[0] for word in argv[1:]}
-    if (needs and not words & needs) or words & looks:
+    if (rewriting and not words & rewriting) or words & checking:
         return Changes(files=named_outputs(argv))
     operands = tuple(word for word in argv[1:] if word[:1] != "-")
     if name == "ruff":

@@ -32,9 +32,9 @@ from bradawl.safety.shell.paths.word_parts import word_parts
 
 _MOST_PATHS = 20_000
 _MOST_BASES = 24
-_TEXT = re.compile(r"[^\s'\"`$;|&<>(){},=@]+")
-_OF_A_PROCESS = re.compile(r".*/(?:cwd|fd/[^/]+)(?:/|\Z)")
-_ROOT_OF_A_PROCESS = re.compile(r".*/root(?:/|\Z)")
+_WORD_PART = re.compile(r"[^\s'\"`$;|&<>(){},=@]+")
+_PROCESS_FOLDER = re.compile(r".*/(?:cwd|fd/[^/]+)(?:/|\Z)")
+_PROCESS_ROOT = re.compile(r".*/root(?:/|\Z)")
 _DIRECTORY_STACK = re.compile(r"~[+-]?[0-9]*(?:/|\Z)")
 _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "printf", "openssl", "tr", "rev", "sed", "awk", "python3"})
 """Programs whose output may contain a pattern that no word of the line contains."""
@@ -98,7 +98,7 @@ class _RefusedReadFinder:
         if not seen.is_whole:
             for word in dict.fromkeys(text.replace("\\", "").replace("'", "").replace('"', "").split()):
                 self._check_word(word, descends=True, folder=True)
-        for piece in dict.fromkeys(_TEXT.findall(text)):
+        for piece in dict.fromkeys(_WORD_PART.findall(text)):
             self._check_piece(piece, descends=False, folder=False)
 
     def _learn_folders(self, words: list[str]) -> None:
@@ -179,11 +179,11 @@ class _RefusedReadFinder:
             self._count_path()
             for real in self._links.real_paths(path):
                 if os.path.lexists(real) or os.path.lexists(path):
-                    self._check_path(path, real, is_meant=folder or "/" in piece, descends=descends)
+                    self._check_path(path, real, may_be_folder=folder or "/" in piece, descends=descends)
 
-    def _check_path(self, path: str, real: str, *, is_meant: bool, descends: bool) -> None:
+    def _check_path(self, path: str, real: str, *, may_be_folder: bool, descends: bool) -> None:
         is_refused = any(self._path_rules.matches("read", each) for each in (path, normpath(path), real))
-        if is_refused and (is_meant or not is_folder(real)):
+        if is_refused and (may_be_folder or not is_folder(real)):
             self.found[real] = None
         elif descends and not is_refused:
             self._record_all_below(real)
@@ -202,7 +202,7 @@ class _RefusedReadFinder:
         if piece.startswith(UNKNOWN_WORD + "/"):
             texts.append(piece[2:] or ".")
             starts += self._above
-        for pattern in (_OF_A_PROCESS, _ROOT_OF_A_PROCESS) if "/proc" in piece or "/dev/" in piece else ():
+        for pattern in (_PROCESS_FOLDER, _PROCESS_ROOT) if "/proc" in piece or "/dev/" in piece else ():
             if match := pattern.match(piece):
                 texts.append(piece[match.end() :] or ".")
                 starts += ["/"]

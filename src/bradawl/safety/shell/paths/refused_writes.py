@@ -73,8 +73,8 @@ class _RefusedWriteFinder:
     def find(self) -> None:
         """Check all commands of the line. Raises `ProtectedPath`, `UnsupportedSyntax`."""
         variables = {name: value.strip("'\"") for name, value in _VARIABLE.findall(self._text)}
-        handed = self._started_by_find()
-        calls = [(argv, self._changes_of(argv, variables)) for argv in self._argvs if argv not in handed]
+        started_by_find = self._started_by_find()
+        calls = [(argv, self._changes_of(argv, variables)) for argv in self._argvs if argv not in started_by_find]
         changing = [(argv, changes) for argv, changes in calls if changes is not NO_CHANGES]
         finds = [argv for argv in self._argvs if is_find(argv) or is_fd(argv)]
         if not (changing or finds or self._seen.outputs or not self._seen.is_whole):
@@ -163,17 +163,17 @@ class _RefusedWriteFinder:
             self._checker.check_path(target)
             for source in copies.sources:
                 if copies.is_archive:
-                    self._check_unpacked(source, target, packed, is_told=copies.target not in (".", "./"))
+                    self._check_unpacked(source, target, packed, has_target=copies.target not in (".", "./"))
                 elif source not in (UNKNOWN_WORD, "{}"):
                     self._check_copy(source, target, copies)
 
-    def _check_unpacked(self, archive: str, target: str, packed: list[tuple[str, str]], *, is_told: bool) -> None:
+    def _check_unpacked(self, archive: str, target: str, packed: list[tuple[str, str]], *, has_target: bool) -> None:
         paths = [] if archive == "-" else list(self._checker.paths(archive))
         for path in paths:
             if not self._is_created(path):
                 for name in self._checker.protected.names_in_archive(path):
                     self._checker.check_path(join(target, name))
-        if not packed and is_told and all(map(self._is_created, paths)):
+        if not packed and has_target and all(map(self._is_created, paths)):
             for place in self._checker.links.real_paths(target):  # the contents are unknown
                 self._checker.found |= dict.fromkeys(self._checker.protected.rule_paths_below(place))
         if all(map(self._is_created, paths)):
@@ -229,7 +229,7 @@ class _RefusedWriteFinder:
         start = normpath(source)
         return any(is_within(path, start) for path in self._checker.touched)
 
-    # -------------------------------------------------------------- find, and names handed on
+    # -------------------------------------------------------------- find, and names passed on
 
     def _check_find(self, argv: Argv, others: list[Changes]) -> None:
         call = find_of(argv) if is_find(argv) else fd_of(argv)

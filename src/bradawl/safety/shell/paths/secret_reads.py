@@ -195,12 +195,12 @@ class _SecretReadFinder:
             if not is_pattern or "/proc/" in path:
                 yield path
             yield from expanded(path, any_case=True) if is_pattern else ()
-            yield from self._behind_links(path)
+            yield from self._through_links(path)
             if piece[:1] == "/":
                 break
 
-    def _behind_links(self, path: str) -> Iterator[str]:
-        """Where a path leads through links that the line creates."""
+    def _through_links(self, path: str) -> Iterator[str]:
+        """Yield the paths to which links that the line creates lead a path."""
         for link, target in self._seen.links:
             if is_within(normpath(path), link):
                 yield from expanded(target + normpath(path)[len(link) :], any_case=True)
