@@ -40,7 +40,6 @@ def arguments(words: Argv, letters: str = "", names: str = "", optional: str = "
     """
     given: list[tuple[str, str]] = []
     operands: list[str] = []
-    long = tuple(names.split())
     place = 1
     while place < len(words):
         word = words[place]
@@ -51,15 +50,15 @@ def arguments(words: Argv, letters: str = "", names: str = "", optional: str = "
         if word[:1] != "-" or word == "-":
             operands.append(word)
         elif word[1] == "-":
-            place += _long(word, words[place : place + 1], long, given)
+            place += _long(word, words[place : place + 1], names, given)
         else:
             place += _short(word, words[place : place + 1], letters, optional, given)
     return Arguments(tuple(given), tuple(operands))
 
 
-def _long(word: str, after: Argv, names: tuple[str, ...], given: list[tuple[str, str]]) -> int:
+def _long(word: str, after: Argv, names: str, given: list[tuple[str, str]]) -> int:
     name, equals, value = word[2:].partition("=")
-    takes_next = not equals and any(each.startswith(name) for each in names) and bool(after)
+    takes_next = not equals and any(each.startswith(name) for each in names.split()) and bool(after)
     given.append((name if len(name) > 1 else f"{name} ", after[0] if takes_next else value))
     return int(takes_next)
 

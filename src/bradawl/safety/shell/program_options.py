@@ -25,8 +25,7 @@ def program_arguments(argv: Argv) -> Arguments:
     Without an entry in `VALUE_OPTIONS` no option takes the next word as its value, so that every word that can be a
     path is an operand.
     """
-    name = name_of(argv)
-    options = VALUE_OPTIONS.get(name.removeprefix("g") if name in _GNU_NAMES else name)
+    options = VALUE_OPTIONS.get(name_of(argv))
     if options is None:
         return arguments(argv)
     if options is _TAR:
@@ -99,8 +98,6 @@ GIT_OPTIONS_WITH_VALUE = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix"}
 )
 """Options of git before its subcommand whose value may be the next word."""
-_GNU_NAMES = frozenset({"gcp", "gmv", "gln", "gsed", "gtar"})
-"""Names that GNU programs have on BSD and macOS."""
 _TAR = ValueOptions(
     "fCITXbgKLNVF",
     "file directory transform xform use-compress-program exclude exclude-from files-from one-top-level index-file"
@@ -114,7 +111,7 @@ _EDITOR = ValueOptions("cSTuW")
 
 VALUE_OPTIONS: dict[str, ValueOptions] = {
     # Copy, move, link
-    **dict.fromkeys(("cp", "mv", "ln"), _COPY),
+    **dict.fromkeys(("cp", "mv", "ln", "gcp", "gmv", "gln"), _COPY),
     "install": ValueOptions("tSmog", "target-directory suffix mode owner group"),
     "rsync": ValueOptions(
         "efTBM",
@@ -146,13 +143,13 @@ VALUE_OPTIONS: dict[str, ValueOptions] = {
     "patch": ValueOptions("piodBDzrVYFg", "strip input output directory prefix suffix reject-file"),
     **dict.fromkeys(("dos2unix", "unix2dos", "mac2unix"), ValueOptions("c", "convmode")),
     # Editors and languages
-    "sed": ValueOptions("efl", "expression file line-length", "i"),
+    **dict.fromkeys(("sed", "gsed"), ValueOptions("efl", "expression file line-length", "i")),
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _AWK),
     "yq": ValueOptions("oIp", "output-format indent input-format split-exp"),
     "ed": ValueOptions("p", "prompt"),
     **dict.fromkeys(("ex", "vi", "vim", "nvim", "view", "nano", "emacs"), _EDITOR),
     # Archives
-    **dict.fromkeys(("tar", "bsdtar"), _TAR),
+    **dict.fromkeys(("tar", "gtar", "bsdtar"), _TAR),
     "zip": ValueOptions("btniPO", "temp-path out suffixes exclude include password output-file"),
     "unzip": ValueOptions("dxP"),
     # Downloads

@@ -287,38 +287,39 @@ _FORMATTERS = frozenset(
     | {"hdparm", "newfs", "zpool", "pvcreate", "cryptsetup", "nvme", "mkdosfs", "diskutil"}
 )
 HAZARD_CHECKS: dict[str, HazardCheck] = {
-    "rm": _rm,
-    "unlink": _rm,
-    "rmdir": _writes_operands,
-    "shred": _rm,
-    "srm": _rm,
-    "wipe": _rm,
-    "find": _find,
-    "fd": _find,
-    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl"), _change_mode),
+    # Delete files and folders
+    **dict.fromkeys(("rm", "unlink", "shred", "srm", "wipe"), _rm),
+    **dict.fromkeys(("find", "fd"), _find),
+    # Copy and move
     "mv": _mv,
     **dict.fromkeys(("cp", "install", "ln", "link", "scp"), _writes_copies),
     "rsync": _rsync,
-    **dict.fromkeys(
-        ("touch", "mkdir", "truncate", "sponge", "ed", "ex", "mkfifo", "mknod", "fallocate"), _writes_operands
-    ),
-    "tee": _tee,
-    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _edits),
-    **dict.fromkeys(("sort", "shuf", "tree"), _writes_output_option),
+    # Change permissions and attributes
+    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl"), _change_mode),
+    # Write to operands
+    **dict.fromkeys(("touch", "mkdir", "rmdir", "mkfifo", "mknod", "fallocate", "truncate"), _writes_operands),
+    **dict.fromkeys(("sponge", "ed", "ex"), _writes_operands),
     **dict.fromkeys(("xxd", "uniq"), _writes_second_operand),
-    **dict.fromkeys(("tar", "gtar", "bsdtar", "unzip", "7z"), _writes_unpacked),
-    **dict.fromkeys(("vim", "vi", "nvim"), _edits_by_commands),
-    **dict.fromkeys(("gawk", "awk", "yq"), _edits_in_place),
-    "patch": _patch,
+    "tee": _tee,
     "split": _split,
+    "patch": _patch,
     "dd": _dd,
+    # Write to the value of an option
+    **dict.fromkeys(("sort", "shuf", "tree"), _writes_output_option),
+    **dict.fromkeys(("tar", "gtar", "bsdtar", "unzip", "7z"), _writes_unpacked),
     **dict.fromkeys(("curl", "wget"), _download),
+    # Edit in place
+    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _edits),
+    **dict.fromkeys(("gawk", "awk", "yq"), _edits_in_place),
+    **dict.fromkeys(("vim", "vi", "nvim"), _edits_by_commands),
+    # End processes
     "kill": _kill,
     **dict.fromkeys(("pkill", "skill", "killall"), _pkill),
     "killall5": lambda context, words: "it would end every process of the machine",
+    # Destroy the shell's history, change schedules and git's settings
     "history": _history,
-    "crontab": _crontab_input,
     "unset": _unset,
+    "crontab": _crontab_input,
     "git": _git,
 }
 """Checks by program name; `DELETION_CHECKS` come first."""
