@@ -8,7 +8,6 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
-from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.deltas import ReplyEnded, RetryScheduled, StreamFailed, TextDelta
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Origin, Text, User
@@ -21,6 +20,7 @@ from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.deadlines import Deadlines
 from bradawl.providers.http_h11 import DirectHttp
 from bradawl.providers.http_httpx2 import Httpx2Http
+from bradawl.workspace.machine import SystemClock, SystemIds
 
 AT_MOST_S = 0.2
 TRIES = 3

@@ -7,7 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.workspace import CommandResult
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.session.blobs import LocalBlobs
@@ -27,6 +26,7 @@ from bradawl.testing.fakes import (
     ScriptedProcesses,
 )
 from bradawl.workspace.files import LocalFiles
+from bradawl.workspace.machine import SystemClock, SystemIds
 from bradawl.workspace.processes import LocalProcesses
 
 

@@ -10,7 +10,6 @@ import pytest
 from first_result import first_result
 
 from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, load_settings, tool
-from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Answer, Policy
@@ -23,6 +22,7 @@ from bradawl.tools.edit_file import EditFile
 from bradawl.tools.read_file import ReadFile
 from bradawl.tools.write_file import WriteFile
 from bradawl.workspace.files import LocalFiles
+from bradawl.workspace.machine import SystemClock, SystemIds
 from bradawl.workspace.processes import LocalProcesses
 
 

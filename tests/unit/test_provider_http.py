@@ -271,7 +271,7 @@ async def test_a_request_with_at_least_one_byte_of_reply_is_never_sent_again(sen
 async def test_silence_on_a_kept_connection_is_not_retried():
     async def answer(exchange):
         await exchange.body()
-        await (exchange.answer(b"ok") if exchange.path == "/first" else exchange.until_gone())
+        await (exchange.answer(b"ok") if exchange.path == "/first" else exchange.until_client_closed())
 
     async def use(http, server):
         await fetch(http, post(f"{server.url}/first"))
@@ -417,7 +417,7 @@ def local_server(answers):
     async def answer(exchange):
         found = answers.get(exchange.path.partition("?")[0])
         if found == "hang":
-            await exchange.until_gone()
+            await exchange.until_client_closed()
         elif found is None:
             await exchange.answer(b"", "404 Not Found")
         else:

@@ -9,13 +9,13 @@ from settings_files import SECRET
 from bradawl.app.build.agent import build_agent
 from bradawl.app.build.model import build_model
 from bradawl.app.build.workspace import without_keys
-from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.settings.providers import PROVIDERS, Provider, check_base_url, origin_of, url_of_variable
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Prefix
 from bradawl.core.usage import Price
 from bradawl.testing.fakes import ScriptedApprover
+from bradawl.workspace.machine import SystemClock, SystemIds
 
 # ------------------------------------------------------------------ wire formats
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import (
     Assistant,
@@ -32,6 +31,7 @@ from bradawl.providers.connection import ModelEndpoint
 from bradawl.providers.http_httpx2 import Httpx2Http
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.testing.server import WireServer
+from bradawl.workspace.machine import SystemClock, SystemIds
 
 ORIGIN = Origin("openai_chat", "demo", "m")
 

@@ -170,7 +170,7 @@ async def test_a_decompression_bomb_is_cut_like_any_other_body(place, adapter):
 
 async def test_a_silent_server_is_a_timeout(place):
     async def answer(exchange):
-        await exchange.until_gone()
+        await exchange.until_client_closed()
 
     with pytest.raises(ToolError, match=r"took longer than 0\.2 s"):
         await fetch(place, answer, timeout_s=0.2)

@@ -20,6 +20,11 @@ class ServerEvent(msgspec.Struct, frozen=True):
     data: str
 
 
+def event_of_body(body: bytes) -> ServerEvent:
+    """A reply that came as one document, as the event that a decoder is fed."""
+    return ServerEvent("", body.decode("utf-8", "replace").removeprefix("\ufeff"))
+
+
 class Endpoint(msgspec.Struct, frozen=True):
     """Address and credentials of a model's server. `repr` hides the key."""
 

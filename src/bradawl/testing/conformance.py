@@ -163,7 +163,7 @@ async def check_processes_give_back_how_it_ended(make: MakeProcesses) -> None:
     _require((result.exit_code, result.stdout, result.stderr) == (3, b"out", b"err"), "the result is the program's")
 
 
-async def check_processes_show_output_as_it_comes(make: MakeProcesses) -> None:
+async def check_processes_report_output_at_once(make: MakeProcesses) -> None:
     """Output is passed to the progress callback."""
     processes = make({"printf hello": CommandResult(0, b"hello", b"")})
     shown: list[bytes] = []
@@ -203,7 +203,7 @@ async def check_a_process_is_waited_for_and_read(make: MakeProcesses) -> None:
     _require(await process.wait(0.0), "a process that has ended stays ended")
 
 
-async def check_a_process_goes_on_until_it_is_ended(make: MakeProcesses) -> None:
+async def check_a_process_runs_until_it_is_ended(make: MakeProcesses) -> None:
     """`wait` with a timeout does not end it; `end` and a cancelled `wait` do."""
     processes = make({"sleep 60": None})
     process = await processes.start(_shell("sleep 60", 0.01), Grant())
@@ -223,10 +223,10 @@ async def check_a_process_goes_on_until_it_is_ended(make: MakeProcesses) -> None
 
 PROCESSES_CASES = (
     check_a_process_is_waited_for_and_read,
-    check_a_process_goes_on_until_it_is_ended,
+    check_a_process_runs_until_it_is_ended,
     check_processes_start_nothing_without_a_grant,
     check_processes_give_back_how_it_ended,
-    check_processes_show_output_as_it_comes,
+    check_processes_report_output_at_once,
     check_processes_end_at_their_timeout,
     check_processes_stop_when_cancelled,
 )
@@ -307,7 +307,7 @@ async def check_store_opens_what_it_created(make: MakeStore) -> None:
     _require(again.entries == written, "a session opens with the entries it had")
     _require(again.blobs.get(ref) == b"kept", "and with its blobs")
     following = again.log.append(_prompt("b"))
-    _require((following.seq, following.parent) == (2, 1), "the numbering goes on")
+    _require((following.seq, following.parent) == (2, 1), "the numbering continues")
     again.log.close()
 
 

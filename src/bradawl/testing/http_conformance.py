@@ -198,7 +198,7 @@ async def check_pieces_come_out_as_they_come_in(setup: HttpSetup) -> None:
 
     async with _serving(setup, answer) as (http, server), http.stream(post(server.url)) as response:
         chunks = response.chunks()
-        _require(await asyncio.wait_for(anext(chunks), _PATIENCE_S) == b"first", "a piece comes when it was sent")
+        _require(await asyncio.wait_for(anext(chunks), _PATIENCE_S) == b"first", "a piece arrives when it was sent")
         go_on.set()
         _require(b"".join([chunk async for chunk in chunks]) == b"second", "and the rest after it")
 
@@ -237,7 +237,7 @@ async def check_a_broken_exchange_says_where(setup: HttpSetup) -> None:
             _require(error.kind == "connection", "a reset is the connection's")
 
 
-async def check_an_answer_may_come_before_the_request_has_gone(setup: HttpSetup) -> None:
+async def check_an_answer_may_arrive_before_the_request_is_sent(setup: HttpSetup) -> None:
     """The response of a server that does not read the request's body is received."""
 
     async def refuse(exchange: ServerExchange) -> None:
@@ -367,7 +367,7 @@ async def check_silence_is_a_timeout_and_any_byte_is_life(setup: HttpSetup) -> N
             return
         if exchange.path == "/stuck":
             await exchange.send(_head("Content-Length: 6"), b"a")
-        await exchange.until_gone()
+        await exchange.until_client_closed()
 
     async with _serving(setup, answer) as (http, server):
         request = post(f"{server.url}/slow", idle_timeout_s=0.4)
@@ -431,7 +431,7 @@ async def check_a_cancelled_exchange_hangs_up_at_once(setup: HttpSetup) -> None:
             return await exchange.answer(b"ok")
         await exchange.send(_head("Transfer-Encoding: chunked"), b"1\r\n:\r\n") if exchange.path == "/body" else None
         ready.set()
-        return await exchange.until_gone()
+        return await exchange.until_client_closed()
 
     async with _serving(setup, answer) as (http, server):
         for path in ("/head", "/body"):
@@ -465,7 +465,7 @@ async def check_leaving_early_ends_the_exchange(setup: HttpSetup) -> None:
 
     async def answer(exchange: ServerExchange) -> None:
         await exchange.send(_head("Transfer-Encoding: chunked"), b"1\r\n:\r\n")
-        await exchange.until_gone()
+        await exchange.until_client_closed()
 
     async with _serving(setup, answer) as (http, server):
         async with http.stream(post(server.url)) as response:
@@ -484,7 +484,7 @@ CASES = (
     check_any_framing_in_any_pieces_gives_the_same,
     check_pieces_come_out_as_they_come_in,
     check_a_broken_exchange_says_where,
-    check_an_answer_may_come_before_the_request_has_gone,
+    check_an_answer_may_arrive_before_the_request_is_sent,
     check_connections_are_kept_and_no_longer_than_the_server_wants,
     check_a_closing_server_is_asked_anew,
     check_concurrent_streams_do_not_mix,

@@ -108,7 +108,7 @@ class LoopbackServer:
                 while not self.closing.is_set() and await self._serve(reader, writer):
                     pass
         finally:
-            # With a client that has gone, the TLS shutdown would wait.
+            # With a client that has closed, the TLS shutdown would wait.
             writer.transport.abort() if writer.transport.is_closing() else writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()

@@ -109,7 +109,7 @@ class _Expansion:
             case {"$repeat": [str(text), int(times)], **others} if not others:
                 self._left -= len(text) * max(times, 0)
                 if self._left < 0:
-                    raise ValueError(f"it comes to more than {_LINE_LIMIT:,} characters, which no call can have")
+                    raise ValueError(f"it has more than {_LINE_LIMIT:,} characters, which no call can have")
                 return _with_own_folder(text * times)
             case str():
                 return _with_own_folder(value)

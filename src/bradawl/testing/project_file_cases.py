@@ -115,7 +115,7 @@ def _servers_file(_: str, content: object, allowed: ProjectSettings) -> tuple[Fi
 def _git(_: str, content: object, __: ProjectSettings) -> tuple[Finding, ...]:
     where = "commondir" in content if isinstance(content, dict) else "gitdir:" in str(content)
     if where:
-        return (Finding("", "ask", "trust goes by the real path of the folder, not by the repository it points to"),)
+        return (Finding("", "ask", "trust belongs to the real path of the folder, not to the repository it points to"),)
     return (Finding("", "ask", "what git would start because of it is judged with each command"),)
 
 

@@ -60,7 +60,7 @@ class ServerExchange:
         self.keeps = False
         reset(self._writer)
 
-    async def until_gone(self) -> None:
+    async def until_client_closed(self) -> None:
         """Wait until the client closes the connection."""
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while await self._reader.read(65536):

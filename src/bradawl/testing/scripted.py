@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 
@@ -39,6 +38,7 @@ from bradawl.testing.script import (
     stop_of,
     words,
 )
+from bradawl.workspace.machine import SystemClock
 
 _KINDS: dict[int, FailureKind] = {
     401: "auth",
@@ -51,19 +51,6 @@ _KINDS: dict[int, FailureKind] = {
     504: "timeout",
     529: "overloaded",
 }
-
-
-class _LoopClock:
-    """The system's time."""
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 class ScriptedModel:
@@ -85,7 +72,7 @@ class ScriptedModel:
         max_output: int | None = None,
     ) -> None:
         self._script = script_from(script)
-        self._clock: Clock = clock or _LoopClock()
+        self._clock: Clock = clock or SystemClock()
         self._per_session = per_session
         self._cursor = Cursor(self._script)
         self._info = ModelInfo(Origin("scripted", "scripted", self._script.name), context_window, price, max_output)

@@ -1,1 +1,1 @@
-"""Adapters for files and processes of the local machine, behind the ports `Files` and `Processes`."""
+"""Adapters for files, processes, clock and ids of the local machine, behind the ports of the same names."""

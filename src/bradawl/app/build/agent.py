@@ -12,7 +12,6 @@ from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools, with_extra_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
-from bradawl.app.machine import SystemClock, SystemIds
 from bradawl.app.policies import Policies
 from bradawl.app.settings.settings import Settings
 from bradawl.app.system_prompt import SystemPrompt
@@ -21,6 +20,7 @@ from bradawl.core.ports import Approver, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.session.store import LocalStore
 from bradawl.tools.json_schema import check_for
+from bradawl.workspace.machine import SystemClock, SystemIds
 
 _INTERACTIVE_RETRY = RetryBudget(deadline_s=120.0, longest_wait_s=60.0)
 """Shorter than in a headless run: a user at the terminal can decide what to do."""

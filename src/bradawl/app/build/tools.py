@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bradawl.app.build.workspace import Workspace, without_keys
-from bradawl.app.machine import home_in
 from bradawl.app.policies import Policies
 from bradawl.app.program_paths import find_ripgrep, search_path
 from bradawl.app.settings.settings import Settings
@@ -28,6 +27,7 @@ from bradawl.tools.read_file import ReadFile
 from bradawl.tools.todo_write import TodoWrite
 from bradawl.tools.web_fetch import WebFetch
 from bradawl.tools.write_file import WriteFile
+from bradawl.workspace.machine import home_in
 
 if TYPE_CHECKING:
     from bradawl.tools.exit_plan import ExitPlan

@@ -9,7 +9,6 @@ import msgspec
 
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
-from bradawl.app.machine import home_in
 from bradawl.app.program_paths import programs_for, search_path
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.providers import PROVIDERS
@@ -21,6 +20,7 @@ from bradawl.safety.git.config import GitConfig
 from bradawl.safety.trusted_programs import TrustedPrograms, installation_paths
 from bradawl.session.store import project_folder
 from bradawl.workspace.files import LocalFiles
+from bradawl.workspace.machine import home_in
 from bradawl.workspace.processes import LocalProcesses
 
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
 """The codec of OpenAI Chat Completions, which compatible servers speak too. Sans-I/O."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
@@ -12,11 +11,10 @@ from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.chat.requests import ChatRequests
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.compat import CompatProfile, ThinkingField
-from bradawl.providers.compat_table import for_model, profile_for
-from bradawl.providers.deadlines import Deadlines, deadlines_of
+from bradawl.providers.deadlines import Deadlines
 from bradawl.providers.downgrade import Downgrade
-from bradawl.providers.encoding import new_call_id
 from bradawl.providers.failures import failure_of_response, refusal_text
+from bradawl.providers.openai_codec import CodecOptions, OpenAICodec, open_openai_codec
 from bradawl.providers.openai_urls import openai_target
 
 if TYPE_CHECKING:
@@ -66,45 +64,23 @@ _OFF: Mapping[str, Mapping[str, object]] = MappingProxyType(
 
 def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tuple[OpenAIChat, Deadlines]":
     """A codec for the server at `base_url`, and its deadlines. Raises `ValueError` for fields that are none."""
-    profile = profile_for(base_url, model, compat)
-    return OpenAIChat(base_url, profile=profile), deadlines_of(base_url, profile, compat)
+    return open_openai_codec(OpenAIChat, base_url, model, compat)
 
 
-class OpenAIChat:
-    """The codec for the server at `base_url`; the profile of its host is the default.
-
-    `new_id` gives ids to calls without one. `now_s` gives Unix time, for retry times sent as a date.
-    An optional field that the server refuses is left out of later requests.
-    """
+class OpenAIChat(OpenAICodec):
+    """The codec of OpenAI Chat Completions for one server; see `OpenAICodec`."""
 
     api = API
 
-    def __init__(
-        self,
-        base_url: str = "",
-        *,
-        profile: CompatProfile | None = None,
-        new_id: Callable[[], str] = new_call_id,
-        now_s: Callable[[], float] = time.time,
-    ) -> None:
-        self._profile = profile or profile_for(base_url)
-        self._knows_model = profile is not None
-        self._new_id = new_id
-        self._now_s = now_s
+    def __init__(self, base_url: str = "", **options: Unpack[CodecOptions]) -> None:
+        super().__init__(base_url, **options)
         self._downgrade = Downgrade([*_OFF, *self._profile.extra], _ALIASES, _BY_MENTION)
         self._tools: dict[str, msgspec.Raw] = {}
         self._bad_generations = 0
 
-    @property
-    def profile(self) -> CompatProfile:
-        """The server's profile, without the fields it has refused."""
-        return self._profile
-
     def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> ChatRequests:
         """An encoder for a new conversation with the model of `info`."""
-        if not self._knows_model:
-            self._profile = for_model(self._profile, info.origin.model)
-            self._knows_model = True
+        self._fit_profile_to(info)
         self._tools |= {tool.name: tool.parameters for tool in prefix.tools}
         return ChatRequests(prefix, info.origin, lambda: self._profile, session_id)
 

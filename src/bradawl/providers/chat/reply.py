@@ -31,7 +31,7 @@ from bradawl.providers.chat.fast_path import RepeatedEvent
 from bradawl.providers.chat.parts import ReplyParts
 from bradawl.providers.chat.text import ReplyText
 from bradawl.providers.chat.usage import is_usage, read_usage
-from bradawl.providers.codec import ServerEvent
+from bradawl.providers.codec import ServerEvent, event_of_body
 from bradawl.providers.encoding import untyped
 from bradawl.providers.failures import failure_of_event, no_reply, read_error, truncated_stream
 from bradawl.providers.surrogates import SurrogatePairs
@@ -140,12 +140,12 @@ class ChatReply:
 
     def whole(self, body: bytes) -> Iterable[Delta]:
         """Decode a reply that came as one JSON document although a stream was requested."""
-        data = body.decode("utf-8", "replace").removeprefix("\ufeff")
-        deltas = list(self.feed(ServerEvent("", data)))
+        event = event_of_body(body)
+        deltas = list(self.feed(event))
         if self._ended:
             return deltas
         if "non_streaming_body" not in self._warnings:
-            return [*deltas, *self._fail(no_reply(data))]
+            return [*deltas, *self._fail(no_reply(event.data))]
         return [*deltas, *self._end()]
 
     # -------------------------------------------------------------- chunks

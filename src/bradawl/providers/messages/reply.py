@@ -18,7 +18,7 @@ from bradawl.core.deltas import (
 )
 from bradawl.core.errors import Failure
 from bradawl.core.messages import StopReason
-from bradawl.providers.codec import ServerEvent
+from bradawl.providers.codec import ServerEvent, event_of_body
 from bradawl.providers.encoding import untyped
 from bradawl.providers.failures import failure_of_event, no_reply, read_error, truncated_stream
 from bradawl.providers.messages.errors import with_code
@@ -102,11 +102,11 @@ class MessagesReply:
 
     def whole(self, body: bytes) -> Iterable[Delta]:
         """Decode a reply that came as one JSON document although a stream was requested."""
-        data = body.decode("utf-8", "replace").removeprefix("\ufeff")
-        deltas = list(self.feed(ServerEvent("", data)))
+        event = event_of_body(body)
+        deltas = list(self.feed(event))
         if self._ended:
             return deltas
-        return [*deltas, *self._fail(no_reply(data))]
+        return [*deltas, *self._fail(no_reply(event.data))]
 
     # -------------------------------------------------------------- events
 

@@ -1,21 +1,18 @@
 """The codec of OpenAI Responses, the protocol of OpenAI's own models. Sans-I/O."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
 from bradawl.core.errors import Failure
 from bradawl.core.ports import ModelInfo, Prefix
 from bradawl.providers.codec import Endpoint
-from bradawl.providers.compat import CompatProfile
-from bradawl.providers.compat_table import for_model, profile_for
-from bradawl.providers.deadlines import Deadlines, deadlines_of
+from bradawl.providers.deadlines import Deadlines
 from bradawl.providers.downgrade import Downgrade
-from bradawl.providers.encoding import new_call_id
 from bradawl.providers.failures import failure_of_response
+from bradawl.providers.openai_codec import CodecOptions, OpenAICodec, open_openai_codec
 from bradawl.providers.openai_urls import openai_target
 from bradawl.providers.responses.requests import ResponsesRequests
 
@@ -49,45 +46,23 @@ class _ErrorBody(msgspec.Struct):
 
 def open_codec(base_url: str, model: str, compat: Mapping[str, object]) -> "tuple[OpenAIResponses, Deadlines]":
     """A codec for the server at `base_url`, and its deadlines. Raises `ValueError` for fields that are none."""
-    profile = profile_for(base_url, model, compat)
-    return OpenAIResponses(base_url, profile=profile), deadlines_of(base_url, profile, compat)
+    return open_openai_codec(OpenAIResponses, base_url, model, compat)
 
 
-class OpenAIResponses:
-    """The codec for the server at `base_url`; the profile of its host is the default.
-
-    `new_id` gives ids to calls without one. `now_s` gives Unix time, for retry times sent as a date.
-    An optional field that the server refuses is left out of later requests.
-    """
+class OpenAIResponses(OpenAICodec):
+    """The codec of OpenAI Responses for one server; see `OpenAICodec`."""
 
     api = API
 
-    def __init__(
-        self,
-        base_url: str = "",
-        *,
-        profile: CompatProfile | None = None,
-        new_id: Callable[[], str] = new_call_id,
-        now_s: Callable[[], float] = time.time,
-    ) -> None:
-        self._profile = profile or profile_for(base_url)
-        self._knows_model = profile is not None
-        self._new_id = new_id
-        self._now_s = now_s
+    def __init__(self, base_url: str = "", **options: Unpack[CodecOptions]) -> None:
+        super().__init__(base_url, **options)
         self._part_downgrade = Downgrade(_PARTS, _PART_ALIASES, _PARTS)
         self._downgrade = Downgrade(_FIELDS, _FIELD_ALIASES)
         self._left_out: frozenset[str] = frozenset()
 
-    @property
-    def profile(self) -> CompatProfile:
-        """The server's profile, without the fields it has refused."""
-        return self._profile
-
     def encoder(self, prefix: Prefix, info: ModelInfo, session_id: str = "") -> ResponsesRequests:
         """An encoder for a new conversation with the model of `info`."""
-        if not self._knows_model:
-            self._profile = for_model(self._profile, info.origin.model)
-            self._knows_model = True
+        self._fit_profile_to(info)
         return ResponsesRequests(prefix, info.origin, self._profile, lambda: self._left_out, session_id)
 
     def decoder(self) -> "ResponsesReply":

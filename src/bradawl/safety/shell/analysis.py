@@ -22,7 +22,7 @@ from bradawl.safety.shell.deny.scanner import ScanResult, scan
 from bradawl.safety.shell.path_rules import PathRules
 
 if TYPE_CHECKING:
-    from bradawl.safety.shell.paths.refused_writes import RefusedWrites
+    from bradawl.safety.shell.paths.refused_paths import RefusedPaths
 
 
 def _always_false(_: str) -> bool:
@@ -176,14 +176,12 @@ def _refused_reads(
 
 def _refused_writes(
     text: str, argvs: tuple[Argv, ...], scanned: ScanResult, cwd: str, protected: ProtectedTargets, around: ShellContext
-) -> "RefusedWrites":
-    from bradawl.safety.shell.paths.refused_writes import (  # only where a line is not understood
-        RefusedWrites,
-        refused_writes,
-    )
+) -> "RefusedPaths":
+    from bradawl.safety.shell.paths.refused_paths import RefusedPaths
+    from bradawl.safety.shell.paths.refused_writes import refused_writes  # only where a line is not understood
 
     if scanned.danger or around.is_covered():
-        return RefusedWrites()
+        return RefusedPaths()
     return refused_writes(text, argvs, scanned, cwd, protected, around.path_rules)
 
 

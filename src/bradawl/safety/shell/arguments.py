@@ -1,4 +1,7 @@
-"""Splits the arguments of a program into options and operands as getopt does, given the options that take a value."""
+"""Splits the arguments of a program into options and operands as getopt does, given the options that take a value.
+
+`program_options` knows these options by the name of the program.
+"""
 
 import msgspec
 
@@ -20,6 +23,10 @@ class Arguments(msgspec.Struct, frozen=True):
         """All non-empty values of the options, in order."""
         return tuple(value for option, value in self.given if value and _is_one_of(option, letters, names))
 
+    def last(self, letters: str, *names: str) -> str:
+        """The value of an option, the last one if it is repeated; empty if it is missing."""
+        return next(iter(self.values(letters, *names)[::-1]), "")
+
 
 def _is_one_of(option: str, letters: str, names: tuple[str, ...]) -> bool:
     return option in letters if len(option) == 1 else any(name.startswith(option) for name in names)
@@ -33,7 +40,6 @@ def arguments(words: Argv, letters: str = "", names: str = "", optional: str = "
     """
     given: list[tuple[str, str]] = []
     operands: list[str] = []
-    long = tuple(names.split())
     place = 1
     while place < len(words):
         word = words[place]
@@ -44,15 +50,15 @@ def arguments(words: Argv, letters: str = "", names: str = "", optional: str = "
         if word[:1] != "-" or word == "-":
             operands.append(word)
         elif word[1] == "-":
-            place += _long(word, words[place : place + 1], long, given)
+            place += _long(word, words[place : place + 1], names, given)
         else:
             place += _short(word, words[place : place + 1], letters, optional, given)
     return Arguments(tuple(given), tuple(operands))
 
 
-def _long(word: str, after: Argv, names: tuple[str, ...], given: list[tuple[str, str]]) -> int:
+def _long(word: str, after: Argv, names: str, given: list[tuple[str, str]]) -> int:
     name, equals, value = word[2:].partition("=")
-    takes_next = not equals and any(each.startswith(name) for each in names) and bool(after)
+    takes_next = not equals and any(each.startswith(name) for each in names.split()) and bool(after)
     given.append((name if len(name) > 1 else f"{name} ", after[0] if takes_next else value))
     return int(takes_next)
 

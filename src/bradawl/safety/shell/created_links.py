@@ -3,28 +3,29 @@
 import re
 from collections.abc import Iterable, Iterator
 from itertools import permutations
-from posixpath import basename, dirname, join
+from posixpath import dirname, join
 
-from bradawl.safety.shell.arguments import arguments
 from bradawl.safety.shell.argv import Argv, name_of
 from bradawl.safety.shell.glob_expansion import expanded
 from bradawl.safety.shell.links import Links, is_folder, is_link
+from bradawl.safety.shell.program_options import copy_operands
 
 _STRING = re.compile(r"""(['"])([^'"\n]{1,400})\1""")
 _MOST_STRINGS = 8
 _LINKERS = frozenset({"ln", "gln", "link", "cp", "gcp", "mv", "gmv", "install", "rsync"})
 
 
-def links_made(argvs: Iterable[Argv], bases: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield (link, target) for each link that the commands create, for each working directory in `bases`.
+def links_of_line(argvs: Iterable[Argv], bases: tuple[str, ...]) -> Links:
+    """The links on the disk and those that the commands create, for each working directory in `bases`.
 
-    Paths are absolute. Symbolic and hard links count, and copies and moves of links.
+    Symbolic and hard links count, and copies and moves of links. Unlike `deny.deletions.with_created_links`, which
+    counts every copy, this examines the disk and the links made so far.
     """
     links = Links()
     for argv in argvs:
         for link, target in _links_of_command(argv, bases, links):
             links.add(link, target)
-            yield link, target
+    return links
 
 
 def _links_of_command(argv: Argv, bases: tuple[str, ...], links: Links) -> Iterator[tuple[str, str]]:
@@ -44,17 +45,13 @@ def _links_of_command(argv: Argv, bases: tuple[str, ...], links: Links) -> Itera
 
 
 def _links_of_copy(name: str, argv: Argv, base: str, links: Links) -> Iterator[tuple[str, str]]:
-    call = arguments(argv, "tS", "target-directory suffix")
-    into = call.values("t", "target-directory")
-    sources, last = (call.operands, into[-1]) if into else (call.operands[:-1], call.operands[-1:])
-    target = last if isinstance(last, str) else "".join(last)
-    if name == "ln" and not sources and target:
-        sources, target = (target,), "."
-    is_symbolic = (name == "ln" and call.has("s", "symbolic")) or (name == "cp" and call.has("s", "symbolic-link"))
-    is_hard = (name in ("ln", "link") and not is_symbolic) or (name == "cp" and call.has("l", "link"))
-    for source in sources:
-        for path in list(expanded(join(base, source), links)) if not is_symbolic else [join(base, source)]:
-            for link in _possible_names(join(base, target), basename(path.rstrip("/"))):
+    copied = copy_operands(argv)
+    has = copied.options.has
+    is_symbolic = (name == "ln" and has("s", "symbolic")) or (name == "cp" and has("s", "symbolic-link"))
+    is_hard = (name in ("ln", "link") and not is_symbolic) or (name == "cp" and has("l", "link"))
+    for source in copied.sources:
+        for path in [join(base, source)] if is_symbolic else list(expanded(join(base, source), links)):
+            for link in _unoccupied(base, copied.new_paths(path)):
                 if is_symbolic:
                     yield link, join(dirname(link), source)
                 if is_symbolic or is_hard:
@@ -63,8 +60,9 @@ def _links_of_copy(name: str, argv: Argv, base: str, links: Links) -> Iterator[t
                     yield from ((link, each) for each in links.targets(path))
 
 
-def _possible_names(target: str, name: str) -> Iterator[str]:
-    """The possible paths of a new link: inside `target` if that is a folder, or `target` itself."""
-    yield join(target, name)
+def _unoccupied(base: str, new_paths: tuple[str, str]) -> Iterator[str]:
+    """The absolute paths of a new file, without the target itself if that is a folder."""
+    target, inner = (join(base, path) for path in new_paths)
+    yield inner
     if is_link(target) or not is_folder(target):
         yield target

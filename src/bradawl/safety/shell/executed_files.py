@@ -9,7 +9,7 @@ from posixpath import join, normpath
 from typing import Final, NamedTuple
 
 from bradawl.safety.environment_variables import is_execution_relevant
-from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, names
+from bradawl.safety.shell.argv import SHELLS, Argv, names
 
 _MOST_FILES: Final = 200
 _MOST_FOLDERS: Final = 8

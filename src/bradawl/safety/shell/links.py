@@ -11,14 +11,19 @@ _MOST_TURNS = 64
 
 
 class Links:
-    """The links on the disk, and those that the line creates."""
+    """The links on the disk, and those that the line creates: paths are resolved through both.
+
+    `ProtectedTargets.links` has the links of a line for the deny layer, which resolves paths with a function of its
+    caller and ends its scan if there are too many; here further links are ignored, and the disk is read.
+    """
 
     def __init__(self) -> None:
         self._created: dict[str, dict[str, None]] = {}
 
     def add(self, link: str, target: str) -> None:
         """Record that `link` becomes a link to `target`. Both are absolute."""
-        if len(self._created) >= _MOST_LINKS:
+        link = link.rstrip("/")
+        if not link or len(self._created) >= _MOST_LINKS:
             return
         for folder in self.real_paths(dirname(link)):
             place = join(folder, basename(link))
@@ -42,7 +47,7 @@ class Links:
     def real_paths(self, path: str) -> tuple[str, ...]:
         """Every real path that an absolute path may have. The first ignores the links that the line creates."""
         if not self._created:
-            return (os.path.realpath(path),)
+            return (resolved(path),)
         found: dict[str, None] = {}
         waiting, seen = [path], set[str]()
         while waiting and len(seen) < _MOST_TURNS:
@@ -85,6 +90,14 @@ class Links:
     def folders(self, path: str) -> tuple[str, ...]:
         """The folders that a path may resolve to, in which the next part of a pattern is matched."""
         return self.real_paths(path or "/") if self._created else (path or "/",)
+
+
+def resolved(path: str) -> str:
+    """An absolute path with all links followed; as it is if a link may not be read."""
+    try:
+        return os.path.realpath(path)
+    except OSError:  # before Python 3.13, for `/proc/1/root`
+        return path
 
 
 def _link_target(place: str) -> str | None:

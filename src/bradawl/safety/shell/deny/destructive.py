@@ -4,9 +4,12 @@ import re
 from itertools import pairwise
 from posixpath import basename
 
+from bradawl.safety.shell.arguments import arguments
+from bradawl.safety.shell.argv import Argv, name_of
+from bradawl.safety.shell.deny.command_context import CommandContext, HazardCheck
 from bradawl.safety.shell.deny.deletions import DELETION_CHECKS, emptied_folder
-from bradawl.safety.shell.deny.operands import CommandContext, HazardCheck, has, option, split
-from bradawl.safety.shell.deny.wrappers import Argv
+from bradawl.safety.shell.deny.wrappers import FIND_EXECS
+from bradawl.safety.shell.program_options import copy_operands, git_words, program_arguments
 
 
 def hazard(context: CommandContext, name: str, words: Argv) -> str:
@@ -20,18 +23,17 @@ def hazard(context: CommandContext, name: str, words: Argv) -> str:
     return ""
 
 
-# ------------------------------------------------------------------ what would be lost
+# ------------------------------------------------------------------ deletions and overwritten files
 
 
 def _rm(context: CommandContext, words: Argv) -> str:
-    flags, operands = split(words)
-    if "--no-preserve-root" in flags and any(context.protected.loss(one, context.cwd) for one in operands):
+    call = program_arguments(words)
+    lost = filter(None, (context.protected.loss(one, context.cwd) for one in call.operands))
+    if call.has("", "no-preserve-root") and any(lost):
         return "it would delete the root folder"
-    if has(flags, "rR", "recursive"):
-        for one in operands:
-            if what := context.protected.loss(one, context.cwd):
-                return f"it would delete {what}"
-    return emptied_folder(context, operands) or context.guards(*operands, replaces=True)
+    if call.has("rR", "recursive") and (what := next(lost, "")):
+        return f"it would delete {what}"
+    return emptied_folder(context, call.operands) or context.guards(*call.operands, replaces=True)
 
 
 def _find(context: CommandContext, words: Argv) -> str:
@@ -45,7 +47,7 @@ def _find(context: CommandContext, words: Argv) -> str:
             break
         starts.append(word)
     deletes = "-delete" in words or any(
-        word in _EXECS and basename(after) in ("rm", "shred", "unlink", "chmod", "chown", "mv", "dd")
+        word in FIND_EXECS and basename(after) in ("rm", "shred", "unlink", "chmod", "chown", "mv", "dd")
         for word, after in pairwise(words)
     )
     if not deletes:
@@ -58,14 +60,15 @@ def _find(context: CommandContext, words: Argv) -> str:
 
 def _fd_folders(words: Argv) -> Argv:
     """The folders that `fd` searches: its operands after the pattern."""
-    ends = [place for place, word in enumerate(words) if word in _EXECS]
+    ends = [place for place, word in enumerate(words) if word in FIND_EXECS]
     return tuple(word for word in words[1 : (ends or [len(words)])[0]] if word[:1] != "-")[1:]
 
 
 def _change_mode(context: CommandContext, words: Argv) -> str:
-    flags, operands = split(words)
-    is_deep = has(flags, "R", "recursive")
-    for one in operands if words[0].endswith("chattr") else operands[1:] or operands:
+    call = program_arguments(words)
+    is_deep = call.has("R", "recursive")
+    has_mode_first = not words[0].endswith(("chattr", "setfacl"))
+    for one in call.operands[1:] or call.operands if has_mode_first else call.operands:
         what = context.protected.loss(one, context.cwd)
         if what and (is_deep or ("home folder" in what and _MODES_WITHOUT_OWNER_ACCESS.fullmatch(words[1]))):
             return f"it would change the permissions of {what}"
@@ -73,85 +76,78 @@ def _change_mode(context: CommandContext, words: Argv) -> str:
 
 
 def _mv(context: CommandContext, words: Argv) -> str:
-    _, operands = split(words, "tS")
-    into = option(words, "-t", "--target-directory")
-    sources = operands if into else operands[:-1]
+    sources = copy_operands(words).sources
     for one in sources:
         if what := context.protected.loss(one, context.cwd):
             return f"it would move {what}"
-    return context.guards(*sources, replaces=True) or _copies(context, words)
+    return context.guards(*sources, replaces=True) or _writes_copies(context, words)
 
 
-def _copies(context: CommandContext, words: Argv) -> str:
+def _writes_copies(context: CommandContext, words: Argv) -> str:
     """Commands that copy or link files: they write to the target, or to names in it if it is a folder."""
-    _, operands = split(words, _TAKE_VALUES.get(basename(words[0]), "tS"))
-    target = option(words, "-t", "--target-directory") or (operands.pop() if operands else "")
-    if words[0].endswith("ln") and not operands:
-        target, operands = basename(target), [target]
-    names = (basename(one.rstrip("/")) for one in operands)
+    copied = copy_operands(words)
+    names = (basename(one.rstrip("/")) for one in copied.sources)
     replaces = basename(words[0]) in ("mv", "ln", "link", "install")
-    return context.guards(target, *(f"{target}/{name}" for name in names if name), replaces=replaces)
+    return context.guards(copied.target, *(f"{copied.target}/{name}" for name in names if name), replaces=replaces)
 
 
 def _rsync(context: CommandContext, words: Argv) -> str:
-    flags, operands = split(words, "efT")
-    deletes = operands and any(flag.startswith("--del") for flag in flags)
-    if deletes and (what := context.protected.loss(operands[-1], context.cwd)):
+    call = program_arguments(words)
+    target = "".join(call.operands[-1:])
+    deletes = target and any(option.startswith("del") for option, _ in call.given)
+    if deletes and (what := context.protected.loss(target, context.cwd)):
         return f"it would delete {what}"
-    if operands and ":" in operands[-1].partition("/")[0]:
-        return ""
-    return _copies(context, words)
+    return "" if ":" in target.partition("/")[0] else _writes_copies(context, words)
 
 
-def _write_operands(context: CommandContext, words: Argv) -> str:
-    _, operands = split(words, "srdtm")
-    return context.guards(*operands)
+def _writes_operands(context: CommandContext, words: Argv) -> str:
+    return context.guards(*program_arguments(words).operands)
 
 
 def _tee(context: CommandContext, words: Argv) -> str:
-    flags, operands = split(words)
-    adds = has(flags, "a", "append")
-    return next((why for one in operands if (why := context.protected.guard(one, context.cwd, adds=adds))), "")
+    call = program_arguments(words)
+    adds = call.has("a", "append")
+    return next((why for one in call.operands if (why := context.protected.guard(one, context.cwd, adds=adds))), "")
 
 
-def _output_option(context: CommandContext, words: Argv) -> str:
-    """Commands whose output file is the value of an option."""
-    name = basename(words[0])
-    target = option(words, *_OUTPUTS[name])
-    return context.guards(target, f"{target}/") if target else ""
+def _writes_output_option(context: CommandContext, words: Argv) -> str:
+    """Commands whose output file is the value of the option `-o`."""
+    targets = program_arguments(words).values("o", "output")
+    return context.guards(*(each for target in targets for each in (target, f"{target}/")))
 
 
-def _second_operand(context: CommandContext, words: Argv) -> str:
+def _writes_second_operand(context: CommandContext, words: Argv) -> str:
     """Commands that write to their second operand."""
-    _, operands = split(words, "fsw" if words[0].endswith("uniq") else "clsog")
-    return context.guards(*operands[1:2])
+    return context.guards(*program_arguments(words).operands[1:2])
 
 
-def _unpacks(context: CommandContext, words: Argv) -> str:
+def _writes_unpacked(context: CommandContext, words: Argv) -> str:
     """Commands that unpack an archive below a folder."""
-    if words[0].endswith("tar") and not _EXTRACTS.fullmatch(" ".join(("", *words[1:]))):
-        return ""
-    folder = option(words, *_OUTPUTS[basename(words[0])])
-    return context.guards(folder, f"{folder}/config") if folder else ""
+    call = program_arguments(words)
+    if words[0].endswith("tar"):
+        folders = call.values("C", "directory") if call.has("x", "extract", "get") else ()
+    elif words[0].endswith("unzip"):
+        folders = call.values("d")
+    else:
+        folders = tuple(word[2:] for word in words if word.startswith("-o"))  # 7z has no letters that share a word
+    return context.guards(*(each for folder in folders for each in (folder, f"{folder}/config")))
 
 
 def _patch(context: CommandContext, words: Argv) -> str:
-    _, operands = split(words, "pioFdDBzrVY")
-    return context.guards(*operands[:1], *filter(None, [option(words, "-o", "--output")]))
+    call = program_arguments(words)
+    return context.guards(*call.operands[:1], *call.values("o", "output"))
 
 
 def _split(context: CommandContext, words: Argv) -> str:
-    _, operands = split(words, "abClnt")
-    return context.guards(*operands[1:2], *(f"{one}aa" for one in operands[1:2]))
+    prefixes = program_arguments(words).operands[1:2]
+    return context.guards(*prefixes, *(f"{prefix}aa" for prefix in prefixes))
 
 
 def _edits_by_commands(context: CommandContext, words: Argv) -> str:
     """Editors with commands among their arguments."""
-    flags, operands = split(words, "cSsTu")
-    has_commands = any(flag[:2] in ("-c", "-e", "-s", "-S") for flag in flags) or any(
-        one[:1] == "+" for one in operands
-    )
-    return context.guards(*operands) if has_commands else ""
+    call = program_arguments(words)
+    has_commands = call.has("cesS") or any(one[:1] == "+" for one in call.operands)
+    return context.guards(*call.operands) if has_commands else ""
 
 
 def _edits_in_place(context: CommandContext, words: Argv) -> str:
@@ -159,14 +155,14 @@ def _edits_in_place(context: CommandContext, words: Argv) -> str:
     is_awk = words[0].endswith("awk")
     if is_awk and ("-i", "inplace") not in pairwise(words):
         return ""
-    flags, operands = split(words, "ivfF" if is_awk else "")
-    return context.guards(*operands) if is_awk or has(flags, "i", "inplace") else ""
+    call = program_arguments(words)
+    return context.guards(*call.operands) if is_awk or call.has("i", "inplace") else ""
 
 
 def _edits(context: CommandContext, words: Argv) -> str:
     """sed, perl and ruby with the option that edits files in place."""
-    flags, operands = split(words, "ef" if words[0].endswith("sed") else "")
-    return context.guards(*operands) if has(flags, "i", "in-place") else ""
+    call = program_arguments(words)
+    return context.guards(*call.operands) if call.has("i", "in-place") else ""
 
 
 def _dd(context: CommandContext, words: Argv) -> str:
@@ -174,20 +170,20 @@ def _dd(context: CommandContext, words: Argv) -> str:
 
 
 def _formats(context: CommandContext, words: Argv) -> str:
-    flags, operands = split(words)
-    if has(flags, "l", "list", "help", "version", "no-act"):
+    call = arguments(words)
+    if call.has("l", "list", "help", "version", "no-act"):
         return ""
-    if any(one.startswith("/dev/") for one in operands):
+    if any(one.startswith("/dev/") for one in call.operands):
         return "it would overwrite a disk"
-    return "it would make a new file system" if words[0].rpartition("/")[2].startswith("mkfs.") and not operands else ""
+    return "it would make a new file system" if name_of(words).startswith("mkfs.") and not call.operands else ""
 
 
 def _download(context: CommandContext, words: Argv) -> str:
     """Files that curl and wget write."""
-    letter = "-o" if words[0].endswith("curl") else "-O"
-    target = option(words, letter, "--output", "--output-document")
-    folder = option(words, "-P", "--directory-prefix", "--output-dir")
-    return context.guards(*(one for one in (target, folder) if one))
+    call = program_arguments(words)
+    if words[0].endswith("curl"):
+        return context.guards(*call.values("o", "output", "output-dir"))
+    return context.guards(*call.values("OP", "output-document", "directory-prefix"))
 
 
 # ------------------------------------------------------------------ processes, history, schedules
@@ -203,8 +199,8 @@ def _kill(context: CommandContext, words: Argv) -> str:
 
 
 def _pkill(context: CommandContext, words: Argv) -> str:
-    _, operands = split(words, "ugGPstU")
-    everything = operands in (["."], [".*"], [""]) or (
+    operands = arguments(words, "ugGPstU").operands
+    everything = operands in ((".",), (".*",), ("",)) or (
         not operands and any(word in ("-u", "-U", "--uid") for word in words)
     )
     return "it would end every process of the user" if everything else ""
@@ -215,15 +211,15 @@ def _history(context: CommandContext, words: Argv) -> str:
 
 
 def _crontab(context: CommandContext, words: Argv) -> str:
-    flags, operands = split(words, "u")
-    if operands or has(flags, "re"):
+    call = arguments(words, "u")
+    if call.operands or call.has("re"):
         return "it would change what runs on a schedule; leave that to the user"
     return ""
 
 
 def _crontab_input(context: CommandContext, words: Argv) -> str:
-    flags, operands = split(words, "u")
-    if has(flags, "l") and not operands:
+    call = arguments(words, "u")
+    if call.has("l") and not call.operands:
         return ""
     return _crontab(context, words) or "it would change what runs on a schedule; leave that to the user"
 
@@ -234,25 +230,23 @@ def _unset(context: CommandContext, words: Argv) -> str:
 
 # ------------------------------------------------------------------ git
 
-_RUNS_A_PROGRAM = re.compile(
+# Settings by their keys: those whose value is a program, and those whose value may be one.
+_RUN_PROGRAMS = re.compile(
     r"core\.(?:hookspath|fsmonitor|sshcommand|gitproxy|askpass|alternaterefscommand)|filter\..*\.(?:clean|smudge|process)"
     r"|diff\.external|diff\..*\.(?:command|textconv)|merge\..*\.driver|(?:gpg|gpg\..*)\.program|include(?:if\..*)?\.path"
     r"|init\.templatedir|uploadpack\.packobjectshook|(?:remote\..*)\.(?:uploadpack|receivepack)|sendemail\..*cmd",
     re.IGNORECASE,
 )
-_MAY_RUN_A_PROGRAM = re.compile(
+_MAY_RUN_PROGRAMS = re.compile(
     r"alias\..*|credential\.(?:.*\.)?helper|core\.(?:editor|pager)|sequence\.editor|pager\..*", re.IGNORECASE
 )
-_IS_A_SCRIPT = re.compile(r"!|[./~]|.*[;&|`$<>]")
-_GLOBAL = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
-_NO_CHANGE = re.compile(r"--(?:get.*|list|unset.*|remove-section|edit|name-only|show-.*)|-l|-e|get|list|unset|edit")
-_CONFIG_VALUES = frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment", "--value"})
+_SCRIPT_VALUE = re.compile(r"!|[./~]|.*[;&|`$<>]")
+_CONFIG_READS = re.compile(r"--(?:get.*|list|unset.*|remove-section|edit|name-only|show-.*)|-l|-e|get|list|unset|edit")
+_CONFIG_OPTIONS_WITH_VALUE = frozenset({"-f", "--file", "--blob", "--type", "--default", "--comment", "--value"})
 
 
 def _git(context: CommandContext, words: Argv) -> str:
-    rest = list(words[1:])
-    while rest and rest[0][:1] == "-":
-        rest = rest[2:] if rest[0] in _GLOBAL else rest[1:]
+    rest = list(git_words(words).rest)
     if rest[:1] == ["clone"] or rest[:1] == ["init"]:
         return context.guards(*(one for one in rest[1:] if one[:1] != "-" and "://" not in one and "@" not in one))
     if rest[:2] == ["worktree", "add"]:
@@ -261,7 +255,7 @@ def _git(context: CommandContext, words: Argv) -> str:
 
 
 def _git_config(context: CommandContext, rest: list[str]) -> str:
-    if any(_NO_CHANGE.fullmatch(word) for word in rest[:4]):
+    if any(_CONFIG_READS.fullmatch(word) for word in rest[:4]):
         return ""
     rest = rest[1:] if rest[:1] == ["set"] else rest
     file = next((after for word, after in pairwise(rest) if word in ("-f", "--file")), "")
@@ -269,7 +263,7 @@ def _git_config(context: CommandContext, rest: list[str]) -> str:
     place = 0
     while place < len(rest):
         if rest[place][:1] == "-" and not operands:
-            place += 1 + (rest[place] in _CONFIG_VALUES)
+            place += 1 + (rest[place] in _CONFIG_OPTIONS_WITH_VALUE)
             continue
         operands.append(rest[place])
         place += 1
@@ -278,62 +272,54 @@ def _git_config(context: CommandContext, rest: list[str]) -> str:
     key, value = operands[0], operands[1]
     if key.lower() == "core.fsmonitor" and value.lower() in ("true", "false"):
         return ""
-    if _RUNS_A_PROGRAM.fullmatch(key) or (_MAY_RUN_A_PROGRAM.fullmatch(key) and _IS_A_SCRIPT.match(value)):
+    if _RUN_PROGRAMS.fullmatch(key) or (_MAY_RUN_PROGRAMS.fullmatch(key) and _SCRIPT_VALUE.match(value)):
         return f"it would make git run programs that {key} names; leave that to the user"
     return context.guards(file) if file else ""
 
 
 # ------------------------------------------------------------------ tables
 
-_EXTRACTS = re.compile(r" [a-wyz]*x[a-z]* .*|.* (?:-[a-zA-Z]*x[a-zA-Z]*|--extract|--get)(?: .*)?", re.DOTALL)
 _MODES_WITHOUT_OWNER_ACCESS = re.compile(r"0+|0*[0-6]00|[uao]*-[rwx]*[rx][rwx]*|a?=")
 """Modes that take the owner's access to a folder."""
 _FIND_OUTPUT_OPTIONS = frozenset({"-fprint", "-fprint0", "-fls", "-fprintf"})
-_OUTPUTS = {
-    **dict.fromkeys(("sort", "shuf", "tree"), ("-o", "--output")),
-    **dict.fromkeys(("tar", "gtar", "bsdtar"), ("-C", "--directory")),
-    "unzip": ("-d",),
-    "7z": ("-o",),
-}
-_TAKE_VALUES = {"install": "tSmog", "scp": "iFoPcJlS", "rsync": "efTB"}
-_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _FORMATTERS = frozenset(
     {"mke2fs", "mkswap", "wipefs", "blkdiscard", "fdisk", "sfdisk", "cfdisk", "gdisk", "sgdisk", "parted", "badblocks"}
     | {"hdparm", "newfs", "zpool", "pvcreate", "cryptsetup", "nvme", "mkdosfs", "diskutil"}
 )
 HAZARD_CHECKS: dict[str, HazardCheck] = {
-    "rm": _rm,
-    "unlink": _rm,
-    "rmdir": _write_operands,
-    "shred": _rm,
-    "srm": _rm,
-    "wipe": _rm,
-    "find": _find,
-    "fd": _find,
-    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl"), _change_mode),
+    # Delete files and folders
+    **dict.fromkeys(("rm", "unlink", "shred", "srm", "wipe"), _rm),
+    **dict.fromkeys(("find", "fd"), _find),
+    # Copy and move
     "mv": _mv,
-    **dict.fromkeys(("cp", "install", "ln", "link", "scp"), _copies),
+    **dict.fromkeys(("cp", "install", "ln", "link", "scp"), _writes_copies),
     "rsync": _rsync,
-    **dict.fromkeys(
-        ("touch", "mkdir", "truncate", "sponge", "ed", "ex", "mkfifo", "mknod", "fallocate"), _write_operands
-    ),
+    # Change permissions and attributes
+    **dict.fromkeys(("chmod", "chown", "chgrp", "chattr", "setfacl"), _change_mode),
+    # Write to operands
+    **dict.fromkeys(("touch", "mkdir", "rmdir", "mkfifo", "mknod", "fallocate", "truncate"), _writes_operands),
+    **dict.fromkeys(("sponge", "ed", "ex"), _writes_operands),
+    **dict.fromkeys(("xxd", "uniq"), _writes_second_operand),
     "tee": _tee,
-    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _edits),
-    **dict.fromkeys(("sort", "shuf", "tree"), _output_option),
-    **dict.fromkeys(("xxd", "uniq"), _second_operand),
-    **dict.fromkeys(("tar", "gtar", "bsdtar", "unzip", "7z"), _unpacks),
-    **dict.fromkeys(("vim", "vi", "nvim"), _edits_by_commands),
-    **dict.fromkeys(("gawk", "awk", "yq"), _edits_in_place),
-    "patch": _patch,
     "split": _split,
+    "patch": _patch,
     "dd": _dd,
+    # Write to the value of an option
+    **dict.fromkeys(("sort", "shuf", "tree"), _writes_output_option),
+    **dict.fromkeys(("tar", "gtar", "bsdtar", "unzip", "7z"), _writes_unpacked),
     **dict.fromkeys(("curl", "wget"), _download),
+    # Edit in place
+    **dict.fromkeys(("sed", "gsed", "perl", "ruby"), _edits),
+    **dict.fromkeys(("gawk", "awk", "yq"), _edits_in_place),
+    **dict.fromkeys(("vim", "vi", "nvim"), _edits_by_commands),
+    # End processes
     "kill": _kill,
     **dict.fromkeys(("pkill", "skill", "killall"), _pkill),
     "killall5": lambda context, words: "it would end every process of the machine",
+    # Destroy the shell's history, change schedules and git's settings
     "history": _history,
-    "crontab": _crontab_input,
     "unset": _unset,
+    "crontab": _crontab_input,
     "git": _git,
 }
 """Checks by program name; `DELETION_CHECKS` come first."""

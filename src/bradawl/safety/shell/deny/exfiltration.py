@@ -7,29 +7,46 @@ from posixpath import basename
 
 import msgspec
 
+from bradawl.safety.shell.argv import SHELLS, Argv, names
 from bradawl.safety.shell.deny.protected_targets import SECRET, ProtectedTargets
-from bradawl.safety.shell.deny.wrappers import SHELLS, Argv, names
+
+# ------------------------------------------------------------------ programs that reach other machines
 
 _SOCKETS = frozenset({"nc", "ncat", "netcat", "socat", "telnet", "openssl", "nc.openbsd", "nc.traditional"})
+"""Programs that connect their input and output to another machine."""
 _SENDERS = _SOCKETS | {"curl", "wget", "ssh", "http", "https", "xh", "mail", "sendmail", "mutt", "ftp", "lftp", "tftp"}
+"""Programs that send their input, or files that an option names."""
 _CARRIERS = frozenset({"scp", "sftp", "rsync", "rclone", "aws", "gsutil", "s3cmd"})
+"""Programs that send files among their operands."""
 _TAKE_FILES = frozenset({("gh", "gist"), ("kubectl", "cp"), ("oc", "cp")})
+"""Subcommands that send files among their operands."""
 _REMOTE_GIT_COMMANDS = frozenset({("push",), ("fetch",), ("pull",), ("clone",), ("ls-remote",), ("remote",)})
-_OPENED = re.compile(r"(?i)(?:file|open|gopen):")
 _LOOKUPS = frozenset({"dig", "nslookup", "host", "ping", "ping6", "traceroute", "drill", "whois", "resolvectl"})
+"""Programs that send the names among their operands."""
 NETWORK = _SENDERS | _CARRIERS | _LOOKUPS | {"git", "gh", "kubectl", "oc"}
 """Programs that send their input or arguments to other machines."""
+_LOCAL = re.compile(r"/dev/(?:tcp|udp)/(?:localhost|127\.[0-9.]+|::1|0\.0\.0\.0|0)/")
+"""bash's paths for connections to this machine."""
+
+# ------------------------------------------------------------------ files that are sent
+
+_UPLOAD_FILE_OPTIONS = frozenset({"-T", "--upload-file", "--post-file", "--body-file"})
+"""Options whose value is the name of a file."""
+_UPLOAD_OPTIONS = _UPLOAD_FILE_OPTIONS | {
+    *("-d", "--data", "--data-binary", "--data-raw", "--data-urlencode", "--data-ascii", "-F", "--form", "--json"),
+}
+"""Options whose value is data; `@` or `<` in it precedes the name of a file."""
+_SENDS_A_FILE = re.compile(r"(?:[^=@]*=)?[@<](.+)")
+_OPENED = re.compile(r"(?i)(?:file|open|gopen):")
+"""Addresses of socat that open a file."""
+
+# ------------------------------------------------------------------ programs that print
+
 _PRINT_NO_CONTENT = names(
     "ls echo printf stat test [ chmod chown rm find mkdir touch cd pwd ssh-add ssh-keygen wc file true git"
 )
+"""Programs that print no content of the files among their operands."""
 _PRINT_ENVIRONMENT = frozenset({("env",), ("printenv",), ("set",), ("export",), ("export", "-p"), ("declare", "-x")})
-_SENDS_A_FILE = re.compile(r"(?:[^=@]*=)?[@<](.+)")
-_UPLOAD_OPTIONS = frozenset(
-    {"-d", "--data", "--data-binary", "--data-raw", "--data-urlencode", "--data-ascii", "-F", "--form", "--json"}
-    | {"-T", "--upload-file", "--post-file", "--body-file"}
-)
-_LOCAL = re.compile(r"/dev/(?:tcp|udp)/(?:localhost|127\.[0-9.]+|::1|0\.0\.0\.0|0)/")
-_UPLOAD_FILE_OPTIONS = frozenset({"-T", "--upload-file", "--post-file", "--body-file"})
 
 
 class PipelineStage(msgspec.Struct, frozen=True):

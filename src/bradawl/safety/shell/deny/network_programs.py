@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from bradawl.safety.shell.deny.wrappers import Argv, name_of, names
+from bradawl.safety.shell.argv import Argv, name_of, names
 
 _ALWAYS = names(
     "curl wget ssh scp sftp ftp lftp tftp telnet nc ncat netcat socat ping ping6 traceroute mtr dig nslookup host whois"

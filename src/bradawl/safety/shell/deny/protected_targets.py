@@ -10,9 +10,9 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
+from bradawl.safety.shell.argv import names
 from bradawl.safety.shell.deny.expansion import UNKNOWN_BUT_SET, UNKNOWN_VALUE, as_fnmatch
 from bradawl.safety.shell.deny.parsed_command import ScanBudgetExceeded
-from bradawl.safety.shell.deny.wrappers import names
 
 SECRET = chr(1)
 """Marks a part of a word that holds a key or password."""
@@ -60,7 +60,9 @@ class ProtectedTargets(msgspec.Struct, frozen=True):
     own: tuple[str, ...] = ()
     """bradawl's folders besides those in the home folder."""
     links: tuple[tuple[str, str], ...] = ()
-    """Links that the line has created, as (link, target)."""
+    """Links that the line has created, as (link, target). `safety.shell.links.Links` has them for checks that read the
+    disk: here a copy counts as a link, and too many of them end the scan.
+    """
     environment: Mapping[str, str | None] | None = None
     """Variables of the shell; None if unknown."""
 

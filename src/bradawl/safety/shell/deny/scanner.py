@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import msgspec
 
+from bradawl.safety.shell.deny.command_context import CommandContext
 from bradawl.safety.shell.deny.deletions import hidden_deletions, hidden_shells, with_created_links
 from bradawl.safety.shell.deny.destructive import HAZARD_CHECKS, hazard
 from bradawl.safety.shell.deny.disk_lookups import predicted_output, programs_named
 from bradawl.safety.shell.deny.exfiltration import NETWORK, PipelineStage, code_hazard, leak, prints_secret, scripts_in
 from bradawl.safety.shell.deny.expansion import ARRAY_ITEM, UNKNOWN_BUT_SET, UNKNOWN_VALUE
 from bradawl.safety.shell.deny.lenient_parser import LenientParser
-from bradawl.safety.shell.deny.operands import CommandContext
 from bradawl.safety.shell.deny.oversized_text import obvious_danger
 from bradawl.safety.shell.deny.parsed_command import ParsedCommand, ScanBudgetExceeded
 from bradawl.safety.shell.deny.predicted_output import listed_paths, prints_paths

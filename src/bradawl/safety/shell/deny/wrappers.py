@@ -9,61 +9,77 @@ import msgspec
 from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
 from bradawl.safety.shell.deny.expansion import UNKNOWN_VALUE
 
-_SHELL_VALUES = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+_MAX_LINES = 8
+"""Limit on the commands that one wrapper is taken to start."""
+
+# ------------------------------------------------------------------ programs that start a command among their words
 
 _WRAPPER_OPTIONS: dict[str, tuple[str, int]] = {
-    # (letters of options whose value may be the next word, number of operands before the command)
+    # letters of options whose value may be the next word; number of operands before the command
+    # The first word that is no option:
     **dict.fromkeys(("nohup", "setsid", "builtin", "busybox", "toybox", "fakeroot", "chronic", "unbuffer"), ("", 0)),
-    **dict.fromkeys(
-        ("torsocks", "proxychains", "proxychains4", "catchsegv", "caffeinate", "dbus-run-session"), ("", 0)
-    ),
+    **dict.fromkeys(("torsocks", "proxychains", "proxychains4", "catchsegv", "caffeinate"), ("", 0)),
     **dict.fromkeys(("pkexec", "command", "npx", "bunx", "uvx", "pipx", "dotenv", "valgrind"), ("", 0)),
-    **dict.fromkeys(("gosu", "su-exec", "setarch", "chrt", "taskset"), ("", 1)),
+    **dict.fromkeys(("dbus-run-session", "setpriv", "entr"), ("", 0)),
+    # Another user, other limits, another environment:
     "sudo": ("ugpCThURDr", 0),
     "doas": ("uC", 0),
     "env": ("uCS", 0),
+    "exec": ("a", 0),
     "nice": ("n", 0),
     "ionice": ("cnpPu", 0),
-    "timeout": ("sk", 1),
-    "time": ("fo", 0),
-    "exec": ("a", 0),
-    "xargs": ("adEILnPs", 0),
     "stdbuf": ("ioe", 0),
-    "strace": ("aebEIoOpPsSuX", 0),
-    "ltrace": ("aDeFlnopsuxX", 0),
-    "chroot": ("", 1),
-    "unshare": ("RwGS", 0),
-    "nsenter": ("tSG", 0),
-    "setpriv": ("", 0),
     "prlimit": ("p", 0),
     "numactl": ("imNCp", 0),
+    "cpulimit": ("lpe", 0),
+    "unshare": ("RwGS", 0),
+    "nsenter": ("tSG", 0),
     "systemd-run": ("puEHMt", 0),
     "screen": ("cehpSst", 0),
     "xvfb-run": ("efnps", 0),
+    # Measured or traced:
+    "time": ("fo", 0),
+    "strace": ("aebEIoOpPsSuX", 0),
+    "ltrace": ("aDeFlnopsuxX", 0),
+    # With words from the standard input:
+    "xargs": ("adEILnPs", 0),
+    # After an operand, such as a user, a duration or a file:
+    **dict.fromkeys(("gosu", "su-exec", "setarch", "chrt", "taskset", "chroot"), ("", 1)),
+    "timeout": ("sk", 1),
     "flock": ("wEc", 1),
-    "cpulimit": ("lpe", 0),
-    "entr": ("", 0),
 }
-_LONG_WITH_VALUE = frozenset(
+_LONG_OPTIONS_WITH_VALUE = frozenset(
     {"group", "host", "prompt", "chdir", "unset", "signal", "kill-after", "adjustment", "split-string", "arg-file"}
     | {"delimiter", "max-args", "max-procs", "max-lines", "max-chars", "reuid", "regid", "class", "classdata"}
     | {"uid", "gid", "unit", "property", "setenv", "slice", "from", "package", "python", "with", "directory"}
 )
-_RUNNERS = frozenset(
+"""Long options of any wrapper whose value is the next word."""
+_WRAPPERS_WITH_UNLISTED_OPTIONS = names(
+    "coproc bwrap runuser run0 firejail capsh perf faketime linux32 linux64 i386 x86_64 uname26 choom nocache eatmydata"
+    " proot chpst softlimit setuidgid envdir cgexec numad uclampset"
+)
+"""Programs that start others and whose options are not all listed: any word may be the first of a command."""
+_RUN_SUBCOMMANDS = frozenset(
     {("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("pdm", "run"), ("rye", "run"), ("hatch", "run")}
     | {("conda", "run"), ("mamba", "run"), ("bundle", "exec"), ("npm", "exec"), ("pnpm", "exec"), ("pnpm", "dlx")}
     | {("yarn", "exec"), ("yarn", "dlx"), ("op", "run"), ("aws-vault", "exec"), ("mise", "exec"), ("asdf", "exec")}
     | {("rustup", "run"), ("opam", "exec"), ("cargo", "watch"), ("git", "bisect")}
 )
-_MAX_LINES = 8
-_JOIN_WORDS = frozenset({"watch", "parallel", "eval", "rush"})
+"""Programs that start a command after a subcommand."""
+FIND_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
+"""Options of `find` and `fd` after which a command begins."""
+
+# ------------------------------------------------------------------ programs that run a text
+
+_SHELL_OPTIONS_WITH_VALUE = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
+_SHELL_WORD_JOINERS = frozenset({"watch", "parallel", "eval", "rush"})
 """Programs that join their words and pass them to a shell."""
-_FIND_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 _INTERPRETERS = re.compile(
     r"(?:python|pypy)[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node(?:js)?|deno|bun|php[0-9.]*|lua[0-9.]*|tclsh|Rscript|osascript"
     r"|[gmn]?awk|awk"
 )
 _CODE_OPTIONS = re.compile(r"-[a-zA-Z]*[ceErnp]|--eval|--print|eval")
+"""Options of interpreters after which code follows."""
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -84,53 +100,46 @@ STARTS_NOTHING = Started()
 def folder_of(words: Argv) -> str:
     """The folder in which `env -C` or `sudo -D` starts a command; empty if none is given."""
     options = {"env": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}.get(name_of(words))
-    return next(iter(_values(words, options)), "") if options else ""
-
-
-_OPTIONS_NOT_LISTED = names(
-    "coproc bwrap runuser run0 firejail capsh perf faketime linux32 linux64 i386 x86_64 uname26 choom nocache eatmydata"
-    " proot chpst softlimit setuidgid envdir cgexec numad uclampset"
-)
-"""Programs that start others and whose options are not all listed: any word may be the first of a command."""
+    return next(iter(_option_values(words, options)), "") if options else ""
 
 
 def started_by(words: Argv, text: str | None) -> Started:
     """What a command would start; `text` is its standard input, None if unknown."""
     name = name_of(words)
     if name in SHELLS:
-        script, arguments = _script(words, text)
+        script, arguments = _shell_script(words, text)
         return Started(scripts=(script,), arguments=arguments) if script else STARTS_NOTHING
     if name in _WRAPPER_OPTIONS:
-        return _wrapped(name, words, text)
-    if name in _JOIN_WORDS:
+        return _started_by_wrapper(name, words, text)
+    if name in _SHELL_WORD_JOINERS:
         return Started(scripts=(" ".join(_command_words(words, "dnjis", 0)),))
     if name in ("find", "fd", "fdfind"):
-        return Started(tuple(_executed(words)))
-    if words[:2] in _RUNNERS:
+        return Started(tuple(_argvs_of_find(words)))
+    if words[:2] in _RUN_SUBCOMMANDS:
         argv = _without_double_dash(_command_words(words[1:], "pCec", 1 if words[0] == "git" else 0))
-        return Started((argv,), tuple(_values(words, ("-c", "--call"))) if words[0] in ("npm", "pnpm") else ())
+        return Started((argv,), tuple(_option_values(words, ("-c", "--call"))) if words[0] in ("npm", "pnpm") else ())
     if _INTERPRETERS.fullmatch(name):
-        return Started(codes=_codes(name, words, text))
-    return _special_program(name, words, text)
+        return Started(codes=_interpreter_code(name, words, text))
+    return _started_by_other(name, words, text)
 
 
-def _wrapped(name: str, words: Argv, text: str | None) -> Started:
+def _started_by_wrapper(name: str, words: Argv, text: str | None) -> Started:
     letters, operands = _WRAPPER_OPTIONS[name]
     if name == "command" and any(word in ("-v", "-V") for word in words[1:2]):
         return STARTS_NOTHING
-    scripts = tuple(_values(words, ("-c", "--command", "--call"))) if name in ("flock", "npx") else ()
-    strings = tuple(_values(words, ("-S", "--split-string"))) if name == "env" else ()
+    scripts = tuple(_option_values(words, ("-c", "--command", "--call"))) if name in ("flock", "npx") else ()
+    strings = tuple(_option_values(words, ("-S", "--split-string"))) if name == "env" else ()
     rest = _command_words(words, letters, operands)
     if strings:
         rest = (*strings[0].split(), *rest)
     if name == "xargs":
-        return Started(_with_input(words, rest or ("echo",), text), scripts)
-    if name == "sudo" and rest[:1] == (_value_of(words, "--user"),):
+        return Started(_argvs_of_xargs(words, rest or ("echo",), text), scripts)
+    if name == "sudo" and rest[:1] == (_word_after(words, "--user"),):
         rest = rest[1:]
     return Started((rest,) if rest else (), scripts)
 
 
-def _with_input(words: Argv, rest: Argv, text: str | None) -> tuple[Argv, ...]:
+def _argvs_of_xargs(words: Argv, rest: Argv, text: str | None) -> tuple[Argv, ...]:
     """The commands that `xargs` makes from its input."""
     mark = _replaced_text(words)
     if not mark:
@@ -151,7 +160,7 @@ def _replaced_text(words: Argv) -> str:
     return ""
 
 
-def _value_of(words: Argv, name: str) -> str:
+def _word_after(words: Argv, name: str) -> str:
     return next((after for word, after in pairwise(words) if word == name), "")
 
 
@@ -164,7 +173,7 @@ def _command_words(words: Argv, letters: str, operands: int) -> Argv:
             place += 1
             break
         if word.startswith("--"):
-            place += 2 if word[2:] in _LONG_WITH_VALUE else 1
+            place += 2 if word[2:] in _LONG_OPTIONS_WITH_VALUE else 1
         elif len(word) > 1 and word[0] == "-":
             place += 2 if word[-1] in letters and len(set(word[1:-1]) & set(letters)) == 0 else 1
         elif re.match(r"[A-Za-z_]\w*=", word):
@@ -178,7 +187,7 @@ def _without_double_dash(words: Argv) -> Argv:
     return words[1:] if words[:1] == ("--",) else words
 
 
-def _values(words: Argv, names: tuple[str, ...]) -> Iterable[str]:
+def _option_values(words: Argv, names: tuple[str, ...]) -> Iterable[str]:
     """Values of an option, as a separate word or after `=`."""
     for place, word in enumerate(words):
         if word in names and place + 1 < len(words):
@@ -189,12 +198,12 @@ def _values(words: Argv, names: tuple[str, ...]) -> Iterable[str]:
             yield word[2:]
 
 
-def _script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
+def _shell_script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
     """The text that a shell would run, from `-c` or its standard input, and its arguments."""
     place, has_code, is_input = 1, False, False
     while place < len(words) and words[place][:1] in ("-", "+") and len(words[place]) > 1:
         word = words[place]
-        place += 2 if word in _SHELL_VALUES else 1
+        place += 2 if word in _SHELL_OPTIONS_WITH_VALUE else 1
         if word == "--":
             break
         if not word.startswith("--"):
@@ -202,8 +211,8 @@ def _script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
             is_input = is_input or "s" in word
             place += word != "-o" and word[-1] in "oO" and len(word) > 2
     if place < len(words) and " " in words[place]:
-        behind = place + 1 if has_code else place
-        return words[place], words[behind:]  # the output of a process substitution, in place of a file
+        after_script = place + 1 if has_code else place
+        return words[place], words[after_script:]  # the output of a process substitution, in place of a file
     if has_code:
         return (words[place] if place < len(words) else None), words[place + 1 :]
     if place >= len(words) or is_input:
@@ -211,7 +220,7 @@ def _script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
     return (text if words[place] in ("-", "/dev/stdin") else None), words[place:]
 
 
-def _executed(words: Argv) -> Iterable[Argv]:
+def _argvs_of_find(words: Argv) -> Iterable[Argv]:
     found: list[str] | None = None
     is_find = words[0].endswith("find")
     start = next((word for word in words[1:2] if word[:1] not in ("-", "(", "!")), ".").rstrip("/")
@@ -221,13 +230,13 @@ def _executed(words: Argv) -> Iterable[Argv]:
             found = None
         elif found is not None:
             found.append(word.replace("{}", f"{start}/*") if is_find else word)
-        elif word in _FIND_EXECS:
+        elif word in FIND_EXECS:
             found = []
     if found:
         yield tuple(found)
 
 
-def _codes(name: str, words: Argv, text: str | None) -> tuple[str, ...]:
+def _interpreter_code(name: str, words: Argv, text: str | None) -> tuple[str, ...]:
     if name.endswith("awk"):
         return _command_words(words, "Fvf", 0)[:1]
     for place, word in enumerate(words[1:], 1):
@@ -238,7 +247,7 @@ def _codes(name: str, words: Argv, text: str | None) -> tuple[str, ...]:
     return () if text is None else (text,)
 
 
-def _special_program(name: str, words: Argv, text: str | None) -> Started:
+def _started_by_other(name: str, words: Argv, text: str | None) -> Started:
     """What a program with a syntax of its own would start."""
     match name:
         case "runuser" if "--" in words:
@@ -250,7 +259,7 @@ def _special_program(name: str, words: Argv, text: str | None) -> Started:
             return Started(scripts=(text,) if text else ())
         case "make" | "gmake" | "ed" | "tclsh" | "expect" | "gdb" | "ex" if text:
             return Started(scripts=(re.sub(r"(?m)^[ \t]*(?:exec |spawn |shell |!|@|-)?", "", text),))
-        case _ if name in _OPTIONS_NOT_LISTED or name.startswith(("ld-linux", "ld.so", "ld-musl")):
+        case _ if name in _WRAPPERS_WITH_UNLISTED_OPTIONS or name.startswith(("ld-linux", "ld.so", "ld-musl")):
             given = tuple(_SCRIPT_FINDERS[name](words)) if name in _SCRIPT_FINDERS else ()
             places = [place for place, word in enumerate(words) if place and word[:1] not in "-{"]
             return Started(tuple(words[place:] for place in places[:_MAX_LINES]), given)
@@ -260,97 +269,88 @@ def _special_program(name: str, words: Argv, text: str | None) -> Started:
             return STARTS_NOTHING
 
 
-def _of_su(words: Argv) -> Iterable[str]:
-    yield from _values(words, ("-c", "--command"))
+def _scripts_of_c_option(words: Argv) -> Iterable[str]:
+    yield from _option_values(words, ("-c", "--command"))
     yield from (after for word, after in pairwise(words) if re.fullmatch(r"-[a-z]+c", word))
 
 
-def _of_trap(words: Argv) -> Iterable[str]:
+def _script_of_trap(words: Argv) -> Iterable[str]:
     return _command_words(words, "", 0)[:1]
 
 
-def _of_nix(words: Argv) -> Iterable[str]:
-    return _values(words, ("--run", "--command"))
+def _scripts_of_nix(words: Argv) -> Iterable[str]:
+    return _option_values(words, ("--run", "--command"))
 
 
-def _of_tmux(words: Argv) -> Iterable[str]:
+def _scripts_of_tmux(words: Argv) -> Iterable[str]:
     return (word for word in words[2:] if " " in word)
 
 
-def _of_terminal(words: Argv) -> Iterable[str]:
+def _command_of_terminal(words: Argv) -> Iterable[str]:
     mark = next((place for place, word in enumerate(words) if word in ("-e", "-x", "--")), len(words))
     return (" ".join(words[mark + 1 :]),)
 
 
-def _of_tar(words: Argv) -> Iterable[str]:
-    yield from _values(words, ("-I", "--use-compress-program", "--to-command", "--info-script", "--rsh-command"))
-    for action in _values(words, ("--checkpoint-action",)):
+def _commands_of_tar(words: Argv) -> Iterable[str]:
+    yield from _option_values(words, ("-I", "--use-compress-program", "--to-command", "--info-script", "--rsh-command"))
+    for action in _option_values(words, ("--checkpoint-action",)):
         if action.startswith("exec="):
             yield action[5:]
 
 
-def _names_a_script(word: str, words: Argv) -> bool:
+def _precedes_a_script(word: str, words: Argv) -> bool:
     """Whether the next word is a script, in a git command."""
     if word in ("-x", "--exec"):
         return "rebase" in words
     return re.fullmatch(r"--(?:tree|index|env|msg|commit|parent|tag-name)-filter", word) is not None
 
 
-_GIT_COMMANDS = re.compile(
+_GIT_COMMAND_SETTINGS = re.compile(
     r"core\.(?:pager|editor|sshcommand|fsmonitor|askpass|gitproxy)=|pager\.|sequence\.editor=|diff\.external=|(?:diff|merge|filter)\."
     r"[^=]*\.(?:command|textconv|driver|clean|smudge|process)=|gpg\.[^=]*program=|credential\.[^=]*helper=",
     re.IGNORECASE,
 )
 
 
-def _of_git(words: Argv) -> Iterable[str]:
+def _commands_of_git(words: Argv) -> Iterable[str]:
     for place, word in enumerate(words):
         value = word.partition("=")[2]
-        if words[place - 1] == "-c" and (value.startswith("!") or _GIT_COMMANDS.match(word)):
+        if words[place - 1] == "-c" and (value.startswith("!") or _GIT_COMMAND_SETTINGS.match(word)):
             yield value.removeprefix("!")
         elif re.match(r"-O.|--open-files-in-pager=|--(?:upload|receive)-pack=", word):
             yield word[2:] if word[1] == "O" else value
-        elif _names_a_script(word, words):
+        elif _precedes_a_script(word, words):
             yield from words[place + 1 : place + 2]
         elif word == "foreach" and "submodule" in words:
             yield " ".join(word for word in words[place + 1 :] if word not in ("--recursive", "--quiet"))
             return
 
 
-def _by_option(words: Argv) -> Iterable[str]:
+def _commands_in_options(words: Argv) -> Iterable[str]:
     """Values of options that name commands."""
-    for options in _BY_OPTION[name_of(words)]:
-        yield from (value.partition("=")[2] if "Command=" in value else value for value in _values(words, options))
+    for options in _COMMAND_OPTIONS[name_of(words)]:
+        yield from (
+            value.partition("=")[2] if "Command=" in value else value for value in _option_values(words, options)
+        )
 
 
-def _of_sed(words: Argv) -> Iterable[str]:
+def _commands_of_sed(words: Argv) -> Iterable[str]:
     """Commands that sed's `e` runs, and `s` with the flag `e`."""
     for word in words[1:]:
         yield from re.findall(r"(?:^|[;{}\n\d$/!]) {0,9}e {1,9}([^\n]+)", word)
         yield from (match[2] for match in re.finditer(r"s(.)[^\n]{0,200}?\1([^\n]{1,400}?)\1[a-zA-Z0-9]*e", word))
 
 
-def _of_make(words: Argv) -> Iterable[str]:
+def _commands_in_code(words: Argv) -> Iterable[str]:
+    """Commands in the words of a program with a language of its own."""
+    pattern = _COMMAND_PATTERNS[name_of(words)]
     for word in words[1:]:
-        yield from re.findall(r"\$\(shell ([^)]*)\)", word)
+        yield from re.findall(pattern, word)
 
 
-def _of_editor(words: Argv) -> Iterable[str]:
-    for word in words[1:]:
-        yield from re.findall(r"(?:^|\+|\|) {0,9}(?:silent!? {0,9})?:?!(.+)", word)
+# ------------------------------------------------------------------ tables
 
-
-def _of_gdb(words: Argv) -> Iterable[str]:
-    for word in words[1:]:
-        yield from re.findall(r"^(?:shell|!) {0,9}(.+)", word)
-
-
-def _of_expect(words: Argv) -> Iterable[str]:
-    for word in words[1:]:
-        yield from re.findall(r"(?:spawn|exec|system) {1,9}([^\n;]+)", word)
-
-
-_BY_OPTION: dict[str, tuple[tuple[str, ...], ...]] = {
+_COMMAND_OPTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "split": (("--filter",),),
     **dict.fromkeys(("mapfile", "readarray", "compgen", "complete"), (("-C",),)),
     "sort": (("--compress-program",),),
@@ -360,22 +360,29 @@ _BY_OPTION: dict[str, tuple[tuple[str, ...], ...]] = {
     "zip": (("-TT",),),
     **dict.fromkeys(("npm", "pnpm", "yarn"), (("-c", "--call"),)),
 }
-
+"""Options whose value is a command, by program name."""
+_COMMAND_PATTERNS: dict[str, str] = {
+    **dict.fromkeys(("make", "gmake"), r"\$\(shell ([^)]*)\)"),
+    **dict.fromkeys(
+        ("vim", "vi", "nvim", "view", "ex", "less", "more"),
+        r"(?:^|\+|\|) {0,9}(?:silent!? {0,9})?:?!(.+)",
+    ),
+    "gdb": r"^(?:shell|!) {0,9}(.+)",
+    "expect": r"(?:spawn|exec|system) {1,9}([^\n;]+)",
+}
+"""Regular expressions for commands in the languages of programs; the group is the command."""
 
 _SCRIPT_FINDERS: dict[str, Callable[[Argv], Iterable[str]]] = {
-    **dict.fromkeys(("su", "runuser", "script", "sg", "ssh-agent", "capsh"), _of_su),
-    **dict.fromkeys(("nix-shell", "nix", "guix"), _of_nix),
-    **dict.fromkeys(("xterm", "uxterm", "urxvt", "konsole", "gnome-terminal", "xfce4-terminal"), _of_terminal),
-    **dict.fromkeys(("kitty", "alacritty"), _of_terminal),
-    **dict.fromkeys(("tar", "gtar", "bsdtar"), _of_tar),
-    **dict.fromkeys(("sed", "gsed"), _of_sed),
-    **dict.fromkeys(("vim", "vi", "nvim", "view", "ex", "less", "more"), _of_editor),
-    **dict.fromkeys(("make", "gmake"), _of_make),
-    "gdb": _of_gdb,
-    "expect": _of_expect,
-    **dict.fromkeys(_BY_OPTION, _by_option),
-    "trap": _of_trap,
-    "tmux": _of_tmux,
-    "git": _of_git,
+    **dict.fromkeys(("su", "runuser", "script", "sg", "ssh-agent", "capsh"), _scripts_of_c_option),
+    **dict.fromkeys(("nix-shell", "nix", "guix"), _scripts_of_nix),
+    **dict.fromkeys(("xterm", "uxterm", "urxvt", "konsole", "gnome-terminal", "xfce4-terminal"), _command_of_terminal),
+    **dict.fromkeys(("kitty", "alacritty"), _command_of_terminal),
+    **dict.fromkeys(("tar", "gtar", "bsdtar"), _commands_of_tar),
+    **dict.fromkeys(("sed", "gsed"), _commands_of_sed),
+    **dict.fromkeys(_COMMAND_PATTERNS, _commands_in_code),
+    **dict.fromkeys(_COMMAND_OPTIONS, _commands_in_options),
+    "trap": _script_of_trap,
+    "tmux": _scripts_of_tmux,
+    "git": _commands_of_git,
 }
 """Functions that find scripts among a program's words, by program name."""

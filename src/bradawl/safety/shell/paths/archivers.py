@@ -8,15 +8,13 @@ from posixpath import basename, join
 from bradawl.safety.shell.arguments import arguments
 from bradawl.safety.shell.argv import Argv, names
 from bradawl.safety.shell.paths.file_changes import NO_CHANGES, Changes, Copies
+from bradawl.safety.shell.program_options import program_arguments
 
 # ------------------------------------------------------------------ archives
 
 
 def _tar(argv: Argv) -> Changes:
-    first = argv[1] if len(argv) > 1 else ""
-    if first and first[:1] != "-" and re.fullmatch(r"[a-zA-Z]+", first):
-        argv = ("tar", *_with_dashes(first, argv[2:]))
-    call = arguments(argv, "fCITXbgKLNVF", _TAR_VALUES)
+    call = program_arguments(argv)
     scripts = call.values("", "transform", "xform")
     named = tuple(part for script in scripts for part in _replacements(script))
     folders = call.values("C", "directory") or (".",)
@@ -28,21 +26,11 @@ def _tar(argv: Argv) -> Changes:
     outputs = (*call.values("f", "file"), *call.values("g", "listed-incremental", "index-file"))
     if not call.has("cruA", "create", "append", "update", "catenate", "concatenate"):
         outputs = call.values("", "index-file")
-    gone = tuple(join(folder, word) for word in call.operands for folder in folders)
-    removed = gone if call.has("", "remove-files") else ()
+    sources = tuple(join(folder, word) for word in call.operands for folder in folders)
+    removed = sources if call.has("", "remove-files") else ()
     packed = tuple((folder, word) for word in call.operands for folder in folders)
     trees = removed or tuple(part for part in named if part)
     return Changes(files=(*outputs, *named, *removed), trees=trees, removes=bool(removed), packed=packed)
-
-
-def _with_dashes(letters: str, words: Argv) -> Argv:
-    """Rewrite options without a dash, which take their values in order from the following words."""
-    rest, out = list(words), list[str]()
-    for letter in letters:
-        out.append(f"-{letter}")
-        if letter in "fCITXbgKLNVF" and rest:
-            out.append(rest.pop(0))
-    return (*out, *rest)
 
 
 def _replacements(script: str) -> list[str]:
@@ -60,20 +48,20 @@ def _unpacked(archives: Argv, folders: Argv) -> tuple[Copies, ...]:
 
 
 def _zip(argv: Argv) -> Changes:
-    call = arguments(argv, "btniPO", "temp-path out suffixes exclude include password output-file")
+    call = program_arguments(argv)
     sources = call.operands[1:]
     excluded = next((place for place, word in enumerate(argv) if word in ("-x", "-i", "--exclude")), len(argv))
-    gone = tuple(word for word in argv[1:excluded] if word in sources) if call.has("m", "move") else ()
+    deleted = tuple(word for word in argv[1:excluded] if word in sources) if call.has("m", "move") else ()
     packed = tuple((".", word) for word in sources)
     outputs = (*call.operands[:1], *call.values("O", "output-file"))
-    return Changes(files=(*outputs, *gone), trees=gone, removes=True, packed=packed)
+    return Changes(files=(*outputs, *deleted), trees=deleted, removes=True, packed=packed)
 
 
 def _unzip(argv: Argv) -> Changes:
-    call = arguments(argv, "dxP")
+    call = program_arguments(argv)
     if call.has("lptvzZ"):
         return NO_CHANGES
-    folder = call.values("d")[-1:] or (".",)
+    folder = (call.last("d") or ".",)
     return Changes(files=call.values("d"), copies=_unpacked(call.operands[:1], folder))
 
 
@@ -81,11 +69,11 @@ def _seven_zip(argv: Argv) -> Changes:
     command, rest = (argv[1], argv[2:]) if len(argv) > 1 else ("", ())
     outputs = tuple(word[2:] for word in rest if word.startswith("-o"))
     operands = tuple(word for word in rest if word[:1] != "-")
-    gone = operands[1:] if "-sdel" in rest else ()
+    deleted = operands[1:] if "-sdel" in rest else ()
     if command in ("x", "e"):
         return Changes(files=outputs, copies=_unpacked(operands[:1], outputs or (".",)))
     return (
-        Changes(files=(*operands[:1], *gone), trees=gone, removes=True)
+        Changes(files=(*operands[:1], *deleted), trees=deleted, removes=True)
         if command in ("a", "u", "d", "rn")
         else NO_CHANGES
     )
@@ -112,10 +100,10 @@ def _cpio(argv: Argv) -> Changes:
 
 def _split(argv: Argv) -> Changes:
     if argv[0].endswith("csplit"):
-        call = arguments(argv, "bfn", "prefix suffix-format digits")
+        call = program_arguments(argv)
         prefix = call.values("f", "prefix")[-1:] or ("xx",)
         return Changes(files=(prefix[0], f"{prefix[0]}*", f"{prefix[0]}00"))
-    call = arguments(argv, "abClnt", "suffix-length bytes lines number filter additional-suffix separator line-bytes")
+    call = program_arguments(argv)
     prefix = call.operands[1:2] or ("x",)
     return Changes(files=(prefix[0], f"{prefix[0]}*", f"{prefix[0]}aa"))
 
@@ -125,7 +113,7 @@ def _dd(argv: Argv) -> Changes:
 
 
 def _curl(argv: Argv) -> Changes:
-    call = arguments(argv, "oDcKHXdFuAebmrTUwxyYzEQtP", _CURL_VALUES)
+    call = program_arguments(argv)
     outputs = call.values("oDc", "output", "dump-header", "cookie-jar", "trace", "trace-ascii", "stderr", "etag-save")
     outputs += call.values("", "hsts", "alt-svc", "libcurl")
     folders = call.values("", "output-dir") or (".",)
@@ -135,7 +123,7 @@ def _curl(argv: Argv) -> Changes:
 
 
 def _wget(argv: Argv) -> Changes:
-    call = arguments(argv, "OoaPiUeTtwQABDIXlR", _WGET_VALUES)
+    call = program_arguments(argv)
     outputs = call.values("Ooa", "output-document", "output-file", "append-output")
     outputs += call.values("", "save-cookies", "warc-file", "hsts-file", "rejected-log")
     folders = call.values("P", "directory-prefix")
@@ -162,7 +150,7 @@ def _ssh_keygen(argv: Argv) -> Changes:
 
 
 def _patch(argv: Argv) -> Changes:
-    call = arguments(argv, "piodBDzrVYFg", "strip input output directory prefix suffix reject-file")
+    call = program_arguments(argv)
     if call.has("", "dry-run"):
         return NO_CHANGES
     outputs = call.values("or", "output", "reject-file")
@@ -176,19 +164,6 @@ def _patch(argv: Argv) -> Changes:
 
 _OPENSSL_OUTPUTS = (
     r"-(?:out[a-z_]*|keyout|writerand|CAserial|sigfile|noverify_out|certsout|keylogfile|sess_out|msgfile)"
-)
-_TAR_VALUES = (
-    "file directory transform xform use-compress-program exclude exclude-from files-from one-top-level index-file"
-    " listed-incremental strip-components owner group mode mtime newer suffix label to-command checkpoint-action"
-)
-_CURL_VALUES = (
-    "output dump-header cookie-jar trace trace-ascii stderr output-dir etag-save hsts alt-svc libcurl request header"
-    " data data-raw data-binary data-urlencode form user user-agent referer cookie max-time retry url upload-file proxy"
-    " write-out range cacert cert key config connect-timeout json resolve"
-)
-_WGET_VALUES = (
-    "output-document output-file append-output directory-prefix input-file header user-agent post-data post-file tries"
-    " timeout wait quota level accept reject domains save-cookies load-cookies warc-file hsts-file rejected-log"
 )
 
 ARCHIVERS: dict[str, Callable[[Argv], Changes]] = {

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
 
-from bradawl.safety.shell.arguments import Arguments, arguments
+from bradawl.safety.shell.arguments import arguments
 from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
+from bradawl.safety.shell.bind_mounts import bind_mounts
 from bradawl.safety.shell.paths.archivers import ARCHIVERS
 from bradawl.safety.shell.paths.file_changes import NO_CHANGES, Changes, Copies, named_outputs
+from bradawl.safety.shell.program_options import copy_operands, program_arguments
 
 
 def changes_of(argv: Argv) -> Changes:
@@ -34,102 +35,76 @@ def _unlisted_program(name: str, argv: Argv) -> Changes:
     return Changes(maybe_changed=argv[1:], is_whole_tree=True)
 
 
-def _plain(argv: Argv, letters: str, long: str, outputs: str, which: str) -> Changes:
+def _plain(argv: Argv, letters: str, long_names: str, written: slice) -> Changes:
     """A program that an entry of `_PLAIN` describes."""
-    call = arguments(argv, letters, long)
-    short = "".join(word for word in outputs.split() if len(word) == 1)
-    files = call.values(short, *(word for word in outputs.split() if len(word) > 1))
-    match which:
-        case "all":
-            return Changes(files=(*files, *call.operands))
-        case "last":
-            return Changes(files=(*files, *call.operands[-1:]))
-        case "second":
-            return Changes(files=(*files, *call.operands[1:2]))
-        case "first":
-            return Changes(files=(*files, *call.operands[:1]))
-        case "but first":
-            return Changes(files=(*files, *call.operands[1:]))
-        case _:
-            return Changes(files=files)
+    call = program_arguments(argv)
+    return Changes(files=(*call.values(letters, *long_names.split()), *call.operands[written]))
 
 
 # ------------------------------------------------------------------ delete, move, copy
 
 
 def _rm(argv: Argv) -> Changes:
-    call = arguments(argv, "ns" if argv[0].endswith("shred") else "")
+    call = program_arguments(argv)
     if call.has("rR", "recursive") or not argv[0].endswith("rm"):
         return Changes(files=call.operands, trees=call.operands, removes=True)
     return Changes(files=call.operands)
 
 
 def _chmod(argv: Argv) -> Changes:
-    call = arguments(argv, "mMxX" if argv[0].endswith("facl") else "", "reference from modify set")
+    call = program_arguments(argv)
     words = call.operands if call.has("", "reference") else call.operands[1:]
     words = call.operands if argv[0].endswith("facl") else words
     return Changes(files=words)  # a changed mode of files below is no change of their contents
 
 
 def _cp(argv: Argv) -> Changes:
-    call = arguments(argv, "tS", "target-directory suffix")
-    sources, target = _sources_and_target(call)
-    is_deep = call.has("rRa", "recursive", "archive")
-    is_linked = call.has("l", "link")
-    copies = Copies(sources, target, is_deep, call.has("T", "no-target-directory"))
-    return Changes(copies=(copies,), files=sources if is_linked else (), trees=sources if is_linked and is_deep else ())
+    call = copy_operands(argv)
+    is_deep = call.options.has("rRa", "recursive", "archive")
+    linked = call.sources if call.options.has("l", "link") else ()
+    copies = Copies(call.sources, call.target, is_deep, call.options.has("T", "no-target-directory"))
+    return Changes(copies=(copies,), files=linked, trees=linked if is_deep else ())
 
 
 def _mv(argv: Argv) -> Changes:
-    call = arguments(argv, "tS", "target-directory suffix")
-    sources, target = _sources_and_target(call)
-    copies = Copies(sources, target, True, call.has("T", "no-target-directory"))
-    return Changes(files=sources, trees=sources, removes=True, copies=(copies,))
-
-
-def _sources_and_target(call: Arguments) -> tuple[Argv, str]:
-    if into := call.values("t", "target-directory"):
-        return call.operands, into[-1]
-    return call.operands[:-1], call.operands[-1] if call.operands else ""
+    call = copy_operands(argv)
+    copies = Copies(call.sources, call.target, True, call.options.has("T", "no-target-directory"))
+    return Changes(files=call.sources, trees=call.sources, removes=True, copies=(copies,))
 
 
 def _ln(argv: Argv) -> Changes:
-    call = arguments(argv, "tS", "target-directory suffix")
-    sources, target = _sources_and_target(call)
-    if not sources:
-        sources, target = call.operands, "."
-    given_up = () if call.has("s", "symbolic") else sources
-    return Changes(files=given_up, copies=(Copies(sources, target),))
+    call = copy_operands(argv)
+    changed = () if call.options.has("s", "symbolic") else call.sources
+    return Changes(files=changed, copies=(Copies(call.sources, call.target),))
 
 
 def _install(argv: Argv) -> Changes:
-    call = arguments(argv, "tSmog", "target-directory suffix mode owner group")
-    if call.has("d", "directory"):
-        return Changes(files=call.operands)
-    sources, target = _sources_and_target(call)
-    return Changes(copies=(Copies(sources, target),))
+    call = copy_operands(argv)
+    if call.options.has("d", "directory"):
+        return Changes(files=call.options.operands)
+    return Changes(copies=(Copies(call.sources, call.target),))
 
 
 def _rsync(argv: Argv) -> Changes:
-    call = arguments(argv, "efTBM", _RSYNC_VALUES)
+    call = program_arguments(argv)
     *sources, target = call.operands or ("",)
     outputs = call.values("T", "log-file", "backup-dir", "partial-dir", "temp-dir", "write-batch")
-    gone = tuple(sources) if call.has("", "remove-source-files") else ()
+    moved = tuple(sources) if call.has("", "remove-source-files") else ()
     if not sources or call.has("n", "dry-run", "list-only"):
         return NO_CHANGES
     if ":" in target.partition("/")[0]:
-        return Changes(files=outputs, trees=gone, removes=True)
+        return Changes(files=outputs, trees=moved, removes=True)
     deleted = (target,) if any(option.startswith("del") for option, _ in call.given) else ()
     into = tuple(source for source in sources if source.endswith("/"))
     others = tuple(source for source in sources if not source.endswith("/"))
     copies = (Copies(into, target, True, True), Copies(others, target, True))
     return Changes(
-        files=outputs, trees=(*gone, *deleted), removes=True, copies=tuple(each for each in copies if each.sources)
+        files=outputs, trees=(*moved, *deleted), removes=True, copies=tuple(each for each in copies if each.sources)
     )
 
 
 def _scp(argv: Argv) -> Changes:
-    call = arguments(argv, "iFoPcJlSDX")
+    call = program_arguments(argv)
     *sources, target = call.operands or ("",)
     if ":" in target.partition("/")[0]:
         return NO_CHANGES
@@ -141,7 +116,7 @@ def _scp(argv: Argv) -> Changes:
 
 
 def _sed(argv: Argv) -> Changes:
-    call = arguments(argv, "efl", "expression file line-length", "i")
+    call = program_arguments(argv)
     scripts = call.values("e", "expression")
     has_file = call.has("f", "file")
     operands = call.operands
@@ -158,7 +133,7 @@ def _sed_files(script: str) -> list[str]:
 
 
 def _perl(argv: Argv) -> Changes:
-    """Options may share one word with `-i`; the word behind `-e` is code."""
+    """Options may share one word with `-i`; the word after `-e` is code."""
     call = arguments(argv, "eEICMm", "", "i0lxFdD")
     codes = call.values("eE")
     operands = call.operands if codes else call.operands[1:]
@@ -168,17 +143,17 @@ def _perl(argv: Argv) -> Changes:
 
 
 def _editor(argv: Argv) -> Changes:
-    call = arguments(argv, "cSsTuW")
+    call = program_arguments(argv)
     return Changes(files=(*call.operands, *call.values("W")), texts=(*call.values("c"), ""))
 
 
 def _yq(argv: Argv) -> Changes:
-    call = arguments(argv, "oIp", "output-format indent input-format split-exp")
+    call = program_arguments(argv)
     return Changes(files=call.operands if call.has("i", "inplace", "in-place") else ())
 
 
 def _awk(argv: Argv) -> Changes:
-    call = arguments(argv, "FvfiEeo", "field-separator assign file include source")
+    call = program_arguments(argv)
     codes = call.values("e", "source")
     operands = call.operands
     if not codes and not call.has("fE", "file"):
@@ -233,9 +208,9 @@ def _module(argv: Argv) -> Changes:
 def _formatter(argv: Argv) -> Changes:
     """A formatter: rewrites files with certain suffixes, unless an option makes it only check them."""
     name = name_of(argv)
-    suffixes, needs, looks = _FORMATTERS[name]
+    suffixes, rewriting, checking = _FORMATTERS[name]
     words = set(argv[1:]) | {word.partition("=")[0] for word in argv[1:]}
-    if (needs and not words & needs) or words & looks:
+    if (rewriting and not words & rewriting) or words & checking:
         return Changes(files=named_outputs(argv))
     operands = tuple(word for word in argv[1:] if word[:1] != "-")
     if name == "ruff":
@@ -248,16 +223,7 @@ def _container(argv: Argv) -> Changes:
     """Folders of the host that a container may write to, and files copied out of it."""
     if "cp" in argv[1:3]:
         return Changes(files=tuple(word for word in argv[-1:] if ":" not in word and word != "-"))
-    mounts: list[str] = []
-    for before, word in pairwise(argv):
-        text = word.partition("=")[2] if word.startswith(("--volume=", "--mount=")) else word
-        if before in ("-v", "--volume") or word.startswith("--volume="):
-            source, _, rest = text.partition(":")
-            mounts += [source] if "/" in source or (source in (".", "..") and not rest.endswith(":ro")) else []
-            if rest.rpartition(":")[2].split(",")[0] == "ro":
-                mounts = mounts[:-1] if mounts[-1:] == [source] else mounts
-        elif (before == "--mount" or word.startswith("--mount=")) and not re.search(r"(?:^|,)(?:ro|readonly)\b", text):
-            mounts += re.findall(r"(?:^|,)(?:source|src)=([^,]+)", text)
+    mounts = [each.source for each in bind_mounts(argv) if not (each.is_read_only or each.is_volume)]
     return Changes(files=named_outputs(argv), maybe_changed=tuple(mounts), is_whole_tree=True)
 
 
@@ -275,7 +241,7 @@ def _count_own_words(argv: Argv) -> int:
 
 
 def _flock(argv: Argv) -> Changes:
-    return Changes(files=arguments(argv, "wEc").operands[:1])
+    return Changes(files=program_arguments(argv).operands[:1])
 
 
 # ------------------------------------------------------------------ tables
@@ -291,10 +257,6 @@ _INTERPRETERS = re.compile(
 )
 _CODE = re.compile(r"-[a-zA-Z]*[ceErp]")
 _SHELL_LETTERS = "coO"
-_RSYNC_VALUES = (
-    "exclude include exclude-from include-from files-from filter rsh log-file backup-dir partial-dir temp-dir suffix"
-    " write-batch read-batch link-dest copy-dest compare-dest chmod chown max-size min-size bwlimit timeout port"
-)
 _PY = (".py", ".pyi", ".ipynb")
 _WEB = (".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".vue", ".json", ".md", ".css", ".scss", ".html", ".yaml", ".yml")
 _C = (".c", ".h", ".cc", ".cpp", ".hpp", ".cxx", ".hh", ".m", ".java", ".proto")
@@ -362,36 +324,19 @@ _TOOLS = names(
 )
 """Programs that work on a project or a service: an option names their output."""
 
-_PLAIN: dict[str, tuple[str, str, str, str]] = {
-    # letters and names of options with a value; options that name an output; which operands are written
-    "sort": (
-        "koStT",
-        "key output buffer-size field-separator temporary-directory files0-from parallel",
-        "o output",
-        "",
+_ALL, _FIRST, _SECOND, _NO_OPERAND = slice(None), slice(1), slice(1, 2), slice(0)
+_PLAIN: dict[str, tuple[str, str, slice]] = {
+    # letters and long names of the options that name an output; the operands that are written
+    **dict.fromkeys(("sort", "shuf", "tree", "iconv", "http"), ("o", "output", _NO_OPERAND)),
+    "aria2c": ("odl", "out dir log", _NO_OPERAND),
+    "script": ("IBOT", "log-in log-out log-io log-timing", _ALL),
+    "mktemp": ("p", "tmpdir", _ALL),
+    **dict.fromkeys(
+        ("tee", "sponge", "truncate", "touch", "mkdir", "mkfifo", "rmdir", "unlink", "link"), ("", "", _ALL)
     ),
-    "shuf": ("inoR", "input-range head-count output random-source", "o output", ""),
-    "tree": ("LPIoH", "filelimit", "o output", ""),
-    "uniq": ("fsw", "skip-fields skip-chars check-chars", "", "second"),
-    "xxd": ("clsogR", "", "", "second"),
-    "iconv": ("fto", "from-code to-code output", "o output", ""),
-    **dict.fromkeys(("tee", "sponge", "rmdir", "unlink"), ("", "", "", "all")),
-    "truncate": ("rs", "reference size", "", "all"),
-    "touch": ("drt", "date reference time", "", "all"),
-    "mkdir": ("mZ", "mode context", "", "all"),
-    "mkfifo": ("mZ", "mode", "", "all"),
-    "mknod": ("mZ", "mode", "", "first"),
-    "mktemp": ("pt", "tmpdir suffix", "p tmpdir", "all"),
-    "fallocate": ("lop", "length offset", "", "all"),
-    "setfattr": ("nvx", "name value remove", "", "all"),
-    "link": ("", "", "", "all"),
-    **dict.fromkeys(("dos2unix", "unix2dos", "mac2unix"), ("c", "convmode", "", "all")),
-    "script": ("cEIBOTm", "command log-in log-out log-io log-timing", "IBOT log-in log-out log-io log-timing", "all"),
-    "strace": ("aebEIoOpPsSuX", "output", "o output", ""),
-    "time": ("fo", "format output", "", ""),
-    "http": ("o", "output", "o output", ""),
-    "aria2c": ("odlijsx", "out dir log", "odl out dir log", ""),
-    "sqlite3": ("", "", "", "first"),
+    **dict.fromkeys(("fallocate", "setfattr", "dos2unix", "unix2dos", "mac2unix"), ("", "", _ALL)),
+    **dict.fromkeys(("uniq", "xxd"), ("", "", _SECOND)),
+    **dict.fromkeys(("mknod", "sqlite3"), ("", "", _FIRST)),
 }
 
 _HANDLERS: dict[str, Callable[[Argv], Changes]] = {

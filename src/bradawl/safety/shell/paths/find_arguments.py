@@ -33,7 +33,7 @@ class Find(msgspec.Struct, frozen=True):
 
     starts: Argv
     words: Argv
-    """The expression behind the starting folders."""
+    """The expression after the starting folders."""
 
     @property
     def outputs(self) -> Argv:
@@ -152,7 +152,7 @@ class _Expression:
     def _one(self) -> Truth:
         word = self._next()
         if word in ("!", "-not"):
-            # An action behind a negation is performed like any other.
+            # An action after a negation is performed like any other.
             return _not(self._one())
         if word in ("(", "\\("):
             result = self._either()

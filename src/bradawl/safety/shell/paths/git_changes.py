@@ -9,10 +9,8 @@ import msgspec
 from bradawl.safety.shell.arguments import arguments
 from bradawl.safety.shell.argv import Argv, names
 from bradawl.safety.shell.paths.file_changes import Changes, Copies
+from bradawl.safety.shell.program_options import git_words
 
-GIT_OPTIONS_WITH_VALUE = frozenset(
-    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"}
-)
 _SYSTEM_TEMPLATES = ("/usr/share/git-core/templates", "/usr/local/share/git-core/templates")
 
 
@@ -30,18 +28,13 @@ class GitCall(msgspec.Struct, frozen=True):
 
 def git_call(argv: Argv, environment: Mapping[str, str]) -> GitCall:
     """Parse a git command. `environment` holds variables that the line sets, such as GIT_DIR."""
+    split = git_words(argv)
     given: dict[str, list[str]] = {"-c": [], "--git-dir": [], "--work-tree": []}
-    place = 1
-    while place < len(argv) and argv[place][:1] == "-":
-        name, equals, value = argv[place].partition("=")
-        if name in GIT_OPTIONS_WITH_VALUE and not equals and name != "--exec-path":
-            value = argv[place + 1] if place + 1 < len(argv) else ""
-            place += 1
+    for name, value in split.options:
         given.setdefault(name, []).append(value)
-        place += 1
     dirs = (*given["--git-dir"], *_values_of(environment, "GIT_DIR", "GIT_COMMON_DIR"))
     trees = (*given["--work-tree"], *_values_of(environment, "GIT_WORK_TREE"))
-    words = argv[place:] or ("",)
+    words = split.rest or ("",)
     return GitCall(words[0], words, dirs, trees, tuple(given["-c"]))
 
 

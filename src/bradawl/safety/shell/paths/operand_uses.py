@@ -6,7 +6,7 @@ from itertools import pairwise
 import msgspec
 
 from bradawl.safety.shell.argv import SHELLS, UNKNOWN_WORD, Argv, name_of, names
-from bradawl.safety.shell.paths.git_changes import GIT_OPTIONS_WITH_VALUE
+from bradawl.safety.shell.program_options import git_words
 
 
 class OperandUse(msgspec.Struct, frozen=True):
@@ -169,13 +169,9 @@ def _archiver(name: str, words: Argv, *, from_input: bool) -> OperandUse:
 
 
 def _git(words: Argv) -> OperandUse:
-    given: list[str] = []
-    place = 0
-    while place < len(words) and words[place][:1] == "-":
-        step = 2 if words[place] in GIT_OPTIONS_WITH_VALUE else 1
-        given += words[place : place + step]
-        place += step
-    sub, rest = (words[place], words[place + 1 :]) if place < len(words) else ("", ())
+    called = git_words(("git", *words)).rest
+    given = words[: len(words) - len(called)]
+    sub, rest = "".join(called[:1]), called[1:]
     options = "".join(word for word in rest if word[:1] == "-")
     # Options before the subcommand name folders: a word without a slash is a path there.
     if sub in ("add", "stage"):

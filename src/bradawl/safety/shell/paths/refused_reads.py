@@ -6,19 +6,16 @@ A word counts if it names an existing denied path, or a folder above one and the
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from posixpath import dirname, join, normpath
-
-import msgspec
 
 from bradawl.safety.git.tracked_files import repository_root
 from bradawl.safety.ignore_files import is_ignored_by_git
 from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of
-from bradawl.safety.shell.created_links import links_made
+from bradawl.safety.shell.created_links import links_of_line
 from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.safety.shell.glob_expansion import expanded, ignores_case
-from bradawl.safety.shell.links import Links
+from bradawl.safety.shell.links import Links, is_folder, resolved
 from bradawl.safety.shell.path_rules import PathRules
 from bradawl.safety.shell.paths.find_arguments import name_tests, passes_name_tests, searched_folders
 from bradawl.safety.shell.paths.operand_uses import (
@@ -30,40 +27,32 @@ from bradawl.safety.shell.paths.operand_uses import (
     with_unknown_words,
 )
 from bradawl.safety.shell.paths.printed_paths import Listings
+from bradawl.safety.shell.paths.refused_paths import RefusedPaths, too_many_paths
 from bradawl.safety.shell.paths.word_parts import word_parts
 
 _MOST_PATHS = 20_000
 _MOST_BASES = 24
-_TEXT = re.compile(r"[^\s'\"`$;|&<>(){},=@]+")
-_OF_A_PROCESS = re.compile(r".*/(?:cwd|fd/[^/]+)(?:/|\Z)")
-_ROOT_OF_A_PROCESS = re.compile(r".*/root(?:/|\Z)")
+_WORD_PART = re.compile(r"[^\s'\"`$;|&<>(){},=@]+")
+_PROCESS_FOLDER = re.compile(r".*/(?:cwd|fd/[^/]+)(?:/|\Z)")
+_PROCESS_ROOT = re.compile(r".*/root(?:/|\Z)")
 _DIRECTORY_STACK = re.compile(r"~[+-]?[0-9]*(?:/|\Z)")
 _DECODERS = frozenset({"base64", "base32", "basenc", "xxd", "printf", "openssl", "tr", "rev", "sed", "awk", "python3"})
 """Programs whose output may contain a pattern that no word of the line contains."""
 _WALKS = re.compile(r"walk|tree|glob|listdir|scandir|iterdir|readdir|archive|chdir|tarfile|zipfile|cpSync|Dir\b|find")
-_TOO_MUCH = "it names more paths than can be compared with the rules that refuse to read; run fewer commands at once"
-
-
-class RefusedReads(msgspec.Struct, frozen=True):
-    """The denied paths that a line may read."""
-
-    paths: tuple[str, ...] = ()
-    danger: str = ""
-    """Why the line is refused although no path can be named; empty if it isn't."""
 
 
 def refused_reads(
     path_rules: PathRules, text: str, argvs: tuple[Argv, ...], seen: ScanResult, cwd: str
-) -> RefusedReads:
+) -> RefusedPaths:
     """Find the denied paths that the words of a line may reach. Never raises."""
     if not path_rules.applies("read"):
-        return RefusedReads()
+        return RefusedPaths()
     words = _RefusedReadFinder(path_rules, cwd, (cwd, *seen.folders))
     try:
         words.find(text, argvs, seen)
     except UnsupportedSyntax:
-        return RefusedReads(tuple(words.found), _TOO_MUCH)
-    return RefusedReads(tuple(words.found))
+        return RefusedPaths(tuple(words.found), too_many_paths("read"))
+    return RefusedPaths(tuple(words.found))
 
 
 def _without_ls(text: str, argvs: tuple[Argv, ...]) -> tuple[Argv, ...]:
@@ -93,8 +82,7 @@ class _RefusedReadFinder:
         argvs = _without_ls(text, tuple(dict.fromkeys(argvs)))
         self._any_case = ignores_case(text)
         self._learn_folders([*seen.opened, *(word for argv in argvs for word in argv)])
-        for link, target in links_made(argvs, tuple(self._bases)):
-            self._links.add(link, target)
+        self._links = links_of_line(argvs, tuple(self._bases))
         from_input = any(map(starts_from_input, argvs))
         passes_on = passes_names_on(text, argvs)
         for argv in argvs:
@@ -110,7 +98,7 @@ class _RefusedReadFinder:
         if not seen.is_whole:
             for word in dict.fromkeys(text.replace("\\", "").replace("'", "").replace('"', "").split()):
                 self._check_word(word, descends=True, folder=True)
-        for piece in dict.fromkeys(_TEXT.findall(text)):
+        for piece in dict.fromkeys(_WORD_PART.findall(text)):
             self._check_piece(piece, descends=False, folder=False)
 
     def _learn_folders(self, words: list[str]) -> None:
@@ -120,7 +108,7 @@ class _RefusedReadFinder:
                 for base in list(self._bases):
                     self._count_path()
                     path = normpath(join(base, word))
-                    if len(self._bases) < _MOST_BASES and Path(path).is_dir():
+                    if len(self._bases) < _MOST_BASES and is_folder(path):
                         self._bases[path] = None
 
     def _count_path(self) -> None:
@@ -182,8 +170,8 @@ class _RefusedReadFinder:
         for piece in _pieces(word):
             for path in self._paths(piece):
                 self._count_path()
-                real = os.path.realpath(path)
-                if not Path(real).is_dir() and any(self._path_rules.matches("read", each) for each in (path, real)):
+                real = resolved(path)
+                if not is_folder(real) and any(self._path_rules.matches("read", each) for each in (path, real)):
                     self.found |= {real: None} if os.path.lexists(path) else {}
 
     def _check_piece(self, piece: str, *, descends: bool, folder: bool) -> None:
@@ -191,11 +179,11 @@ class _RefusedReadFinder:
             self._count_path()
             for real in self._links.real_paths(path):
                 if os.path.lexists(real) or os.path.lexists(path):
-                    self._check_path(path, real, is_meant=folder or "/" in piece, descends=descends)
+                    self._check_path(path, real, may_be_folder=folder or "/" in piece, descends=descends)
 
-    def _check_path(self, path: str, real: str, *, is_meant: bool, descends: bool) -> None:
+    def _check_path(self, path: str, real: str, *, may_be_folder: bool, descends: bool) -> None:
         is_refused = any(self._path_rules.matches("read", each) for each in (path, normpath(path), real))
-        if is_refused and (is_meant or not Path(real).is_dir()):
+        if is_refused and (may_be_folder or not is_folder(real)):
             self.found[real] = None
         elif descends and not is_refused:
             self._record_all_below(real)
@@ -214,7 +202,7 @@ class _RefusedReadFinder:
         if piece.startswith(UNKNOWN_WORD + "/"):
             texts.append(piece[2:] or ".")
             starts += self._above
-        for pattern in (_OF_A_PROCESS, _ROOT_OF_A_PROCESS) if "/proc" in piece or "/dev/" in piece else ():
+        for pattern in (_PROCESS_FOLDER, _PROCESS_ROOT) if "/proc" in piece or "/dev/" in piece else ():
             if match := pattern.match(piece):
                 texts.append(piece[match.end() :] or ".")
                 starts += ["/"]
@@ -261,7 +249,7 @@ class _RefusedReadFinder:
         tests = name_tests(argv)
         for start in filter(None, searched_folders(argv)):
             for top in self._paths(start):
-                for path in self._path_rules.below("read", os.path.realpath(top)):
+                for path in self._path_rules.below("read", resolved(top)):
                     if passes_name_tests(path, tests):
                         self.found[path] = None
 

@@ -13,13 +13,13 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.safety.shell.argv import SHELLS, UNKNOWN_WORD, Argv, name_of
-from bradawl.safety.shell.created_links import links_made
+from bradawl.safety.shell.created_links import links_of_line
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.deny.wrappers import started_by
 from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.safety.shell.glob_expansion import is_pattern
-from bradawl.safety.shell.links import is_file, is_folder
+from bradawl.safety.shell.links import files_below, is_file, is_folder
 from bradawl.safety.shell.path_rules import PathRules
 from bradawl.safety.shell.paths.changed_operands import changes_of
 from bradawl.safety.shell.paths.file_changes import NO_CHANGES, Changes, Copies
@@ -27,6 +27,7 @@ from bradawl.safety.shell.paths.find_arguments import fd_of, find_of, is_fd, is_
 from bradawl.safety.shell.paths.git_changes import git_call, git_changes, git_config_files, git_refusal
 from bradawl.safety.shell.paths.operand_uses import passes_names_on, starts_from_input, with_unknown_words
 from bradawl.safety.shell.paths.printed_paths import Listings
+from bradawl.safety.shell.paths.refused_paths import RefusedPaths, too_many_paths
 from bradawl.safety.shell.paths.write_checker import ProtectedPath, WriteChecker
 from bradawl.safety.shell.paths.write_protection import WriteProtection
 
@@ -39,16 +40,6 @@ _CODE_CHANGES = re.compile(
     r"|subprocess|run\(|call\(|exec|eval|open\s*\([^()]*,|Sync|FileUtils|IO\.|`|>"
 )
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
-_TOO_MUCH = "it names more paths than can be compared with the rules that refuse to write; run fewer commands at once"
-
-
-class RefusedWrites(msgspec.Struct, frozen=True):
-    """The protected paths that a line may change."""
-
-    paths: tuple[str, ...] = ()
-    """Paths that a rule of the user matches."""
-    danger: str = ""
-    """Why the line is refused in every mode; empty if it isn't."""
 
 
 def refused_writes(
@@ -58,16 +49,16 @@ def refused_writes(
     cwd: str,
     protected_targets: ProtectedTargets,
     path_rules: PathRules | None,
-) -> RefusedWrites:
+) -> RefusedPaths:
     """Find the protected paths that a line may change. Never raises."""
     checker = WriteChecker(text, (cwd, *seen.folders), WriteProtection(protected_targets, path_rules))
     try:
         _RefusedWriteFinder(text, tuple(dict.fromkeys(argvs)), seen, checker).find()
     except ProtectedPath as reason:
-        return RefusedWrites(tuple(checker.found), str(reason))
+        return RefusedPaths(tuple(checker.found), str(reason))
     except (UnsupportedSyntax, RecursionError):
-        return RefusedWrites(tuple(checker.found), _TOO_MUCH)
-    return RefusedWrites(tuple(checker.found))
+        return RefusedPaths(tuple(checker.found), too_many_paths("write"))
+    return RefusedPaths(tuple(checker.found))
 
 
 class _RefusedWriteFinder:
@@ -82,16 +73,15 @@ class _RefusedWriteFinder:
     def find(self) -> None:
         """Check all commands of the line. Raises `ProtectedPath`, `UnsupportedSyntax`."""
         variables = {name: value.strip("'\"") for name, value in _VARIABLE.findall(self._text)}
-        handed = self._started_by_find()
-        calls = [(argv, self._changes_of(argv, variables)) for argv in self._argvs if argv not in handed]
+        started_by_find = self._started_by_find()
+        calls = [(argv, self._changes_of(argv, variables)) for argv in self._argvs if argv not in started_by_find]
         changing = [(argv, changes) for argv, changes in calls if changes is not NO_CHANGES]
         finds = [argv for argv in self._argvs if is_find(argv) or is_fd(argv)]
         if not (changing or finds or self._seen.outputs or not self._seen.is_whole):
             return
         words = tuple(dict.fromkeys(word for argv in self._argvs for word in _entered_folders(argv)))
         self._checker.learn_folders(words)
-        for link, target in links_made(self._argvs, tuple(self._checker.bases)):
-            self._checker.links.add(link, target)
+        self._checker.links = links_of_line(self._argvs, tuple(self._checker.bases))
         self._checker.learn_folders(words)
         for target in self._seen.outputs:
             self._checker.check_file(target)
@@ -173,17 +163,17 @@ class _RefusedWriteFinder:
             self._checker.check_path(target)
             for source in copies.sources:
                 if copies.is_archive:
-                    self._check_unpacked(source, target, packed, is_told=copies.target not in (".", "./"))
+                    self._check_unpacked(source, target, packed, has_target=copies.target not in (".", "./"))
                 elif source not in (UNKNOWN_WORD, "{}"):
                     self._check_copy(source, target, copies)
 
-    def _check_unpacked(self, archive: str, target: str, packed: list[tuple[str, str]], *, is_told: bool) -> None:
+    def _check_unpacked(self, archive: str, target: str, packed: list[tuple[str, str]], *, has_target: bool) -> None:
         paths = [] if archive == "-" else list(self._checker.paths(archive))
         for path in paths:
             if not self._is_created(path):
                 for name in self._checker.protected.names_in_archive(path):
                     self._checker.check_path(join(target, name))
-        if not packed and is_told and all(map(self._is_created, paths)):
+        if not packed and has_target and all(map(self._is_created, paths)):
             for place in self._checker.links.real_paths(target):  # the contents are unknown
                 self._checker.found |= dict.fromkeys(self._checker.protected.rule_paths_below(place))
         if all(map(self._is_created, paths)):
@@ -222,9 +212,10 @@ class _RefusedWriteFinder:
                 inner = path[len(place) :].lstrip("/")
                 if self._is_created(source) or os.path.lexists(join(source, inner)):
                     self._checker.found[path] = None
-            for inner in _names_below(source, _MOST_COPIED) if self._checker.protected.has_rules else ():
-                if self._checker.protected.has_rule(join(place, inner)):
-                    self._checker.found[join(place, inner)] = None
+            for each in files_below(source, _MOST_COPIED) if self._checker.protected.has_rules else ():
+                copy = join(place, each[len(source) :].lstrip("/"))
+                if self._checker.protected.has_rule(copy):
+                    self._checker.found[copy] = None
             for inner in self._checker.protected.protected_names():
                 path = join(place, inner)
                 if os.path.lexists(path) and (os.path.lexists(join(source, inner)) or self._is_written_below(source)):
@@ -238,7 +229,7 @@ class _RefusedWriteFinder:
         start = normpath(source)
         return any(is_within(path, start) for path in self._checker.touched)
 
-    # -------------------------------------------------------------- find, and names handed on
+    # -------------------------------------------------------------- find, and names passed on
 
     def _check_find(self, argv: Argv, others: list[Changes]) -> None:
         call = find_of(argv) if is_find(argv) else fd_of(argv)
@@ -316,15 +307,6 @@ def _entered_folders(argv: Argv) -> Iterator[str]:
 _FOLDER_OPTIONS = frozenset(
     {"-C", "--chdir", "--cwd", "--directory", "--working-directory", "--git-dir", "--work-tree", "--prefix", "--dir"}
 )
-
-
-def _names_below(folder: str, most: int) -> Iterator[str]:
-    for top, _, files in os.walk(folder):
-        for name in files:
-            most -= 1
-            if most < 0:
-                return
-            yield join(top, name)[len(folder) :].lstrip("/")
 
 
 def _only_reads(code: str) -> bool:

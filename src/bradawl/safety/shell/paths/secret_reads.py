@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from pathlib import Path
 from posixpath import join, normpath
 
 import msgspec
@@ -20,6 +19,7 @@ from bradawl.safety.permissions.protected_paths import bradawl_folders, credenti
 from bradawl.safety.shell.argv import UNKNOWN_WORD, Argv, name_of, names
 from bradawl.safety.shell.deny.scanner import ScanResult
 from bradawl.safety.shell.glob_expansion import expanded
+from bradawl.safety.shell.links import is_folder, resolved
 from bradawl.safety.shell.paths.find_arguments import name_tests, passes_name_tests, searched_folders
 from bradawl.safety.shell.paths.operand_uses import (
     OperandUse,
@@ -96,7 +96,7 @@ def other_homes_read(secrets: SecretFiles, effects: Effects) -> tuple[str, ...]:
     if not secrets.home or not _reads_trees(effects):
         return ()
     above = [path for path in effects.reads if path in ("/", *HOME_PARENTS)]
-    return tuple(home for path in above for home in secrets.other_homes(path) if Path(home).is_dir())
+    return tuple(home for path in above for home in secrets.other_homes(path) if is_folder(home))
 
 
 def _reads_trees(effects: Effects) -> bool:
@@ -195,12 +195,12 @@ class _SecretReadFinder:
             if not is_pattern or "/proc/" in path:
                 yield path
             yield from expanded(path, any_case=True) if is_pattern else ()
-            yield from self._behind_links(path)
+            yield from self._through_links(path)
             if piece[:1] == "/":
                 break
 
-    def _behind_links(self, path: str) -> Iterator[str]:
-        """Where a path leads through links that the line creates."""
+    def _through_links(self, path: str) -> Iterator[str]:
+        """Yield the paths to which links that the line creates lead a path."""
         for link, target in self._seen.links:
             if is_within(normpath(path), link):
                 yield from expanded(target + normpath(path)[len(link) :], any_case=True)
@@ -224,12 +224,7 @@ class _SecretReadFinder:
 
 def _real(path: str) -> str:
     """The real path; links of the reading process itself (`/proc/self`) are not resolved."""
-    if _ITSELF.match(path):
-        return path
-    try:
-        return os.path.realpath(path)
-    except OSError:
-        return path
+    return path if _ITSELF.match(path) else resolved(path)
 
 
 # ------------------------------------------------------------------ commands

@@ -12,7 +12,7 @@ def is_readable(word: str) -> bool:
 
 
 def word_parts(word: str, *, separators: re.Pattern[str] = _SEPARATORS, most_letters: int = 8) -> dict[str, None]:
-    """The word itself, its parts between separators, the texts behind each `=`, and values attached to short options.
+    """The word itself, its parts between separators, the texts after each `=`, and values attached to short options.
 
     Empty unless the word `is_readable`. A value may be attached within the first `most_letters` characters.
     """

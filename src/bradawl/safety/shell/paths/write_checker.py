@@ -108,9 +108,9 @@ class WriteChecker:
                 if changes.removes:
                     self.raise_if(self.protected.removal_refusal(place))
                 for each in self.protected.rule_paths_below(place):
-                    is_meant = not changes.suffixes or each.endswith(changes.suffixes) or is_folder(each)
-                    is_theirs = changes.tracked is None or self.protected.is_tracked(each) == changes.tracked
-                    self.found |= {each: None} if is_meant and is_theirs else {}
+                    has_suffix = not changes.suffixes or each.endswith(changes.suffixes) or is_folder(each)
+                    fits_index = changes.tracked is None or self.protected.is_tracked(each) == changes.tracked
+                    self.found |= {each: None} if has_suffix and fits_index else {}
 
     def check_word(self, word: str, *, descends: bool = False) -> None:
         """Check a word of which any part may be a path that is changed."""
