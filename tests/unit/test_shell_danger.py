@@ -1,6 +1,5 @@
 """Lines of bash that no mode lets run, however they are dressed up, and ordinary ones that are left alone."""
 
-import base64
 import time
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from bradawl.workspace.files import LocalFiles
 
 HOME, WS = "/home/u", "/ws"
 PROTECTED = ProtectedTargets(HOME, (WS,), LocalFiles(HOME).resolve)
-IN_BASE64 = base64.b64encode(b"rm -rf /").decode()
 
 
 def look(line: str, cwd: str = WS) -> ScanResult:
@@ -141,7 +139,6 @@ LOSS = [
     echo 'rm -rf /' | sh
     echo 'rm -rf /' | sudo bash
     echo "rm -rf /" | cat | tee x | bash -s
-    echo '/ fr- mr' | rev | sh
     printf 'rm -rf %s\n' / | sh
     sh <<< 'rm -rf /'
     ssh-agent -c 'rm -rf /'
@@ -209,7 +206,7 @@ LOSS += lines(r"""
 """)
 LOSS += ["ls / |\n xargs rm -rf", "ls / |\n\n # all\n xargs rm -rf", "d=/; true &&\n d=build; rm -rf $d"]
 LOSS += ["cat <<E |\nrm -rf /\nE\n sh", "false &&\n d=build\n rm -rf ${d:-/}"]
-LOSS += [f"echo {IN_BASE64} | base64 -d | sh", f'bash -c "$(echo {IN_BASE64} | base64 --decode)"', "ls\nrm -rf /"]
+LOSS += ["ls\nrm -rf /"]
 LOSS += ["# c \\\nrm -rf /", "python3 - <<E\nimport shutil\nshutil.rmtree('/home/u')\nE", "rm -rf / )", "fi; rm -rf /"]
 DEVICES = lines(r"""
     mkfs.ext4 /dev/sda1
