@@ -170,7 +170,9 @@ def _question(policy: Policy, request: Request) -> str:
     for rule in policy.rules:
         if rule.verdict != "ask":
             continue
-        if (found := _met(rule, request)) and not (rule.source == BUILT_IN and all_met(_allows(policy, rule.on), found)):
+        if (found := _met(rule, request)) and not (
+            rule.source == BUILT_IN and all_met(_allows(policy, rule.on), found)
+        ):
             return rule.reason
     return ""
 

@@ -213,6 +213,8 @@ class Interpreter(ABC):
 
     def _fields(self, word: Word) -> list[Argv]:
         """The words that one word expands to, for each of its possible values."""
+        if len(word) == 1 and isinstance(part := word[0], Text) and (part.is_quoted or part.text.isalnum()):
+            return [(part.text,)]
         values = self._values(word)
         if any(isinstance(part, Array) for part in word):  # in a declaration
             return [(value,) for value in values]

@@ -181,9 +181,9 @@ class Parser:
 
     def _take(self, pattern: str | re.Pattern[str]) -> re.Match[str] | None:
         """Take what matches behind blanks."""
-        if self._is_at_end() or (match := re.compile(pattern).match(self._text, self._place)) is None:
-            return None
-        self._place = match.end()
+        compiled = re.compile(pattern) if isinstance(pattern, str) else pattern
+        match = None if self._is_at_end() else compiled.match(self._text, self._place)
+        self._place = match.end() if match else self._place
         return match
 
     def _skip_newlines(self) -> None:
