@@ -1,7 +1,8 @@
 """What a few commands print whose output is in their words, and the paths that `find` and `ls` list."""
 
+import os
 import re
-from posixpath import dirname
+from posixpath import dirname, join
 
 from bradawl.safety.shell.argv import Argv, name_of, names
 from bradawl.safety.shell.deny.expansion import UNKNOWN_VALUE
@@ -18,16 +19,43 @@ def known_output(words: Argv, stdin: str | None, state: ShellState) -> str | Non
             return formatted(words[1:])
         case "cat" | "tee" as name if name == "tee" or not operands:
             return None if stdin == UNKNOWN_VALUE else stdin
+        case name:
+            is_quiet = name in STATE_BUILTINS or name in _PRINT_NOTHING
+            return "" if is_quiet else _printed_path(words, operands, state)
+
+
+def _printed_path(words: Argv, operands: Argv, state: ShellState) -> str | None:
+    match name_of(words):
         case "pwd" | "printenv" as name if len(words) < 3:
             return state.value("PWD" if name == "pwd" else "".join(words[1:]))[0] + "\n"
         case "dirname" if len(operands) == 1:
             return dirname(operands[0]) + "\n"
         case "realpath" | "readlink" if len(operands) == 1:
             return "".join(f"{path}\n" for path in state.protected.possible_paths(operands[0], state.cwd)[-1:])
+        case "git" if "rev-parse" in words:
+            return _git_folder(words, state.cwd)
         case "mktemp":
             return "/mktemp/new\n"  # stands for a new file in a temporary folder
-        case name:
-            return "" if name in STATE_BUILTINS or name in _PRINT_NOTHING else None
+        case _:
+            return None
+
+
+def _git_folder(words: Argv, cwd: str | None) -> str | None:
+    """What `git rev-parse` prints for the folders of a repository."""
+    top = join(cwd or "", words[2]) if words[1:2] == ("-C",) else cwd or ""
+    while top[:1] == "/" and top != "/" and not os.path.lexists(join(top, ".git")):
+        top = dirname(top)
+    match words[-2:]:
+        case _ if len(top) < 2:
+            return None
+        case (_, "--git-dir" | "--absolute-git-dir" | "--git-common-dir"):
+            return f"{top}/.git\n"
+        case (_, "--show-toplevel"):
+            return f"{top}\n"
+        case ("--git-path", path):
+            return f"{top}/.git/{path}\n"
+        case _:
+            return None
 
 
 def formatted(words: Argv) -> str | None:
