@@ -167,12 +167,9 @@ def _refusal(policy: Policy, request: Request) -> str:
 
 def _question(policy: Policy, request: Request) -> str:
     """The reason of a rule that asks; a built-in one does not ask about paths allowed by name."""
-    for rule in policy.rules:
-        if rule.verdict != "ask":
-            continue
-        if (found := _met(rule, request)) and not (
-            rule.source == BUILT_IN and all_met(_allows(policy, rule.on), found)
-        ):
+    for rule in (each for each in policy.rules if each.verdict == "ask"):
+        found = _met(rule, request)
+        if found and not (rule.source == BUILT_IN and all_met(_allows(policy, rule.on), found)):
             return rule.reason
     return ""
 
