@@ -426,6 +426,8 @@ HOSTILE = {
     "tabs": "cat <<-E\n\tx\n",
     "options": "rm -r ",
     "words": "sh -c ",
+    "functions": "f() ",
+    "scripts in compounds": "if bash -c '",
 }
 
 

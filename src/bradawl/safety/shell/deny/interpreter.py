@@ -165,11 +165,11 @@ class Interpreter(ABC):
     def _define(self, command: Command) -> None:
         """Follow the body of a function with unknown parameters."""
         name = self._values(command.words[0])[0]
-        self.state.functions[name] = command.bodies[0]
+        body = self.state.functions[name] = [each for body in command.bodies for each in body]
         with self.state.subshell():
             self.state.variables["@"] = (UNKNOWN_BUT_SET,)
             self.calls.append(name)
-            self._run(command.bodies[0], None)
+            self._run(body, None)
             self.calls.pop()
 
     # -------------------------------------------------------------- simple commands

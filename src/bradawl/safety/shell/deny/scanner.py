@@ -75,7 +75,7 @@ def scan(text: str, *, cwd: str, protected: ProtectedTargets) -> ScanResult:
         scanner.read(text)
     except _DangerFound as found:
         return scanner.result(found.why)
-    except ScanBudgetExceeded:
+    except (ScanBudgetExceeded, RecursionError):
         scanner.limits.is_whole = False
     return scanner.result("" if scanner.limits.is_whole else obvious_danger(text))
 

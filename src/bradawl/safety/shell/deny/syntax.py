@@ -236,7 +236,10 @@ class Parser:
             self._skip_newlines()
             command = Command("function")
             command.words.append((Text(name),))
-            command.bodies.append([AndOr([("", [self._command()])], False)])
+            self._limits.depth += 1
+            if self._spend():
+                command.bodies.append([AndOr([("", [self._command()])], False)])
+            self._limits.depth -= 1
         elif start["compound"]:
             command = self._compound(start["compound"])
         self._words(command, redirects_only=True)
