@@ -187,6 +187,8 @@ LOSS += lines(r"""
     case x in a) d=build;; *) rm -rf ${d:-/};; esac
     while false; do d=build; done; rm -rf ${d:-/}
     d=/; for i in 1 2; do rm -rf $d; d=build; done
+    for i in 1 2; do rm -rf $d; d=/; done
+    while rm -rf $d; do d=/; done
     d=build; for i in 1 2; do rm -rf ${d#build}/; d=; done; d=/; { d=build; } | true; rm -rf $d
     d=/; (d=build); rm -rf $d
     d=/; d=build | true; rm -rf $d
@@ -206,7 +208,7 @@ LOSS += lines(r"""
 """)
 LOSS += ["ls / |\n xargs rm -rf", "ls / |\n\n # all\n xargs rm -rf", "d=/; true &&\n d=build; rm -rf $d"]
 LOSS += ["cat <<E |\nrm -rf /\nE\n sh", "false &&\n d=build\n rm -rf ${d:-/}"]
-LOSS += ["ls\nrm -rf /"]
+LOSS += ["ls\nrm -rf /", "cat <<EOF; v=$(sh <<E\nrm -rf ~\nE\n)\nx\nEOF"]
 LOSS += ["# c \\\nrm -rf /", "python3 - <<E\nimport shutil\nshutil.rmtree('/home/u')\nE", "rm -rf / )", "fi; rm -rf /"]
 DEVICES = lines(r"""
     mkfs.ext4 /dev/sda1

@@ -2,7 +2,8 @@
 
 import re
 from abc import ABC, abstractmethod
-from contextlib import ExitStack, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import chain
 
 from bradawl.safety.shell.argv import Argv
@@ -18,6 +19,7 @@ from bradawl.safety.shell.deny.expansion import (
 )
 from bradawl.safety.shell.deny.shell_state import ShellState
 from bradawl.safety.shell.deny.syntax import AndOr, Array, Command, Limits, Parser, Part, Substitution, Text, Word
+from bradawl.safety.shell.errors import ScanBudgetExceeded
 
 Redirects = tuple[tuple[str, str], ...]
 """(operator, target) of redirections that name a file."""
@@ -42,8 +44,8 @@ class Interpreter(ABC):
         """Commands of the current pipeline so far."""
         self.calls: list[str] = []
         """The functions whose bodies enclose the current place."""
-        self.is_called = False
-        """Whether one of them is called, not only defined."""
+        self.is_repeated = False
+        """Whether the commands here were visited before: in a function that is called, or another turn of a loop."""
         self.listed = ""
         """Patterns, one a line, for the paths that the last command lists."""
         self.listed_before = ""
@@ -51,6 +53,8 @@ class Interpreter(ABC):
         self._ended: list[PipelineStage] = []
         """Commands of pipelines that have ended."""
         self._seen_calls: set[object] = set()
+        self._steps_left = {False: _MAX_STEPS, True: _MAX_REPEATED_STEPS}
+        """By `is_repeated`, so that repeated commands take nothing from the rest of the text."""
 
     @abstractmethod
     def visit(self, words: Argv, redirects: Redirects, stdin: Output) -> Output:
@@ -79,19 +83,24 @@ class Interpreter(ABC):
     def call(self, name: str, arguments: Argv, stdin: Output) -> Output:
         """Follow the body of a function; again only if something it may depend on has changed."""
         state, body = self.state, self.state.functions[name]
-        before, was_called = state.variables.pop("@", (UNKNOWN_VALUE,)), self.is_called
+        before = state.variables.pop("@", (UNKNOWN_VALUE,))
         call = (id(body), arguments, state.cwd, tuple(state.variables.items()))
         output = None
         if call not in self._seen_calls and len(self.calls) < _MAX_CALLS:
             self._seen_calls.add(call)
             state.set_parameters(arguments)
             self.calls.append(name)
-            self.is_called = True
-            output = self._run(body, stdin)
-            self.is_called = was_called
+            with self._repeating():
+                output = self._run(body, stdin)
             self.calls.pop()
         state.variables["@"] = before
         return output
+
+    @contextmanager
+    def _repeating(self) -> Iterator[None]:
+        before, self.is_repeated = self.is_repeated, True
+        yield
+        self.is_repeated = before
 
     # -------------------------------------------------------------- lists and compound commands
 
@@ -128,6 +137,11 @@ class Interpreter(ABC):
         return output
 
     def _command(self, command: Command, stdin: Output) -> Output:
+        self._steps_left[self.is_repeated] -= 1
+        if self._steps_left[False] < 0:
+            raise ScanBudgetExceeded
+        if self._steps_left[self.is_repeated] < 0:
+            return None
         redirects: list[tuple[str, str]] = []
         for redirect in command.redirects:
             targets = [value.replace(FIELD, " ") for value in self._values(redirect.word)]
@@ -154,9 +168,17 @@ class Interpreter(ABC):
     def _conditional(self, command: Command, stdin: Output) -> None:
         """Follow a command that may run some of its parts, or some more than once."""
         words = [self._values(word) for word in command.words]
-        if command.keyword == "for" and words:
+        if command.keyword in ("for", "select") and words:
             items = any_of(*words[2:]) if words[2:] else self.state.value("@", "@")
-            self.state.assign(words[0][0], tuple(chain(*(item.removeprefix(FIELD).split(FIELD) for item in items))))
+            values = chain(*(item.removeprefix(FIELD).split(FIELD) for item in items))
+            self.state.assign(words[0][0], (*values, *(("",) if command.keyword == "select" else ())))
+        before = self.state.variables
+        self._run_bodies(command, stdin)
+        if command.keyword in ("for", "select", "while") and self.state.variables != before:
+            with self._repeating():
+                self._run_bodies(command, stdin)
+
+    def _run_bodies(self, command: Command, stdin: Output) -> None:
         for body in command.bodies:
             is_condition = body is command.bodies[0] and command.keyword in ("if", "while")
             with nullcontext() if is_condition else self.state.branch():
@@ -263,5 +285,6 @@ class Interpreter(ABC):
         return (UNKNOWN_VALUE if output is None else output.rstrip("\n"),)
 
 
-_MAX_CALLS = 8
-"""Limit on functions that call each other."""
+_MAX_CALLS = 8  # functions that call each other
+_MAX_STEPS = 1_000  # commands, simple and compound
+_MAX_REPEATED_STEPS = 300

@@ -99,7 +99,7 @@ class _Scanner(Interpreter):
         self._opaque = ""
         self._visited: set[object] = set()
         self._commands_left = {True: _MAX_COMMANDS, False: _MAX_COMMANDS}
-        """By whether they are in a called function, so that calls take nothing from the rest of the text."""
+        """By `is_repeated`."""
         self._words_left = _MAX_WORDS
         self._depth = 0
 
@@ -203,16 +203,16 @@ class _Scanner(Interpreter):
             yield (known, *words[1:])
 
     def _is_new(self, words: Argv, stdin: Output) -> bool:
-        """Count a command; return False if it was visited in the same state, or too many were in called functions."""
+        """Count a command; return False if it was visited in the same state, or too many are repeated."""
         visit = (words, self.state.cwd, stdin, tuple(self.state.variables.items()))
         self._argvs[words] = None
         if visit in self._visited:
             return False
         self._visited.add(visit)
-        self._commands_left[self.is_called] -= 1
+        self._commands_left[self.is_repeated] -= 1
         if self._commands_left[False] < 0:
             raise ScanBudgetExceeded
-        return self._commands_left[self.is_called] >= 0
+        return self._commands_left[self.is_repeated] >= 0
 
     def _run_builtin(self, name: str, words: Argv, stdin: Output) -> None:
         if name in STATE_BUILTINS:

@@ -62,7 +62,7 @@ class Command:
 
     def __init__(self, keyword: str = "") -> None:
         self.keyword = keyword
-        """`if`, `while`, `for`, `case`, `{`, `(`, or `function`; empty for a simple command."""
+        """`if`, `while`, `for`, `select`, `case`, `{`, `(` or `function`; empty for a simple command."""
         self.words: list[Word] = []
         """Also the variable and words of `for`, the word of `case`, the name of a function."""
         self.redirects: list[Redirect] = []
@@ -246,7 +246,7 @@ class Parser:
         return command
 
     def _compound(self, keyword: str) -> Command:
-        command = Command({"until": "while", "select": "for"}.get(keyword, keyword))
+        command = Command("while" if keyword == "until" else keyword)
         match command.keyword:
             case "if":
                 self._bodies(command, "fi", "then", "elif", "else")
@@ -254,7 +254,7 @@ class Parser:
                 self._bodies(command, "done", "do")
             case "{" | "(":
                 self._bodies(command, "}" if keyword == "{" else ")")
-            case "for":
+            case "for" | "select":
                 if not self._take(r"\(\([^\n]*?\)\)"):
                     self._words(command)
                 self._take(";")
@@ -353,8 +353,10 @@ class Parser:
         )
 
     def _group(self) -> list[AndOr]:
+        outer, self._documents = self._documents, []
         commands = self.commands(")")
         self._take(r"\)")
+        self._documents = outer + self._documents
         return commands
 
     def _between_ticks(self) -> list[AndOr]:
