@@ -73,8 +73,8 @@ class Interpreter(ABC):
         """Receive the parts, input and output of a command, simple or compound; return the output to pass on."""
 
     @abstractmethod
-    def pipeline_ended(self, stages: list[PipelineStage], *, in_background: bool) -> None:
-        """Receive all commands of a pipeline."""
+    def pipeline_ended(self, parts: list[list[PipelineStage]], *, in_background: bool) -> None:
+        """Receive all commands of a pipeline, by the part that they belong to."""
 
     def read(self, text: str, stdin: Output = None) -> Output:
         """Follow the commands of a text."""
@@ -121,8 +121,9 @@ class Interpreter(ABC):
     def _pipeline(self, commands: list[Command], stdin: Output, *, in_background: bool) -> Output:
         outer, self.stages = self.stages, []
         output = None
+        parts: list[list[PipelineStage]] = []
         for command in commands:
-            mark = len(self._ended)
+            mark, first = len(self._ended), len(self.stages)
             self.listed_before, self.listed = self.listed if command is not commands[0] else "", ""
             # A shell may run the last part itself: bash does so with `lastpipe` set.
             part = self.state.branch if command is commands[-1] else self.state.subshell
@@ -130,10 +131,11 @@ class Interpreter(ABC):
                 output = self._command(command, stdin)
             if command.keyword in ("(", "{") and len(commands) > 1:
                 self.stages += self._ended[mark:]
+            parts.append(self.stages[first:])
             stdin = UNKNOWN_VALUE if output is None else output
         stages, self.stages = self.stages, outer
         self._ended += stages
-        self.pipeline_ended(stages, in_background=in_background)
+        self.pipeline_ended(parts, in_background=in_background)
         return output
 
     def _command(self, command: Command, stdin: Output) -> Output:

@@ -163,11 +163,13 @@ class _Scanner(Interpreter):
             state.protected = state.protected.with_secret_copy(target, state.cwd)
         return output
 
-    def pipeline_ended(self, stages: list[PipelineStage], *, in_background: bool) -> None:
+    def pipeline_ended(self, parts: list[list[PipelineStage]], *, in_background: bool) -> None:
         """Refuse to send secrets, and to start processes without end."""
+        stages = [stage for part in parts for stage in part]
         if any(one.name in _MAY_LEAK or any("/dev/" in target for _, target in one.redirects) for one in stages):
             _raise_if(leak(self.state.protected, stages))
-        again = max((sum(one.name == call for one in stages) for call in self.calls), default=0)
+        started = [{stage.name for stage in part} for part in parts]
+        again = max((sum(call in each for each in started) for call in self.calls), default=0)
         _raise_if("it would start processes without end" if again > 1 or (again and in_background) else "")
 
     # -------------------------------------------------------------- one command
