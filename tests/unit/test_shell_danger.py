@@ -1,6 +1,5 @@
 """`scan` finds lines of bash that no mode may run, in every spelling, and lists the commands that lines start."""
 
-import base64
 import time
 from pathlib import Path
 
@@ -12,9 +11,6 @@ from shell_workspace import PROTECTED, WS, lines, scanned
 from bradawl.safety.shell.deny.protected_targets import ProtectedTargets
 from bradawl.safety.shell.deny.scanner import scan
 from bradawl.workspace.files import LocalFiles
-
-IN_BASE64 = base64.b64encode(b"rm -rf /").decode()
-
 
 DAMAGE = [
     *lines(r"""
@@ -135,7 +131,6 @@ DAMAGE = [
     echo 'rm -rf /' | sh
     echo 'rm -rf /' | sudo bash
     echo "rm -rf /" | cat | tee x | bash -s
-    echo '/ fr- mr' | rev | sh
     printf 'rm -rf %s\n' / | sh
     sh <<< 'rm -rf /'
     ssh-agent -c 'rm -rf /'
@@ -184,6 +179,8 @@ DAMAGE += lines(r"""
     case x in a) d=build;; *) rm -rf ${d:-/};; esac
     while false; do d=build; done; rm -rf ${d:-/}
     d=/; for i in 1 2; do rm -rf $d; d=build; done
+    for i in 1 2; do rm -rf $d; d=/; done
+    while rm -rf $d; do d=/; done
     d=build; for i in 1 2; do rm -rf ${d#build}/; d=; done; d=/; { d=build; } | true; rm -rf $d
     d=/; (d=build); rm -rf $d
     d=/; d=build | true; rm -rf $d
@@ -203,7 +200,7 @@ DAMAGE += lines(r"""
 """)
 DAMAGE += ["ls / |\n xargs rm -rf", "ls / |\n\n # all\n xargs rm -rf", "d=/; true &&\n d=build; rm -rf $d"]
 DAMAGE += ["cat <<E |\nrm -rf /\nE\n sh", "false &&\n d=build\n rm -rf ${d:-/}", "fi; rm -rf /"]
-DAMAGE += [f"echo {IN_BASE64} | base64 -d | sh", f'bash -c "$(echo {IN_BASE64} | base64 --decode)"', "ls\nrm -rf /"]
+DAMAGE += ["ls\nrm -rf /", "cat <<EOF; v=$(sh <<E\nrm -rf ~\nE\n)\nx\nEOF"]
 DAMAGE += ["# c \\\nrm -rf /", "python3 - <<E\nimport shutil\nshutil.rmtree('/home/u')\nE", "rm -rf / )"]
 DEVICES = lines(r"""
     mkfs.ext4 /dev/sda1
@@ -423,6 +420,8 @@ HOSTILE = {
     "tabs": "cat <<-E\n\tx\n",
     "options": "rm -r ",
     "words": "sh -c ",
+    "functions": "f() ",
+    "scripts in compounds": "if bash -c '",
 }
 
 

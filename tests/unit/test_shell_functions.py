@@ -58,8 +58,6 @@ DAMAGE = [
     PS4='$(rm -rf /)'; set -x; ls
     echo 'rm -rf /' | tee x.sh; sh x.sh
     time -p rm -rf /
-    echo 'ez -es /' | tr a-z n-za-m | sh
-    echo 'xm -xf /' | sed 's/x/r/g' | sh
     echo 'rm -rf /' | at now
     systemd-run --user rm -rf /
     runuser -u u -- rm -rf /

@@ -33,6 +33,8 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why the call is refused in every mode, for example `it deletes the home folder`."""
     seal: str = ""
     """Digest of the one command it runs, with its folder and environment; a grant starts only that. Empty for none."""
+    opaque: str = ""
+    """Why what it runs can't be known before: a question in every mode but `bypass`, unless a rule allows the call."""
     unsealed: bool = False
     """The seal does not cover everything that decides what runs: an approval holds for this call only."""
     variables: tuple[str, ...] = ()

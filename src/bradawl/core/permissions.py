@@ -137,7 +137,7 @@ def decide(policy: Policy, request: Request) -> Decision:
         return Ask(asked, question, by_rule=True)
     if rule := _allowing(policy, request):
         allowed = Allow(asked, f"{rule.text} ({rule.source}) allows it")
-    elif (reason := _by_mode(policy, request)) is None:
+    elif (reason := request.effects.opaque or _by_mode(policy, request)) is None:
         allowed = Allow(_grant(policy, request, network=False), "it stays within what this mode allows")
     else:
         return Ask(asked, reason)
@@ -152,8 +152,7 @@ def _refusal(policy: Policy, request: Request) -> str:
     if effects.danger:
         return effects.danger
     for rule in policy.rules:
-        holds = rule.in_bypass or policy.mode != "bypass"
-        if rule.verdict == "deny" and holds and _met(rule, request):
+        if rule.verdict == "deny" and (rule.in_bypass or policy.mode != "bypass") and _met(rule, request):
             return rule.reason
     if policy.mode == "bypass" and policy.sandbox.name and "sandbox" in effects.lifts:
         return "commands are to stay in the sandbox, and nobody is asked"
@@ -168,9 +167,7 @@ def _refusal(policy: Policy, request: Request) -> str:
 
 def _question(policy: Policy, request: Request) -> str:
     """The reason of a rule that asks; a built-in one does not ask about paths allowed by name."""
-    for rule in policy.rules:
-        if rule.verdict != "ask":
-            continue
+    for rule in (each for each in policy.rules if each.verdict == "ask"):
         found = _met(rule, request)
         if found and not (rule.source == BUILT_IN and all_met(_allows(policy, rule.on), found)):
             return rule.reason

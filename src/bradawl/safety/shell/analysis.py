@@ -128,7 +128,8 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: She
         or danger
         or changes.danger
         or _unsandboxed_keys_danger(text, argvs, scanned, cwd, home, around),
-        unsealed=not scanned.is_whole,
+        opaque=scanned.opaque,
+        unsealed=bool(scanned.opaque) or not scanned.is_whole,
     )
 
 

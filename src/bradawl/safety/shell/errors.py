@@ -1,8 +1,9 @@
-"""The exception that ends the analysis of a shell line."""
+"""Exceptions that end the analysis of a shell line; callers within `safety.shell` catch them."""
 
 
 class UnsupportedSyntax(Exception):
-    """The effects of this text or command can't be determined.
+    """The effects of this text or command can't be determined; they count as unknown."""
 
-    Callers within `safety.shell` catch it and treat the effects as unknown.
-    """
+
+class ScanBudgetExceeded(Exception):
+    """The text exceeds the limits of a scan for dangers."""

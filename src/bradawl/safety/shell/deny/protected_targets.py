@@ -12,7 +12,7 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.shell.argv import names
 from bradawl.safety.shell.deny.expansion import UNKNOWN_BUT_SET, UNKNOWN_VALUE, as_fnmatch
-from bradawl.safety.shell.deny.parsed_command import ScanBudgetExceeded
+from bradawl.safety.shell.errors import ScanBudgetExceeded
 
 SECRET = chr(1)
 """Marks a part of a word that holds a key or password."""
@@ -125,6 +125,8 @@ class ProtectedTargets(msgspec.Struct, frozen=True):
 
         An unknown part that follows a known one is taken to be empty.
         """
+        if not text:
+            return ""
         if UNKNOWN_VALUE in text and text[0] != UNKNOWN_VALUE and UNKNOWN_BUT_SET not in text:
             text = text.replace(UNKNOWN_VALUE, "")
         elif text[:1] == UNKNOWN_VALUE and text.lstrip(UNKNOWN_VALUE).rstrip("/*") == self.home:

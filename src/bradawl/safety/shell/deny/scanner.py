@@ -4,30 +4,45 @@ The scan is best effort and can only refuse a call: a text without findings stil
 the user.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice
+from posixpath import join
 
 import msgspec
 
 from bradawl.safety.shell.deny.command_context import CommandContext
 from bradawl.safety.shell.deny.deletions import hidden_deletions, hidden_shells, with_created_links
 from bradawl.safety.shell.deny.destructive import HAZARD_CHECKS, hazard
-from bradawl.safety.shell.deny.disk_lookups import predicted_output, programs_named
 from bradawl.safety.shell.deny.exfiltration import NETWORK, PipelineStage, code_hazard, leak, prints_secret, scripts_in
-from bradawl.safety.shell.deny.expansion import ARRAY_ITEM, UNKNOWN_BUT_SET, UNKNOWN_VALUE
-from bradawl.safety.shell.deny.lenient_parser import LenientParser
+from bradawl.safety.shell.deny.expansion import FIELD, UNKNOWN_BUT_SET, UNKNOWN_VALUE, Values, any_of
+from bradawl.safety.shell.deny.interpreter import Interpreter, Output, Redirects
+from bradawl.safety.shell.deny.known_output import formatted, known_output, listed_paths, prints_paths
 from bradawl.safety.shell.deny.oversized_text import obvious_danger
-from bradawl.safety.shell.deny.parsed_command import ParsedCommand, ScanBudgetExceeded
-from bradawl.safety.shell.deny.predicted_output import listed_paths, prints_paths
 from bradawl.safety.shell.deny.protected_targets import SECRET, ProtectedTargets
 from bradawl.safety.shell.deny.shell_state import STATE_BUILTINS, ShellState
-from bradawl.safety.shell.deny.variable_state import VariableState
-from bradawl.safety.shell.deny.wrappers import SHELLS, STARTS_NOTHING, Argv, Started, folder_of, name_of, started_by
+from bradawl.safety.shell.deny.syntax import Limits
+from bradawl.safety.shell.deny.wrappers import (
+    INTERPRETERS,
+    SHELLS,
+    STARTS_NOTHING,
+    Argv,
+    Started,
+    folder_of,
+    name_of,
+    names,
+    started_by,
+)
+from bradawl.safety.shell.errors import ScanBudgetExceeded
+from bradawl.safety.shell.glob_expansion import expanded
 
+_MAX_TOKENS = 1_200
 _MAX_COMMANDS = 150
-_COST_OF_A_PATH = 3  # tokens
-_MAX_DEPTH = 8  # scripts in scripts
+_MAX_WORDS = 600  # of commands that are checked for paths
+_MAX_NAMES = 400
+_MAX_PROGRAMS = 8  # that one pattern names
+_MAX_DEPTH = 8  # scripts in scripts, wrappers in wrappers
 _MAX_CODE_LENGTH = 4_000
 
 
@@ -39,6 +54,8 @@ class ScanResult(msgspec.Struct, frozen=True):
     """Words of all commands at any depth; `$` marks an unknown part."""
     is_whole: bool = True
     """Whether the scan reached the end of the text."""
+    opaque: str = ""
+    """Why it is unknown what a shell or interpreter would run; empty if none gets text that is not literal."""
     leaves: bool = False
     """Whether it changes to a folder outside the workspace, or to an unknown one."""
     opened: tuple[str, ...] = ()
@@ -54,16 +71,13 @@ class ScanResult(msgspec.Struct, frozen=True):
 def scan(text: str, *, cwd: str, protected: ProtectedTargets) -> ScanResult:
     """Scan a text as bash would run it in `cwd`. Never raises; budgets bound it to a few milliseconds for any text."""
     scanner = _Scanner(protected, cwd)
-    is_whole = True
     try:
         scanner.read(text)
-        if scanner.inputs:
-            _Scanner(protected, cwd, "\n".join(scanner.inputs)).read(text)
     except _DangerFound as found:
-        return scanner.result(found.why, is_whole=True)
-    except ScanBudgetExceeded:
-        is_whole = False
-    return scanner.result("" if is_whole else obvious_danger(text), is_whole=is_whole)
+        return scanner.result(found.why)
+    except (ScanBudgetExceeded, RecursionError):
+        scanner.limits.is_whole = False
+    return scanner.result("" if scanner.limits.is_whole else obvious_danger(text))
 
 
 class _DangerFound(Exception):
@@ -74,306 +88,220 @@ class _DangerFound(Exception):
         self.why = why
 
 
-class _Scanner:
-    """Visits the commands of one text in order and tracks the state of the shell that would run them."""
+class _Scanner(Interpreter):
+    """Checks each command, and follows the commands, scripts and code that it starts."""
 
-    def __init__(self, protected: ProtectedTargets, cwd: str, loop_input: str = "") -> None:
-        """`loop_input` is the text that `read` may get in a loop whose redirection follows its end."""
-        self.inputs: list[str] = []
-        """Texts redirected into loops, found where the loops end."""
-        self._loop_input = loop_input
-        self._is_sourced = False
-        """Whether a script that was not scanned may have set variables."""
-        self._protected = protected
-        self._variables = VariableState(
-            HOME=protected.home or UNKNOWN_VALUE, OLDPWD=(protected.environment or {}).get("OLDPWD") or UNKNOWN_VALUE
-        )
-        self._argvs: dict[Argv, str | None] = {}
+    def __init__(self, protected: ProtectedTargets, cwd: str) -> None:
+        super().__init__(ShellState(protected, cwd), Limits(_MAX_TOKENS))
+        self._argvs: dict[Argv, None] = {}
         self._opened: dict[str, None] = {}
         self._outputs: dict[str, None] = {}
-        self._parser = LenientParser(self, self._variables)
-        self._shell = ShellState(self._variables, cwd, self._set)
-        self._written: dict[str, str] = {}
-        self._printed: set[str] = set()
-        """Known outputs of substitutions."""
-        self._call_count = 0
-        self._script_depth = 0
+        self._opaque = ""
+        self._visited: set[object] = set()
+        self._commands_left = {True: _MAX_COMMANDS, False: _MAX_COMMANDS}
+        """By `is_repeated`."""
+        self._words_left = _MAX_WORDS
+        self._depth = 0
 
-    def read(self, text: str) -> None:
-        """Scan a text for bash. Raises `_DangerFound` and `ScanBudgetExceeded`."""
-        self._parser.read(text)
-
-    def result(self, why: str, *, is_whole: bool) -> ScanResult:
+    def result(self, why: str) -> ScanResult:
         """The findings so far, with `why` as the danger."""
         return ScanResult(
-            why,
-            tuple(tuple(_displayable(word) for word in words) for words in self._argvs),
-            is_whole,
-            self._shell.leaves,
-            tuple(map(_displayable, self._opened)),
-            tuple(self._shell.folders),
-            self._protected.links,
-            tuple(map(_displayable, self._outputs)),
+            danger=why,
+            argvs=tuple(tuple(map(_displayable, words)) for words in self._argvs),
+            is_whole=self.limits.is_whole,
+            opaque=self._opaque,
+            leaves=self.state.leaves,
+            opened=tuple(map(_displayable, self._opened)),
+            folders=tuple(self.state.folders),
+            links=self.state.protected.links,
+            outputs=tuple(map(_displayable, self._outputs)),
         )
 
-    # -------------------------------------------------------------- visitor
+    # -------------------------------------------------------------- redirections, variables, pipelines
 
-    def visit_subshell(self, *, begins: bool) -> None:
-        """Begin a subshell, or end it and restore the working directory and variables from before it."""
-        if begins:
-            self._shell.outer.append(self._shell.cwd)
-            self._variables.begin_branch()
-        else:
-            self._shell.cwd = self._shell.outer.pop()
-            self._variables.discard_branch()
+    def redirected(self, operator: str, target: str) -> None:
+        """Refuse to write to protected files."""
+        self._opened[target] = None
+        if ">" in operator:
+            self._outputs[target] = None
+            _raise_if(self.state.protected.guard(target, self.state.cwd, adds=operator == ">>"))
 
-    def _end_pipeline_part(self, *, may_stay: bool) -> None:
-        """End a part of a pipeline. A shell may run the last part itself: bash does so with `lastpipe` set."""
-        before = self._shell.outer.pop()
-        if may_stay:
-            self._variables.merge_branch()
-        else:
-            self._shell.cwd = before
-            self._variables.discard_branch()
+    def assigned(self, name: str, values: Values) -> None:
+        """Set a variable; follow its value if a shell or program would run it."""
+        self.state.assign(name, values)
+        self._opened |= dict.fromkeys(values)
+        for value in values:
+            self._read_subscript(value)
+            if name == "HISTFILE" and value in ("", "/dev/null"):
+                raise _DangerFound("it would stop the shell from keeping its history")
+            if name in _PROMPTS:
+                self.read(f': "{value}"')
+            elif name == "PROMPT_COMMAND" or (name in _COMMAND_VARIABLES and " " in value):
+                self.read(value)
 
-    def variable_value(self, name: str) -> tuple[str, ...]:
-        """Possible values of a variable, also as split by IFS."""
-        if name == "PWD":
-            return (self._shell.cwd or UNKNOWN_VALUE,)
-        values = self._known_values(name)
-        if name == "IFS" or not self._variables.is_known("IFS"):
-            return values
-        marks = "".join(self._variables.value("IFS")).replace(UNKNOWN_VALUE, "")
-        split = (value.translate(dict.fromkeys(map(ord, marks), " ")) for value in values)
-        return tuple(dict.fromkeys((*values, *split)))
+    def _read_subscript(self, word: str) -> None:
+        """Follow the subscript of an array: bash runs the substitutions in it even if it is quoted."""
+        if "[" in word and ("$(" in word or "`" in word):
+            self.read(": " + word.partition("[")[2].replace("]", " "))
 
-    def _known_values(self, name: str) -> tuple[str, ...]:
-        if self._variables.is_known(name) or not name.isidentifier() or name in _SET_BY_BASH or self._is_sourced:
-            return self._variables.value(name)
-        return self._protected.variable(name)
-
-    def substitution_output(self, commands: Sequence[ParsedCommand]) -> tuple[str, ...]:
-        """Possible outputs of a substitution: its text if known, else `SECRET` or `UNKNOWN_VALUE`."""
-        if commands and (output := commands[-1].output) is not None:
-            self._printed.add(output.rstrip("\n"))
-            return (output.rstrip("\n"),)
-        stages = (_stage(tuple(one.words), one, self._shell.cwd) for one in commands)
-        if any(prints_secret(self._protected, one) for one in stages):
-            return (SECRET,)
-        guess = listed_paths(tuple(commands[0].words)) if len(commands) == 1 else None
-        self._printed |= {guess} if guess else set()
-        return (guess, UNKNOWN_VALUE) if guess else (UNKNOWN_VALUE,)
-
-    def visit_pipeline(self, commands: Sequence[ParsedCommand], bodies: Sequence[str], *, in_background: bool) -> None:
-        """Check the commands of one pipeline, each alone and then together."""
-        text: str | None = None
-        printed: str | None = None
-        stages: list[PipelineStage] = []
-        for command in commands:
-            command.literal_stdin = printed if command.stdin is None else command.stdin
-            command.stdin = text if command.stdin is None else command.stdin
-            # The rest of a loop is visited after its head and must see the loop's variable.
-            is_isolated = (in_background or len(commands) > 1) and command.words[:1] not in _ASSIGNING_COMMANDS
-            if is_isolated:
-                self.visit_subshell(begins=True)
-            stages += self._visit_command(command)
-            if is_isolated:
-                self._end_pipeline_part(may_stay=command is commands[-1] and not in_background)
-            words = tuple(command.words)
-            command.output = predicted_output(
-                words, command.stdin, self._shell.cwd, self._protected, self.variable_value
-            )
-            printed = command.output
-            text = listed_paths(words) if printed is None else printed
-            printed = text if printed is None and prints_paths(words) else printed
-            if printed is None and len(commands) > 1 and any(prints_secret(self._protected, one) for one in stages):
-                printed = SECRET
-            self._record_written_files(command, stages)
-        if any(one.name in _MAY_LEAK or any("/dev/" in target for _, target in one.redirects) for one in stages):
-            _raise_if(leak(self._protected, stages))
-        _raise_if(_fork_bomb([one.name for one in stages], bodies, in_background=in_background))
-
-    def _record_written_files(self, command: ParsedCommand, stages: Sequence[PipelineStage]) -> None:
-        """Record texts and secrets that a command writes to files, which later commands may run or send."""
-        targets = [target for operator, target in command.redirects if ">" in operator]
-        if command.words[:1] == ["tee"]:
-            targets += [word for word in command.words[1:] if word[:1] != "-"]
-        if command.output:
-            self._written |= dict.fromkeys(targets, command.output)
-        if command.words[:1] in (["cp"], ["mv"], ["ln"], ["install"]) and len(command.words) > 2:
-            *sources, target = command.words[1:]
-            targets = [target] if any(self._protected.is_secret(one, self._shell.cwd) for one in sources) else []
-        elif not (targets and any(prints_secret(self._protected, one) for one in stages)):
-            return
+    def command_ended(self, stages: list[PipelineStage], redirects: Redirects, stdin: Output, output: Output) -> Output:
+        """Record texts and secrets that the command writes to files, which later commands may run or send."""
+        state = self.state
+        if (output is None and stdin == SECRET) or any(prints_secret(state.protected, one) for one in stages):
+            output = SECRET
+        words = stages[-1].words if stages else ()
+        targets = [target for operator, target in redirects if ">" in operator]
+        targets += [word for word in words[1:] if word[:1] != "-"] if words[:1] == ("tee",) else []
+        if output:
+            self.written |= dict.fromkeys(targets, output)
+        if words[:1] in (("cp",), ("mv",), ("ln",), ("install",)):
+            is_secret = any(state.protected.is_secret(word, state.cwd) for word in words[1:-1])
+            targets = list(words[-1:]) if is_secret else []
+        elif output != SECRET:
+            targets = []
         for target in targets:
-            self._protected = self._protected.with_secret_copy(target, self._shell.cwd)
+            state.protected = state.protected.with_secret_copy(target, state.cwd)
+        return output
+
+    def pipeline_ended(self, parts: list[list[PipelineStage]], *, in_background: bool) -> None:
+        """Refuse to send secrets, and to start processes without end."""
+        stages = [stage for part in parts for stage in part]
+        if any(one.name in _MAY_LEAK or any("/dev/" in target for _, target in one.redirects) for one in stages):
+            _raise_if(leak(self.state.protected, stages))
+        started = [{stage.name for stage in part} for part in parts]
+        again = max((sum(call in each for each in started) for call in self.calls), default=0)
+        _raise_if("it would start processes without end" if again > 1 or (again and in_background) else "")
 
     # -------------------------------------------------------------- one command
 
-    def _visit_command(self, command: ParsedCommand) -> list[PipelineStage]:
-        """Check a command and all that its wrappers start; return them as stages of its pipeline."""
-        inside = (inner for inner in command.subshell_commands if inner.words)
-        stages = [_stage(tuple(inner.words), inner, self._shell.cwd) for inner in inside]
-        self._resolve_stdin(command)
-        self._opened |= dict.fromkeys(value for _, values in command.assignments for value in values)
-        for operator, target in command.redirects:
-            self._opened[target] = None
-            if ">" in operator:
-                self._outputs[target] = None
-                _raise_if(self._protected.guard(target, self._shell.cwd, adds=operator == ">>"))
-        if not command.words:
-            self._assign(command)
-            self._record_loop_input(command)
-            return stages or [_stage((), command, self._shell.cwd)]
-        is_isolated = bool(command.assignments) and command.words[:1] not in _ASSIGNING_COMMANDS
-        if is_isolated:
-            self._variables.begin_branch()
-            self._assign(command)
-        for words in (each for way in command.program_argvs() for each in programs_named(way, self._shell.cwd)):
-            stages += self._visit_argv(words, command, 0)
-        for words in command.call_argvs() if command.alternatives else ():
-            self._visit_argv(words, command, 0)
-        if is_isolated:
-            self._variables.discard_branch()
-        return stages or [_stage((), command, self._shell.cwd)]
+    def visit(self, words: Argv, redirects: Redirects, stdin: Output) -> Output:
+        """Check a command and all that it would start."""
+        output = None
+        for argv in self._programs(words):
+            name = name_of(argv)
+            self.stages.append(PipelineStage(name, argv, redirects, self.state.cwd))
+            self.listed = listed_paths(argv)
+            output = self.listed if self.listed and prints_paths(argv) else known_output(argv, stdin, self.state)
+            if name in self.state.functions:
+                output = self.call(name, argv[1:], stdin)
+            self._run_builtin(name, argv, None if stdin == UNKNOWN_VALUE else stdin)
+            if self._is_new(argv, stdin):
+                self._check(name, argv)
+                self._depth += 1
+                started = self._start(name, argv, redirects, stdin) if self._depth <= _MAX_DEPTH else None
+                output = output if started is None else started
+                self._depth -= 1
+        return output
 
-    def _resolve_stdin(self, command: ParsedCommand) -> None:
-        """Set the standard input to the text of a file that the line wrote, or to a process substitution's output."""
-        if command.stdin is None:
-            sources = [target for operator, target in command.redirects if operator == "<"]
-            sources += [after for word, after in pairwise(command.words) if word in ("-a", "--arg-file")]
-            texts = (name if name in self._printed else self._written.get(name) for name in sources)
-            command.stdin = next(filter(None, texts), None)
-            command.literal_stdin = command.literal_stdin or command.stdin
+    def _programs(self, words: Argv) -> Iterator[Argv]:
+        """The words once for each program that the first may name, if it is a pattern or has an unknown part."""
+        yield words
+        first = words[0]
+        known = re.sub(f"[{UNKNOWN_VALUE}{UNKNOWN_BUT_SET}]", "", first)
+        if any(mark in first for mark in "*?[") and len(first) > 1 and first != "[[" and known == first:
+            found = sorted(islice(expanded(join(self.state.cwd or "/", first)), _MAX_NAMES))
+            yield from ((each, *words[1:]) for each in found[:_MAX_PROGRAMS] if each != first)
+        if known not in ("", first):
+            yield (known, *words[1:])
 
-    def _record_loop_input(self, command: ParsedCommand) -> None:
-        """Record the input of a compound command, which is known only where the command ends."""
-        if command.stdin and not self._loop_input:
-            self.inputs.append(command.stdin)
+    def _is_new(self, words: Argv, stdin: Output) -> bool:
+        """Count a command; return False if it was visited in the same state, or too many are repeated."""
+        visit = (words, self.state.cwd, stdin, tuple(self.state.variables.items()))
+        self._argvs[words] = None
+        if visit in self._visited:
+            return False
+        self._visited.add(visit)
+        self._commands_left[self.is_repeated] -= 1
+        if self._commands_left[False] < 0:
+            raise ScanBudgetExceeded
+        return self._commands_left[self.is_repeated] >= 0
 
-    def _assign(self, command: ParsedCommand) -> None:
-        for name, values in command.assignments:
-            self._set(name, values)
-
-    def _set(self, name: str, values: tuple[str, ...]) -> None:
-        self._variables.assign(name, values)
-        _raise_if(self._variable_danger(name, values))
-        for value in values:
-            self._read_subscript(value)
-            if name in _COMMAND_VARIABLES and " " in value:
-                self._parser.read(value)
-
-    def _read_subscript(self, word: str) -> None:
-        """Scan the subscript of an array: bash runs the substitutions in it even if it is quoted."""
-        if "[" in word and ("$(" in word or "`" in word):
-            self._parser.read(": " + word.partition("[")[2].replace("]", " "))
-
-    def _variable_danger(self, name: str, values: tuple[str, ...]) -> str:
-        for value in values if name in _PROMPT_VARIABLES else ():
-            if name == "PROMPT_COMMAND" or "$(" in value or "`" in value:
-                self._parser.read(value)
-        is_lost = name == "HISTFILE" and any(value in ("", "/dev/null") for value in values)
-        return "it would stop the shell from keeping its history" if is_lost else ""
-
-    def _visit_argv(self, words: Argv, command: ParsedCommand, depth: int) -> list[PipelineStage]:
-        name = name_of(words)
-        if not words or depth > _MAX_DEPTH:
-            return []
-        if name in self._shell.aliases and depth < _MAX_DEPTH and not self._shell.aliases[name].startswith(f"{name} "):
-            self._parser.read(" ".join((self._shell.aliases[name], *map(_quoted, words[1:]))))
-        if name in self._parser.functions and not (command.alternatives and words == tuple(command.words)):
-            self._call_function(name, words)
-        self._run_state_builtin(name, words, command)
-        is_known = not (self._parser.is_in_a_call and any(UNKNOWN_VALUE in word for word in words))
-        if self._argvs.get(words, "") == self._shell.cwd and not command.stdin and is_known:
-            return [_stage(words, command, self._shell.cwd)]
-        self._count_command(words)
-        self._argvs[words] = self._shell.cwd
-        if name in HAZARD_CHECKS:
-            self._parser.spend_tokens(_COST_OF_A_PATH * len(words))
-        self._check_hazards(name, words)
-        started = started_by(words, command.stdin)
-        stages = [_stage(words, command, self._shell.cwd)]
-        for argv in started.argvs if started is not STARTS_NOTHING else hidden_shells(name, words):
-            with self._in_folder(folder_of(words)):
-                stages += self._visit_argv(argv, command, depth + 1)
-        self._read_scripts(started, in_current_shell=name == "eval")
-        if name in _RUN_IN_CURRENT_SHELL:
-            self._variables.widen_all()
-            self._is_sourced = self._is_sourced or name != "trap"
-        arguments = words if "/" in words[0] else words[1:]
-        self._read_scripts(
-            Started(
-                scripts=tuple(self._written.pop(word, "") for word in _script_operands(name, words)),
-                arguments=arguments,
-            ),
-            in_current_shell=False,
-        )
-        return stages
-
-    def _run_state_builtin(self, name: str, words: Argv, command: ParsedCommand) -> None:
+    def _run_builtin(self, name: str, words: Argv, stdin: Output) -> None:
+        if name in STATE_BUILTINS:
+            self.state.run(name, words, stdin)
+        if words[:2] == ("printf", "-v"):
+            self.assigned("".join(words[2:3]), (formatted(words[3:]) or UNKNOWN_VALUE,))
         for word in words[1:] if name in _EVALUATE_SUBSCRIPTS else ():
             self._read_subscript(word)
-        if name in STATE_BUILTINS:
-            self._parser.spend_tokens(_COST_OF_A_PATH if name in ("cd", "pushd", "popd") else 0)
-            self._shell.run(name, words, command.literal_stdin or self._loop_input, self._protected)
+            variable, equals, value = word.partition("=")
+            if equals and name in _DECLARATIONS:
+                values = self.state.value(value, "@") if "-n" in words else (self.state.with_home(value),)
+                self.assigned(variable, any_of(values, tuple(map(str.lower, values)) if "-l" in words else ()))
 
-    @contextmanager
-    def _in_folder(self, folder: str) -> Iterator[None]:
-        """Check started commands in this working directory; an empty one keeps the current."""
-        before = self._shell.cwd
-        if folder:
-            self._shell.cwd = next(iter(self._protected.possible_paths(folder, before)), None)
-        yield
-        if folder:
-            self._shell.cwd = before
-
-    def _check_hazards(self, name: str, words: Argv) -> None:
+    def _check(self, name: str, words: Argv) -> None:
         """Raise for a command that must not run, also among the arguments of a program not listed as a wrapper."""
-        if any(self._parser.open_bodies) and not self._parser.is_in_a_call:
-            # Each call of the function is checked with its own arguments.
-            words = tuple(word.replace(UNKNOWN_VALUE, UNKNOWN_BUT_SET) for word in words)
-        if name == "git" and self._variables.is_known("GIT_WORK_TREE"):
-            words = (words[0], f"--work-tree={self._variables.value('GIT_WORK_TREE')[0]}", *words[1:])
-        self._protected = with_created_links(self._protected, name, words, self._shell.cwd)
-        context = CommandContext(self._protected, self._shell.cwd)
+        state = self.state
+        self._words_left -= len(words) if name in HAZARD_CHECKS else 0
+        if self._words_left < 0:
+            raise ScanBudgetExceeded
+        if name == "git" and "GIT_WORK_TREE" in state.variables:
+            words = (words[0], f"--work-tree={state.value('GIT_WORK_TREE')[0]}", *words[1:])
+        state.protected = with_created_links(state.protected, name, words, state.cwd)
+        context = CommandContext(state.protected, state.cwd)
         _raise_if(hazard(context, name, words))
         for deletion in hidden_deletions(name, words):
             _raise_if(hazard(context, "rm", deletion))
+        if name == UNKNOWN_VALUE and any(re.fullmatch(r"-[a-zA-Z]*(?:rf|fr)[a-zA-Z]*", word) for word in words):
+            _raise_if(hazard(context, "rm", words))
 
-    def _count_command(self, words: Argv) -> None:
-        is_called = self._parser.is_in_a_call
-        self._call_count += is_called and words not in self._argvs
-        if (self._call_count if is_called else len(self._argvs) - self._call_count) >= _MAX_COMMANDS:
-            raise ScanBudgetExceeded
+    # -------------------------------------------------------------- what it starts
 
-    def _call_function(self, name: str, words: Argv) -> None:
-        """Scan the body of a function that the text defines, with these arguments."""
-        cwd, depth = self._shell.cwd, len(self._shell.outer)
-        if not self._parser.call(name, words[1:]):
-            self._shell.cwd = cwd
-            del self._shell.outer[depth:]
-
-    def _read_scripts(self, started: Started, *, in_current_shell: bool) -> None:
-        """Scan scripts and code; `in_current_shell`: the current shell runs them, not a child shell."""
-        if not (started.scripts or started.codes) or self._script_depth > _MAX_DEPTH:
-            return
-        self._script_depth += 1
-        for script in started.scripts:
-            if in_current_shell:
-                self._parser.read(script)
-                continue
-            self.visit_subshell(begins=True)
-            self._variables.widen_all()
-            zero, *others = started.arguments or ("",)
-            self._variables.set_parameters(others, zero)
-            self._parser.read(script)
-            self.visit_subshell(begins=False)
+    def _start(self, name: str, words: Argv, redirects: Redirects, stdin: Output) -> Output:
+        """Follow the commands, scripts and code that a command starts; return what they print."""
+        output = None
+        text = self.listed_before or None if stdin == UNKNOWN_VALUE else stdin
+        if name == "xargs":
+            text = next((self.written[word] for word in words if word in self.written), text)
+        started = started_by(words, None if text == UNKNOWN_VALUE else text)
+        with self._in_folder(folder_of(words)):
+            for argv in started.argvs if started is not STARTS_NOTHING else hidden_shells(name, words):
+                output = self.visit(argv, redirects, stdin) if argv else None
+        files = tuple(self._written_scripts(name, words))
+        if name in _RUN_TEXT or INTERPRETERS.fullmatch(name):
+            fed = started_by(words, UNKNOWN_VALUE) if stdin == UNKNOWN_VALUE else STARTS_NOTHING
+            self._check_is_literal(name, started, fed, (text for text, _ in files))
+        if alias := self.state.aliases.get(name):
+            self.read(" ".join((alias, *(f"'{word}'" for word in words[1:]))), stdin)
+        arguments = started.arguments or ("",)
+        for script, given in (*((script, arguments) for script in started.scripts), *files):
+            output = self._run_script(script, given, stdin, in_current_shell=name in ("eval", ".", "source"))
         for code in started.codes:
-            _raise_if(code_hazard(self._protected, code[:_MAX_CODE_LENGTH], self._shell.cwd))
+            _raise_if(code_hazard(self.state.protected, code[:_MAX_CODE_LENGTH], self.state.cwd))
             for script in scripts_in(code[:_MAX_CODE_LENGTH]):
-                self._parser.read(script)
-        self._script_depth -= 1
+                self.read(script)
+        return output
+
+    def _run_script(self, text: str, arguments: Argv, stdin: Output, *, in_current_shell: bool) -> Output:
+        if in_current_shell:
+            return self.read(text, stdin)
+        with self.state.subshell():
+            self.state.set_parameters(arguments[1:])
+            self.state.assign("0", arguments[:1])
+            return self.read(text, stdin)
+
+    def _written_scripts(self, name: str, words: Argv) -> Iterator[tuple[str, Argv]]:
+        """The texts of files that the line wrote and this command runs, each with its arguments."""
+        places = range(1, len(words)) if name in _RUN_TEXT else (0,) if "/" in words[0] else ()
+        for place in places:
+            for file in (words[place], words[place].removeprefix("./")):
+                if file in self.written:
+                    yield self.written.pop(file), words[place:]
+
+    def _check_is_literal(self, name: str, started: Started, fed: Started, files: Iterable[str]) -> None:
+        """Record that a shell or interpreter would run text that is not literal; `fed` is what it starts from stdin."""
+        scripts = () if name in (".", "source") else started.scripts
+        texts = (*scripts, *started.codes, *fed.scripts, *fed.codes, *files)
+        if any(text.lstrip()[:1] == UNKNOWN_VALUE for text in texts):
+            self._opaque = f"{name} would run text that cannot be read before it runs"
+
+    @contextmanager
+    def _in_folder(self, folder: str) -> Iterator[None]:
+        """Follow commands in this working directory; an empty one keeps the current."""
+        before = self.state.cwd
+        if folder:
+            self.state.cwd = next(iter(self.state.protected.possible_paths(folder, before)), None)
+        yield
+        self.state.cwd = before if folder else self.state.cwd
 
 
 def _raise_if(why: str) -> None:
@@ -381,73 +309,17 @@ def _raise_if(why: str) -> None:
         raise _DangerFound(why)
 
 
-def _stage(words: Argv, command: ParsedCommand, cwd: str | None) -> PipelineStage:
-    return PipelineStage(name_of(words), words, tuple(command.redirects), cwd)
-
-
 def _displayable(word: str) -> str:
-    return word.replace(UNKNOWN_VALUE, "$").replace(UNKNOWN_BUT_SET, "$").replace(SECRET, "$").replace(ARRAY_ITEM, " ")
+    return re.sub(f"[{UNKNOWN_VALUE}{UNKNOWN_BUT_SET}{SECRET}]", "$", word).replace(FIELD, " ")
 
 
-def _script_operands(name: str, words: Argv) -> Argv:
-    """Operands that may be files a command runs as scripts."""
-    if name in SHELLS or name in (".", "source"):
-        return words[1:]
-    return (words[0], words[0].removeprefix("./")) if "/" in words[0] else ()
-
-
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
-
-
-def _fork_bomb(names: list[str], bodies: Sequence[str], *, in_background: bool) -> str:
-    """The danger of a function that starts itself more than once or in the background; empty if there is none."""
-    again = max((names.count(body) for body in bodies if body), default=0)
-    is_bomb = again > 1 or (again and in_background)
-    return "it would start processes without end" if is_bomb else ""
-
-
-_PROMPT_VARIABLES = frozenset({"PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"})
-_ASSIGNING_COMMANDS = (["for"], ["select"], ["read"], ["mapfile"], ["readarray"])
-_RUN_IN_CURRENT_SHELL = frozenset({"eval", ".", "source", "trap"})
-_MAY_LEAK = NETWORK | {"exec"}
-_EVALUATE_SUBSCRIPTS = frozenset(
-    {"test", "[", "[[", "let", "printf", "read", "declare", "typeset", "local", "export", "unset"}
-)
-_COMMAND_VARIABLES = frozenset(
-    {"PAGER", "GIT_PAGER", "MANPAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND"}
-    | {"GIT_EXTERNAL_DIFF", "LESSOPEN", "LESSCLOSE", "BROWSER", "SUDO_ASKPASS", "GIT_ASKPASS", "GIT_PROXY_COMMAND"}
+_PROMPTS = names("PS0 PS1 PS2 PS4")
+_COMMAND_VARIABLES = names(
+    "PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_SSH_COMMAND GIT_EXTERNAL_DIFF LESSOPEN"
+    " LESSCLOSE BROWSER SUDO_ASKPASS GIT_ASKPASS GIT_PROXY_COMMAND"
 )
 """Variables whose values programs run as commands."""
-_SET_BY_BASH = frozenset(
-    {"BASHPID", "BASH_VERSION", "BASH", "COLUMNS", "COMP_LINE", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID"}
-    | {
-        "FUNCNAME",
-        "GROUPS",
-        "HOSTNAME",
-        "HOSTTYPE",
-        "IFS",
-        "LINENO",
-        "LINES",
-        "MACHTYPE",
-        "MAPFILE",
-        "OLDPWD",
-        "OPTARG",
-    }
-    | {
-        "OPTIND",
-        "OSTYPE",
-        "PIPESTATUS",
-        "PPID",
-        "PS1",
-        "PS4",
-        "PWD",
-        "RANDOM",
-        "REPLY",
-        "SECONDS",
-        "SHELLOPTS",
-        "SHLVL",
-    }
-    | {"SRANDOM", "UID", "_", "PATH", "TERM", "COPROC", "BASH_SOURCE", "BASH_REMATCH", "BASH_ENV"}
-)
-"""Variables that bash sets itself, so that their inherited values don't count."""
+_RUN_TEXT = SHELLS | {".", "source", "eval"}
+_MAY_LEAK = NETWORK | {"exec"}
+_DECLARATIONS = names("declare typeset local export readonly")
+_EVALUATE_SUBSCRIPTS = _DECLARATIONS | names("test [ [[ let printf read unset")

@@ -74,7 +74,7 @@ FIND_EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exe
 _SHELL_OPTIONS_WITH_VALUE = frozenset({"-o", "+o", "-O", "+O", "--rcfile", "--init-file"})
 _SHELL_WORD_JOINERS = frozenset({"watch", "parallel", "eval", "rush"})
 """Programs that join their words and pass them to a shell."""
-_INTERPRETERS = re.compile(
+INTERPRETERS = re.compile(
     r"(?:python|pypy)[0-9.]*|perl[0-9.]*|ruby[0-9.]*|node(?:js)?|deno|bun|php[0-9.]*|lua[0-9.]*|tclsh|Rscript|osascript"
     r"|[gmn]?awk|awk"
 )
@@ -118,7 +118,7 @@ def started_by(words: Argv, text: str | None) -> Started:
     if words[:2] in _RUN_SUBCOMMANDS:
         argv = _without_double_dash(_command_words(words[1:], "pCec", 1 if words[0] == "git" else 0))
         return Started((argv,), tuple(_option_values(words, ("-c", "--call"))) if words[0] in ("npm", "pnpm") else ())
-    if _INTERPRETERS.fullmatch(name):
+    if INTERPRETERS.fullmatch(name):
         return Started(codes=_interpreter_code(name, words, text))
     return _started_by_other(name, words, text)
 
@@ -210,9 +210,6 @@ def _shell_script(words: Argv, text: str | None) -> tuple[str | None, Argv]:
             has_code = has_code or "c" in word
             is_input = is_input or "s" in word
             place += word != "-o" and word[-1] in "oO" and len(word) > 2
-    if place < len(words) and " " in words[place]:
-        after_script = place + 1 if has_code else place
-        return words[place], words[after_script:]  # the output of a process substitution, in place of a file
     if has_code:
         return (words[place] if place < len(words) else None), words[place + 1 :]
     if place >= len(words) or is_input:
