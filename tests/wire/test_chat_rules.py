@@ -376,6 +376,19 @@ def test_a_whole_document_is_a_reply():
     assert (seen["parts"], seen["complete"]) == ([{"type": "text", "text": "hi"}], True)
 
 
+@pytest.mark.parametrize("ids", [("a", "b", "c"), ("a", "", "c"), ("", "", "")])
+@pytest.mark.parametrize("arguments", [("", '{"path":"b"}', ""), ('{"path":"b"}', "", "{}"), ("{}", "{}", "{}")])
+def test_each_call_of_a_whole_document_is_a_call_of_its_own(ids, arguments):
+    calls = [
+        {"id": name, "type": "function", "function": {"name": "read", "arguments": text}}
+        for name, text in zip(ids, arguments, strict=True)
+    ]
+    body = {"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    parts = outcome(list(chat().decoder().whole(json.dumps(body).encode())))["parts"]
+    assert [part["raw_args"] for part in parts] == list(arguments)
+    assert len({part["id"] for part in parts}) == 3
+
+
 @pytest.mark.parametrize("body", [b"", b"null", b"{}", b"[]", b"no", b'{"choices":null}', b'{"choices":[]}'])
 def test_a_document_that_is_no_reply_is_a_retryable_failure(body):
     seen = outcome(list(chat().decoder().whole(body)))

@@ -22,6 +22,7 @@ from bradawl.providers.chat.chunks import (
     Choice,
     Chunk,
     ChunkDelta,
+    as_list,
     decode,
     decode_leniently,
     error_in,
@@ -198,12 +199,20 @@ class ChatReply:
         if choice.message is not None and delta is None:
             self._warnings.add("non_streaming_body")
             delta = choice.message
+            self._number_calls(delta)
         if choice.usage is not None and is_usage(choice.usage):
             self._usage = choice.usage
         if delta is not None:
             self._parts.take(delta, deltas)
         if (raw_stop := stop_of(choice)) is not None:
             self._take_finish(raw_stop, deltas)
+
+    def _number_calls(self, message: ChunkDelta) -> None:
+        """Give the calls of a whole message their places: each entry is one call, with an index or without."""
+        for place, entry in enumerate(as_list(message.tool_calls) if message.tool_calls else ()):
+            if is_object(entry) and entry.get("index") is None:
+                self._warnings.add("index_missing")
+                entry["index"] = place
 
     def _take_finish(self, raw_stop: str, deltas: list[Delta]) -> None:
         if self._raw_stop is None or self._raw_stop == "stop":
