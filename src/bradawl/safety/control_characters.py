@@ -1,7 +1,6 @@
-"""Makes text from models, tools and files safe for a terminal: no escape sequences, no hidden characters.
+"""Removes control characters, escape sequences and invisible characters from text that a terminal will print.
 
-All text that is not bradawl's own must pass `clean` before it reaches a screen, or `escape` where the user decides
-about it.
+All text from models, tools and files must pass `clean` before it is printed, or `escape` if the user decides about it.
 """
 
 import re
