@@ -60,7 +60,7 @@ def _constants(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _values(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Subscript | ast.BinOp):
+    if isinstance(node, ast.Subscript):
         return  # a type
     if isinstance(node, ast.expr):
         yield node
