@@ -121,3 +121,13 @@ def test_offsets_count_bytes():
     confirm(line)
     in_characters = tuple(Token(each.kind, each.text, each.start, each.start + len(each.text)) for each in line.tokens)
     assert not is_confirmed(changed(line, tokens=in_characters))
+
+
+def test_a_node_of_the_grammar_may_cover_a_newline_but_only_exactly():
+    line = parse_line("ls a b", "")
+    first, second, third = line.tokens
+    newline = Token("newline", "\n", second.start, second.end)
+    assert is_confirmed(changed(line, tokens=(first, newline, third)))
+    for start, end in ((second.start, third.end), (first.end, second.end), (third.start, third.end)):
+        assert not is_confirmed(changed(line, tokens=(first, Token("newline", "\n", start, end), third)))
+    assert is_confirmed(changed(line, tokens=(*line.tokens, Token("newline", "\n", 6, 7))))
