@@ -50,6 +50,7 @@ SERVER = "a server and its tools are written mcp__server or mcp__server__tool"
         ("AgentX", "there is no tool 'AgentX', did you mean Agent?"),
         ("WEBFETSH", "there is no tool 'WEBFETSH', did you mean WebFetch?"),
         ("Rxxd", f"'Rxxd' is no tool's name; {KNOWN}"),
+        ("Gloxx", f"'Gloxx' is no tool's name; {KNOWN}"),
         ("a" * 65, f"{'a' * 65!r} is no tool's name; {KNOWN}"),
         ("own_tool(x)", f"'own_tool' is no tool's name; {KNOWN}; a tool of your own is named alone: own_tool"),
         ("own_tool(:*)", f"'own_tool' is no tool's name; {KNOWN}; a tool of your own is named alone: own_tool"),
@@ -129,6 +130,7 @@ def test_a_rule_may_have_2000_characters_and_60_words_and_names_their_own_length
         ("own_*", [("tool", "own_[^/]*", ())], [("tool", "(?i:own_[^/]*)", ())]),
         ("own(*)", [("tool", "own", ())], [("tool", "(?i:own)", ())]),
         ("mcp__a__*", [("tool", "mcp__a__[^/]*", ())], [("tool", "(?i:mcp__a__[^/]*)", ())]),
+        ("mcp____b", [("tool", "mcp____b", ())], [("tool", "(?i:mcp____b)", ())]),
         ("Mcp__A", [("tool", "Mcp__A(?:__.*)?", ())], [("tool", "(?i:Mcp__A(?:__.*)?)", ())]),
         ("Bash(rm)", [("run", "", ("rm",))], [("run", "", ("rm",)), ("run", "", ("*/rm",))]),
         ("Bash(/bin/rm)", [("run", "", ("/bin/rm",))], [("run", "", ("/bin/rm",))]),
@@ -147,6 +149,7 @@ def test_a_rule_may_have_2000_characters_and_60_words_and_names_their_own_length
         ("WebFetch( Domain : Example.COM. )", [("reach", "example.com", ())], [("reach", "example.com", ())]),
         ("WebFetch(domain:*.a.b)", [("reach", "a.b", ())], [("reach", "a.b", ())]),
         ("WebFetch(domain:*)", [("reach", "*", ())], [("reach", "*", ())]),
+        (f"WebFetch(domain:{'a' * 64}.b)", [("reach", f"{'a' * 64}.b", ())], [("reach", f"{'a' * 64}.b", ())]),
         ("WebFetch(domain:[::1])", [("reach", "::1", ())], [("reach", "::1", ())]),
         ("WebFetch(domain:::ffff:1.2.3.4)", [("reach", "::ffff:1.2.3.4", ())], [("reach", "::ffff:1.2.3.4", ())]),
     ],
@@ -272,6 +275,11 @@ def test_a_faulty_permission_of_a_project_is_ignored_and_says_so(verdict):
     )
 
 
-def test_the_name_of_a_faulty_rule_is_read_without_blanks():
-    rules, _ = of_project(" Read (a")
+def test_a_rule_of_a_project_is_resolved_by_the_given_function():
+    rules, _ = parse_project_rule("Read(./a)", "deny", "f", BASES, lambda path: f"/real{path}")
+    assert rules[0].places == ("/real/ws/a", "/real/real/ws/a")
+
+
+def test_the_name_of_a_faulty_rule_ends_before_the_first_parenthesis():
+    rules, _ = of_project(" Read (a (b")
     assert [(rule.on, rule.pattern) for rule in rules] == [("tool", "(?i:Read|Read)"), ("read", ".*")]
