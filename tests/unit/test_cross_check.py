@@ -33,6 +33,7 @@ CONFIRMED = [
         "cat 'é' | wc",
     ),
     *("echo a=b", "[ ! -f x ]", "\nls", "ls\n# a\n# b\npwd", "echo '' \"\"", "export A"),
+    *("A=1 B=2", "A=1 [ a* == b? ]", "[ a == b? ]"),
 ]
 
 

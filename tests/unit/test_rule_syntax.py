@@ -214,6 +214,34 @@ def test_names_are_known_in_any_case_with_or_without_underscores(name: str):
     assert rule_name("Bash2") is None
 
 
+SPELLINGS = [
+    ("Edit", "write", True, "Edit Write MultiEdit NotebookEdit"),
+    ("edit_file", "write", False, "edit_file EditFile"),
+    ("write_file", "write", False, "write_file WriteFile"),
+    ("Read", "read", True, "Read NotebookRead"),
+    ("read_file", "read", False, "read_file ReadFile"),
+    ("Glob", "read", False, "Glob LS"),
+    ("Grep", "read", False, "Grep"),
+    ("Bash", "run", False, "Bash Shell run_shell_command"),
+    ("BashOutput", "tool", False, "BashOutput TaskOutput bash_output"),
+    ("KillShell", "tool", False, "KillShell bash_kill KillBash TaskStop"),
+    ("WebFetch", "reach", False, "WebFetch web_fetch"),
+    ("web_search", "tool", False, "WebSearch web_search"),
+    ("Agent", "tool", False, "Agent Task"),
+    ("TodoWrite", "tool", False, "TodoWrite TodoRead todo_write"),
+    ("ExitPlanMode", "tool", False, "ExitPlanMode exit_plan"),
+    ("AskUserQuestion", "tool", False, "AskUserQuestion ask_user"),
+    ("skill", "tool", False, "Skill"),
+]
+
+
+@pytest.mark.parametrize(("name", "on", "is_kind", "spellings"), SPELLINGS)
+def test_each_spelling_of_a_name(name: str, on: str, is_kind: bool, spellings: str):
+    for spelling in spellings.split():
+        found = rule_name(spelling)
+        assert found is not None and (found.name, found.on, found.is_kind) == (name, on, is_kind), spelling
+
+
 # ------------------------------------------------------------------ the network
 
 
