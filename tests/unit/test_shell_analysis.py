@@ -259,3 +259,51 @@ def test_variables_of_the_session_take_the_place_of_the_shells_own(ws: Path):
     known = {"environment": {"OLDPWD": HOME}}
     assert effects_of(line, ws, **known).danger
     assert not effects_of(line, ws, env={"OLDPWD": f"{ws}/src"}, **known).danger
+
+
+@pytest.mark.parametrize(
+    "line", ["rm .git/h*", "rm .git/hook?", "rm -rf .*", "unset HISTFILE", "export HISTFILE=/dev/null"]
+)
+def test_an_understood_line_with_a_pattern_or_a_variable_is_read_by_the_deny_side_too(ws: Path, line: str):
+    (ws / ".git" / "hooks").mkdir()
+    found = effects_of(line, ws)
+    assert found.understood and found.danger
+
+
+def test_a_write_that_only_the_code_in_an_argument_names_is_refused(ws: Path):
+    line = "python -c \"open('keys/one', 'w')\""
+    assert effects_of(line, ws, rules=(DENY_WRITE,)).danger == f"it would write to {ws}/keys/one: the keys stay"
+    assert effects_of(line, ws).danger == ""
+
+
+def test_bradawls_own_folders_are_protected_from_writes(ws: Path):
+    line = "touch /var/lib/bradawl/x; make"
+    assert effects_of(line, ws, own=("/var/lib/bradawl",)).danger
+    assert effects_of(line, ws).danger == ""
+
+
+def test_a_pattern_names_the_paths_that_rules_are_about(ws: Path):
+    assert effects_of("cat key*/one", ws, rules=(DENY_READ,)).reads == (str(ws), f"{ws}/keys/one")
+    assert effects_of("cat key*/one", ws).reads == (str(ws),)
+
+
+def test_a_search_shows_a_hidden_file_that_an_ignore_file_includes(ws: Path):
+    keys = {"secrets": lambda folder: [f"{folder}/.env"]}
+    assert effects_of("rg x", ws, is_unignored=lambda _: True, **keys).reads == (str(ws), f"{ws}/.env")
+    assert effects_of("rg x", ws, **keys).reads == (str(ws),)
+
+
+def test_the_commands_of_a_dangerous_line_are_not_declared(ws: Path):
+    found = effects_of("sudo rm -rf /", ws)
+    assert found.danger and found.commands == ()
+    assert effects_of("make ~/x", ws).commands == (("make", f"{HOME}/x"),)
+
+
+def test_a_search_through_all_home_folders_declares_the_others(ws: Path):
+    others = [str(each) for each in Path("/home").iterdir() if each.is_dir()] if Path("/home").is_dir() else []
+    if not others:
+        pytest.skip("this machine has no folder in /home")
+    found = effects_of("grep -r x /home", ws)
+    assert found.understood and found.reads[0] == "/home" and set(others) <= set(found.reads[1:])
+    assert f"{others[0]}" not in effects_of("grep -r x /home", ws, home=others[0]).reads
+    assert effects_of("ls /home", ws).reads == ("/home",)
