@@ -1,5 +1,7 @@
 """What the analysis of a line asks of its context, and how it combines the allow and the deny side."""
 
+import os
+import sys
 import time
 from pathlib import Path
 
@@ -161,8 +163,15 @@ def test_why_a_rule_refuses_a_write(ws: Path):
     assert ShellContext(str, HOME, (str(ws),)).refused(f"{ws}/keys/one") == ""
 
 
+def test_the_installation_in_a_workspace_is_protected_from_writes():
+    folder = os.path.realpath(sys.prefix)
+    inside = ShellContext(str, HOME, (str(Path(folder).parent),))
+    assert inside.refused(f"{folder}/bin/python") and not inside.refused(f"{folder}x/bin/python")
+    assert not ShellContext(str, HOME, ("/elsewhere",)).refused(f"{folder}/bin/python")
+
+
 def test_rules_for_lines_exist_only_with_rules(ws: Path):
-    assert ShellContext(str).path_rules is None
+    assert ShellContext(str) == ShellContext(str, "", (), "", (), rules=()) and ShellContext(str).path_rules is None
     found = ShellContext(str, rules=(DENY_READ,)).path_rules
     assert found is not None and found.applies("read") and not found.applies("write")
     covered = ShellContext(str, rules=(DENY_READ,), is_covered=lambda: True).path_rules
