@@ -31,7 +31,7 @@ unit: dev ## all tests but the gates
 peers: dev ## compare with programs and libraries nobody here wrote, in an environment of their own
 	@scripts/peers
 
-mutants: dev ## change the modules that decide, and see which changes their tests miss; half an hour
+mutants: dev ## change the modules that decide in small ways, list the changes that no test notices; an hour
 	@scripts/mutants
 
 bench: dev ## measure start, steps and memory beside a bare loop

@@ -1,8 +1,8 @@
-"""The changes that mutmut doesn't make: to a module's constants, defaults and properties.
+"""Mutates what mutmut leaves alone: the constants, defaults and properties of a module.
 
 `python scripts/constant_mutants.py FILE TEST...`, in a copy of the tree; prints `change: killed|survived|timeout`. Each
-number is one more, each bool the other one, each element of a tuple, list or set is left out, and of each string
-one range, one quantifier or, where it has none, the string itself is another. Docstrings and annotations stay.
+number becomes one more, each bool the opposite, and each element of a tuple or set is left out. A string loses a range
+or gets a higher limit if it is a pattern, else it becomes another string. Docstrings and annotations stay.
 """
 
 import ast
@@ -22,7 +22,7 @@ _BOUND = re.compile(r"\{\{?\d*,(\d+)\}")
 
 
 class Change(NamedTuple):
-    """What is put in place of one piece of a source file; offsets in bytes."""
+    """A replacement for a part of a source file; offsets in bytes."""
 
     begin: int
     end: int
@@ -60,13 +60,22 @@ def _constants(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _values(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Subscript | ast.BinOp):
+    if isinstance(node, ast.Subscript):
         return  # a type
     if isinstance(node, ast.expr):
         yield node
-    if not isinstance(node, ast.JoinedStr):
+    if not isinstance(node, ast.JoinedStr) and not _is_word_list(node):
         for child in ast.iter_child_nodes(node):
             yield from _values(child)
+
+
+def _is_word_list(node: ast.AST) -> bool:
+    """Whether it is a list of strings, from which each is left out in turn; changing them would test the same."""
+    match node:
+        case ast.Set(elts=parts) | ast.Tuple(elts=[_, _, _, *_] as parts):
+            return all(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in parts)
+        case _:
+            return False
 
 
 def _instead(node: ast.expr, text: str) -> Iterator[str]:
@@ -90,7 +99,7 @@ def _instead(node: ast.expr, text: str) -> Iterator[str]:
 
 
 def _strings(text: str) -> Iterator[str]:
-    """Other strings in place of one: of a pattern less of what it matches, of a word another word."""
+    """Replacements for a string: patterns that match less or more, or another word."""
     cuts = [match.span() for match in _RANGE.finditer(text)] if "[" in text or "\\" in text else []
     cuts += [match.span() for match in _SINGLE.finditer(text) if not any(a <= match.start() < b for a, b in cuts)]
     for begin, end in cuts:
@@ -103,7 +112,7 @@ def _strings(text: str) -> Iterator[str]:
 
 
 def fate(tests: list[str]) -> str:
-    """Whether the tests notice the tree as it stands."""
+    """`killed` if the tests fail in the current tree, else `survived`; `timeout` after two minutes."""
     command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
         done = subprocess.run(  # noqa: S603 - pytest on a copy
@@ -115,7 +124,7 @@ def fate(tests: list[str]) -> str:
 
 
 def main() -> None:
-    """Try all changes of one file and put it back as it was."""
+    """Try all changes of one file, then restore it."""
     path, tests = Path(sys.argv[1]), sys.argv[2:]
     source = path.read_bytes()
     if fate(tests) != "survived":

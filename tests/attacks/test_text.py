@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.safety.terminal import StreamCleaner, clean, escape, hidden_count, json_for_terminals
+from bradawl.safety.control_characters import StreamCleaner, clean, escape, hidden_count, json_for_terminals
 from patience import is_within
 
 CORPUS = Path(__file__).with_name("attacks.jsonl")

@@ -20,7 +20,7 @@ from bradawl.core.events import (
 from bradawl.core.messages import Assistant, ToolCall
 from bradawl.core.permissions import Question, Request
 from bradawl.core.usage import Usage
-from bradawl.safety.terminal import StreamCleaner, clean, escape
+from bradawl.safety.control_characters import StreamCleaner, clean, escape
 
 
 @pytest.mark.parametrize(

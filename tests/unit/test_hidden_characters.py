@@ -3,7 +3,7 @@
 import pytest
 from test_tool_web_fetch import fetched_text
 
-from bradawl.safety.terminal import hidden_note
+from bradawl.safety.control_characters import hidden_note
 from bradawl.tools.edit_file import EditFile
 from bradawl.tools.read_file import ReadFile
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
-from bradawl.safety.terminal import clean
+from bradawl.safety.control_characters import clean
 
 STDIN_LIMIT: Final = 10_000_000
 """Characters; more would not fit into any model's context window."""

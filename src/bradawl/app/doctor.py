@@ -27,7 +27,7 @@ from bradawl.core.ports import Prefix, Window
 from bradawl.core.rules import path_rules
 from bradawl.providers.catalog import Catalog
 from bradawl.providers.local_servers import LocalServer
-from bradawl.safety.terminal import json_for_terminals
+from bradawl.safety.control_characters import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent

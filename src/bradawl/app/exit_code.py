@@ -19,7 +19,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import ToolCall
 from bradawl.core.usage import Usage, add_costs
-from bradawl.safety.terminal import json_for_terminals
+from bradawl.safety.control_characters import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.agent.session import TurnResult

@@ -13,7 +13,7 @@ from bradawl.app.progress import Progress
 from bradawl.app.rendering import refusal_text, usage_text
 from bradawl.core.deltas import Notice, RetryScheduled
 from bradawl.core.events import Envelope, Live, RequestSent
-from bradawl.safety.terminal import clean
+from bradawl.safety.control_characters import clean
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session, TurnResult

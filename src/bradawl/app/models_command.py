@@ -17,7 +17,7 @@ from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http
 from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog
-from bradawl.safety.terminal import json_for_terminals
+from bradawl.safety.control_characters import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.providers.local_servers import LocalServer

@@ -38,7 +38,7 @@ from bradawl.core.messages import calls_of
 from bradawl.core.ports import Tool
 from bradawl.core.tools import ToolSpec
 from bradawl.core.usage import Usage
-from bradawl.safety.terminal import clean
+from bradawl.safety.control_characters import clean
 
 MAIN: Final = "main"
 _DIM: Final = "\x1b[2m"

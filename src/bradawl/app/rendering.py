@@ -10,7 +10,7 @@ from bradawl.core.events import Todo
 from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, text_of
 from bradawl.core.tools import ToolSpec
 from bradawl.core.usage import Usage
-from bradawl.safety.terminal import clean
+from bradawl.safety.control_characters import clean
 
 DEFAULT_WIDTH: Final = 100
 _MAIN_ARGUMENTS: Final = ("command", "file_path", "path", "file_paths", "pattern", "url", "query", "prompt", "name")

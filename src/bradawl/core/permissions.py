@@ -1,4 +1,4 @@
-"""Decides for each tool call: allow, ask the user, or refuse. Pure."""
+"""Decides for each tool call, by mode, rules and effects: allow it, ask the user or refuse it. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal

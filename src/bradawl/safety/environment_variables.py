@@ -5,52 +5,25 @@ from collections.abc import Mapping
 
 _EXACT = frozenset(
     # the shell: how it finds and reads programs and files
-    {"PATH", "IFS", "ENV", "PS4", "CDPATH", "GLOBIGNORE", "EXECIGNORE", "FIGNORE", "PROMPT_COMMAND", "SHELLOPTS"}
-    | {"HOME", "PWD", "OLDPWD", "SHELL", "TMPDIR", "TMP", "TEMP", "TEMPDIR", "ZDOTDIR", "FPATH", "INPUTRC", "UID"}
-    | {"EUID", "FUNCNEST", "HISTFILE", "MAILPATH", "TIMEFORMAT", "OPTIND", "POSIXLY_CORRECT", "_POSIX2_VERSION"}
+    {"IFS", "ENV", "PS4", "GLOBIGNORE", "EXECIGNORE", "FIGNORE", "SHELLOPTS", "HOME", "PWD", "OLDPWD", "SHELL"}
+    | {"TMPDIR", "TMP", "TEMP", "TEMPDIR", "ZDOTDIR", "INPUTRC", "UID", "EUID", "FUNCNEST", "HISTFILE"}
+    | {"TIMEFORMAT", "OPTIND", "POSIXLY_CORRECT", "_POSIX2_VERSION"}
     # the C library
-    | {"GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "LOCALDOMAIN", "RES_OPTIONS", "GLIBC_TUNABLES", "TERMINFO"}
-    | {"TERMINFO_DIRS", "TERMCAP", "TEXTDOMAINDIR", "GETCONF_DIR", "NIS_PATH", "LANGUAGE", "LIBPATH", "SHLIB_PATH"}
+    | {"HOSTALIASES", "LOCALDOMAIN", "GLIBC_TUNABLES", "TERMINFO", "TERMINFO_DIRS", "TERMCAP", "TEXTDOMAINDIR"}
+    | {"GETCONF_DIR", "LANGUAGE"}
     # programs that others start
-    | {"VISUAL", "BROWSER", "LESS", "LESSOPEN", "LESSCLOSE", "LESSKEY", "MORE", "MANPATH", "MANROFFOPT", "FCEDIT"}
-    | {"CVS_RSH", "RSYNC_RSH", "RSH", "SVN_SSH", "TAPE", "TAR_OPTIONS", "GZIP", "BZIP", "BZIP2", "ZIPOPT", "UNZIP"}
-    | {"GREP_OPTIONS", "RIPGREP_CONFIG_PATH", "MAGIC", "VERSION_CONTROL", "SIMPLE_BACKUP_SUFFIX", "ACKRC", "WGETRC"}
-    | {
-        "AWKPATH",
-        "AWKLIBPATH",
-        "BC_ENV_ARGS",
-        "DC_ENV_ARGS",
-        "EXINIT",
-        "NETRC",
-        "CURL_HOME",
-        "PARINIT",
-        "SYSTEMD_EDITOR",
-    }
+    | {"VISUAL", "BROWSER", "LESS", "LESSOPEN", "LESSCLOSE", "LESSKEY", "MORE", "MANROFFOPT", "FCEDIT", "RSH"}
+    | {"TAPE", "GZIP", "BZIP", "BZIP2", "ZIPOPT", "UNZIP", "MAGIC", "VERSION_CONTROL", "SIMPLE_BACKUP_SUFFIX"}
+    | {"ACKRC", "WGETRC", "BC_ENV_ARGS", "DC_ENV_ARGS", "EXINIT", "PARINIT"}
     # compilers and build tools
-    | {
-        "CC",
-        "CXX",
-        "CPP",
-        "LD",
-        "AR",
-        "AS",
-        "NM",
-        "RANLIB",
-        "STRIP",
-        "CFLAGS",
-        "CXXFLAGS",
-        "CPPFLAGS",
-        "LDFLAGS",
-        "LIBS",
-    }
-    | {"MAKE", "MAKEFLAGS", "MAKEFILES", "MFLAGS", "COMPILER_PATH", "LIBRARY_PATH", "CPATH", "INCLUDE", "LIB"}
-    | {"C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES"}
-    | {"ARFLAGS", "YACC", "LEX", "M4", "INSTALL", "CONFIG_SITE", "CONFIG_SHELL", "DESTDIR", "PREFIX", "DISTCC_HOSTS"}
+    | {"CC", "CXX", "CPP", "LD", "AR", "AS", "NM", "RANLIB", "STRIP", "LIBS", "MAKE", "MAKEFILES", "INCLUDE"}
+    | {"LIB", "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "YACC", "LEX", "M4", "INSTALL", "CONFIG_SITE"}
+    | {"DESTDIR", "PREFIX", "DISTCC_HOSTS"}
     # languages
-    | {"CLASSPATH", "_JAVA_OPTIONS", "MAVEN_OPTS", "MAVEN_ARGS", "GRADLE_OPTS", "SBT_OPTS", "ANT_OPTS", "ANT_ARGS"}
-    | {"JDK_JAVA_OPTIONS", "PHPRC", "PHP_INI_SCAN_DIR", "PERLLIB", "PERLDB_OPTS", "GHCRTS", "OCAMLRUNPARAM"}
-    | {"DJANGO_SETTINGS_MODULE", "FLASK_APP", "VIRTUAL_ENV", "EXTRA_CONFIG", "PSQLRC", "REQUESTS_CA_BUNDLE"}
+    | {"ANT_ARGS", "PHPRC", "PERLLIB", "GHCRTS", "OCAMLRUNPARAM", "DJANGO_SETTINGS_MODULE", "FLASK_APP"}
+    | {"VIRTUAL_ENV", "PSQLRC", "REQUESTS_CA_BUNDLE"}
 )
+"""Names that no beginning or ending below covers. `PATH`, for example, is an ending."""
 _BEGINNINGS = (
     *("LD_", "DYLD_", "BASH", "GIT_", "SSH_", "SUDO_", "MALLOC_", "XDG_", "LESS_", "MAN_", "GROFF", "PS_"),
     *("PYTHON", "PIP_", "UV_", "POETRY_", "PDM_", "PYENV", "CONDA_", "PYTEST", "COVERAGE_", "TOX_", "NOX", "IPYTHON"),
@@ -88,16 +61,16 @@ _BEGINNINGS = (
         "PODMAN_",
     ),
     *("CONTAINER_", "KUBE", "HELM_", "TF_", "TERRAFORM_", "ANSIBLE_", "VAGRANT_", "HG", "SVN_", "P4", "CURL_", "SSL"),
-    *("OPENSSL", "PKCS11", "KRB5", "ODBC", "PG", "MYSQL", "SQLITE_", "AWS_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "GH_"),
+    *("OPENSSL", "PKCS11", "KRB5", "ODBC", "PG", "MYSQL", "SQLITE_", "AWS_", "AZURE_", "CLOUDSDK_", "GH_"),
     *("DBUS_", "GNUPG", "GPG_", "PINENTRY_", "VAULT_", "CONSUL_", "NOMAD_", "TWINE_", "FLIT_", "NETRC"),
     *("GDK_", "GTK_", "GIO_", "GST_", "QT_", "VK_", "DEBUGINFOD_", "GDB", "VALGRIND_", "STRACE_", "BRADAWL"),
 )
-_ENDINGS = ("PAGER", "EDITOR", "_PROXY", "_proxy", "_ASKPASS", "ASKPASS", "_WRAPPER", "_PRELOAD", "_RC", "RCFILE")
+_ENDINGS = ("PAGER", "EDITOR", "_PROXY", "_proxy", "ASKPASS", "_WRAPPER", "_PRELOAD", "_RC", "RCFILE")
 _ENDINGS_OF_STARTERS = (
     *("_RSH", "_PROG", "_PROGRAM", "_RUNNER", "_LAUNCHER", "_SHELL", "_INTERPRETER", "_EXECUTABLE", "_HELPER"),
     *("_LOADER", "_HOOK", "_HOOKS", "_PLUGIN", "_PLUGINS", "_SOCK", "_SOCKET", "FLAGS", "_LINKER", "_COMPILER"),
 )
-_ENDINGS_OF_PROGRAMS = ("_COMMAND", "_CMD", "_OPTS", "_OPTIONS", "_FLAGS", "_BIN", "_HOME", "_ROOT", "PATH", "_CONFIG")
+_ENDINGS_OF_PROGRAMS = ("_COMMAND", "_CMD", "_OPTS", "_OPTIONS", "_BIN", "_HOME", "_ROOT", "PATH", "_CONFIG")
 _ADDRESSES = frozenset(
     {"URI", "ADDRESS", "ENDPOINTS", "HOSTNAME", "HOSTS", "SERVER", "SERVERS", "REGISTRY", "REGISTRIES", "REPOSITORY"}
     | {"REPOSITORIES", "REPO", "INDEX", "MIRROR", "MIRRORS", "BROKER", "BROKERS", "DSN", "GATEWAY", "ORIGIN", "REMOTE"}

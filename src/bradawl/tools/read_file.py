@@ -160,7 +160,7 @@ async def _page(content: FileContent, span: Span, context: CallContext) -> Page:
 def _hidden_in(lines: list[str]) -> str:
     if all(line.isascii() for line in lines):
         return ""
-    from bradawl.safety.terminal import hidden_note
+    from bradawl.safety.control_characters import hidden_note
 
     return hidden_note("\n".join(lines))
 

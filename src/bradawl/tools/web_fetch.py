@@ -215,7 +215,7 @@ async def _presented(fetched: _Fetched, params: WebFetchParams) -> ToolOutput:
     head = _headline(fetched, media or "text", page.title)
     if is_error:
         return ToolOutput((Text(f"{head}\n\n{page.text[:_ERROR_SHOWN]}".rstrip()),), is_error=True)
-    from bradawl.safety.terminal import hidden_note
+    from bradawl.safety.control_characters import hidden_note
 
     body, note = _lines(page, params)
     if hidden := hidden_note(body[:_LOOKED_THROUGH]):

@@ -26,7 +26,7 @@ from bradawl.core.errors import SettingsError
 from bradawl.core.events import CallPrepared, Envelope, Live, ToolFinished
 from bradawl.core.messages import text_of
 from bradawl.core.ports import Tool
-from bradawl.safety.terminal import clean
+from bradawl.safety.control_characters import clean
 from bradawl.testing.script import Script, ScriptSource, script_from
 from bradawl.testing.server import WireServer
 

@@ -10,7 +10,7 @@ from bradawl.core.arguments import parse_arguments
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Answer, Choice, Grant, Question
-from bradawl.safety.terminal import escape
+from bradawl.safety.control_characters import escape
 
 if TYPE_CHECKING:
     from bradawl.app.remembered_rules import RememberedRules

@@ -26,7 +26,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import text_of
 from bradawl.core.ports import Tool
-from bradawl.safety.terminal import StreamCleaner, clean
+from bradawl.safety.control_characters import StreamCleaner, clean
 
 _DIFF_LINES: Final = 80
 _OUTPUT_LINES: Final = 5

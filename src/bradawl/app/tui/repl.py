@@ -19,7 +19,7 @@ from bradawl.app.tui.lines import LineReader, TurnInput, reader_for
 from bradawl.app.tui.painter import Painter
 from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.messages import Assistant, Message, User, text_of
-from bradawl.safety.terminal import clean
+from bradawl.safety.control_characters import clean
 
 if TYPE_CHECKING:
     from bradawl.agent.session import TurnResult
@@ -68,7 +68,7 @@ async def _settings_after_trust_question(request: RunRequest, console: Console, 
     settings = request.settings
     if not console.has_user or (question := trust_question(settings)) is None:
         return settings
-    from bradawl.safety.terminal import escape
+    from bradawl.safety.control_characters import escape
 
     console.say(escape(question))
     try:

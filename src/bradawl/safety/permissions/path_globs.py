@@ -105,8 +105,7 @@ def _start(spec: str, bases: Bases) -> tuple[str, str, bool]:
         raise ValueError("`~` stands for your own home folder only, as in ~/notes/**")
     if spec.startswith("$"):
         raise ValueError("variables are not filled in; write ~/ for the home folder, or //the/whole/path")
-    is_anchored = "/" in spec.rstrip("/") or spec.rstrip("/") in (".", "..")
-    return _require_known(bases.cwd, "the working directory"), spec, is_anchored
+    return _require_known(bases.cwd, "the working directory"), spec, "/" in spec.rstrip("/")
 
 
 def _require_known(folder: str, name: str) -> str:
@@ -119,7 +118,7 @@ def _segments(base: str, rest: str) -> tuple[str, list[str]]:
     """The names in a pattern, with `.` and `..` applied."""
     segments: list[str] = []
     for segment in rest.split("/"):
-        if segment in ("", ".") or segment == "**" == (segments[-1] if segments else ""):
+        if segment in ("", "."):
             continue
         if segment != "..":
             segments.append(segment)
@@ -129,8 +128,6 @@ def _segments(base: str, rest: str) -> tuple[str, list[str]]:
             raise ValueError("`..` can't follow a pattern")
         else:
             segments.pop()
-    if segments[-1:] == ["**"]:
-        segments.pop()
     return base, segments
 
 

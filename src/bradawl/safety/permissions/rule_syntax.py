@@ -116,7 +116,7 @@ def parse_rule(
     try:
         if verdict == "network":
             return (_network(text, source, bases.home),)
-        return _rules_of(_split_rule(text, verdict, source, bases, resolve))
+        return _rules_of(_RuleText(verdict, *_split_rule(text), source, bases, resolve))
     except ValueError as error:
         raise SettingsError(f"{source}: the rule {text[:200]!r} can't be used: {error}.") from error
 
@@ -165,9 +165,8 @@ def hidden_tools(rules: Iterable[Rule], specs: Iterable[ToolSpec]) -> tuple[str,
     )
 
 
-def _split_rule(
-    text: str, verdict: Literal["deny", "ask", "allow"], source: str, bases: Bases, resolve: Resolve
-) -> _RuleText:
+def _split_rule(text: str) -> tuple[str, str | None, str]:
+    """The name in a rule, the text in its parenthesis (None without one), and the whole text without outer blanks."""
     text = text.strip()
     if not text.isprintable():
         raise ValueError("it contains an invisible character")
@@ -179,7 +178,7 @@ def _split_rule(
     spec = rest[:-1].strip() if opened else None
     if spec == "":
         raise ValueError(f"its parentheses are empty; write {name.strip()} for all of it")
-    return _RuleText(verdict, name.strip(), spec, text, source, bases, resolve)
+    return name.strip(), spec, text
 
 
 def rule_name(name: str) -> _RuleName | None:
@@ -277,11 +276,10 @@ def _host(spec: str) -> str:
 
 
 def _network(text: str, source: str, home: str) -> Rule:
-    rule_text = _split_rule(text, "allow", source, Bases("", home, ""), str)
-    spec = rule_text.text
-    if rule_text.spec is not None and rule_name(rule_text.name) is _BASH:
-        spec = rule_text.spec
-    return Rule("allow", "network", words=_words(spec, home, widens=True), text=rule_text.text, source=source)
+    name, spec, text = _split_rule(text)
+    if spec is None or rule_name(name) is not _BASH:
+        spec = text
+    return Rule("allow", "network", words=_words(spec, home, widens=True), text=text, source=source)
 
 
 def _words(spec: str, home: str, *, widens: bool) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def _pieces(cursor: "TreeCursor") -> tuple[list[tuple[int, int]], set[int]]:
             starts.add(node.start_byte)
         if _goes_down(node) and cursor.goto_first_child():
             continue
-        if node.type != "comment" and node.end_byte > node.start_byte:
+        if node.type != "comment":
             pieces.append((node.start_byte, node.end_byte))
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():

@@ -33,7 +33,8 @@ from bradawl.safety.shell.paths.write_protection import WriteProtection
 
 _MOST_COPIED = 2_000
 _LITERAL = re.compile(r"[^\s'\"`$;|&<>(){},=@\\]+")
-_EXTENDED = re.compile(r"[^\s;|&<>'\"]*[?*+@!]\([^()\s]*\)[^\s;|&<>'\"]*")
+# Begins only where a word does: a search from each character of a long word would take quadratic time.
+_EXTENDED = re.compile(r"(?<![^\s;|&<>'\"])[^\s;|&<>'\"]*[?*+@!]\([^()\s]*\)[^\s;|&<>'\"]*")
 _VARIABLE = re.compile(r"\b(GIT_[A-Z_]+|EDITOR|VISUAL)=(\"[^\"]*\"|'[^']*'|[^\s;&|)]*)")
 _CODE_CHANGES = re.compile(
     r"write|unlink|remove|rename|replace\(|rmtree|move|copy|link|truncate|touch|chmod|mkdir|dump|save|system|popen|Popen"

@@ -1,7 +1,6 @@
-"""Makes text from models, tools and files safe for a terminal: no escape sequences, no hidden characters.
+"""Removes control characters, escape sequences and invisible characters from text that a terminal will print.
 
-All text that is not bradawl's own must pass `clean` before it reaches a screen, or `escape` where the user decides
-about it.
+All text from models, tools and files must pass `clean` before it is printed, or `escape` if the user decides about it.
 """
 
 import re
@@ -110,10 +109,8 @@ def _is_plain(character: str) -> bool:
 
 
 def _spelled(character: str) -> str:
-    code = ord(character)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    """The escape that Python writes for a character; a carriage return is `\\x0d`, as all other control characters."""
+    return ascii(character)[1:-1].replace("\\r", "\\x0d")
 
 
 def _in_json(character: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bradawl.safety.terminal import StreamCleaner, clean, escape, hidden_count, json_for_terminals
+from bradawl.safety.control_characters import StreamCleaner, clean, escape, hidden_count, json_for_terminals
 
 
 @pytest.mark.parametrize(
