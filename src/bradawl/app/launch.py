@@ -1,4 +1,4 @@
-"""Starts a front end with parsed options, and turns every error into one line and an exit code."""
+"""Starts a front end with parsed options, and turns each error outside of turns into one line and an exit code."""
 
 import asyncio
 import os

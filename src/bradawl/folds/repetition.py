@@ -1,4 +1,4 @@
-"""Detects a model that repeats itself: cycles of the same calls with the same results."""
+"""Finds cycles of the same calls with the same results in a log; `agent.middleware.loop_detection` acts on them."""
 
 import re
 from collections.abc import Sequence

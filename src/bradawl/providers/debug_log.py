@@ -1,4 +1,4 @@
-"""Opens and writes the file of `--debug`, one per session.
+"""Opens and writes the file of `--debug`, one per session; `exchange_log` keeps keys and contents out of its lines.
 
 `exchange_log` makes its lines and keeps keys and contents out; this module writes them and never fails a run.
 """

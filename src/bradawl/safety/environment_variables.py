@@ -1,4 +1,4 @@
-"""Which environment variables decide what later commands run, or which machines they contact."""
+"""Environment variables that decide what later commands run or contact, and that no command may set unasked."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Attempts from inside Landlock what must fail; prints `done` and the names of guarantees that do not hold.
+"""A program that `landlock` runs in its sandbox: attempts what each guarantee forbids, prints which guarantees fail.
 
 Started stand-alone as `python -I -S -c TEXT FILE FOLDER PID`: a file that must be out of reach, a writable folder, and
 a process whose secrets must stay secret. It changes nothing, even if an attempt succeeds.

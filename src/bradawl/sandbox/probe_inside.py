@@ -1,4 +1,4 @@
-"""Attempts from inside a sandbox what must fail; prints `tried` and the names of guarantees that do not hold.
+"""A program that `probe` runs in any sandbox: attempts what each guarantee forbids, prints which guarantees fail.
 
 Started stand-alone as `python -I -S -c TEXT PLACE PID SUM SECRET PORT NAME`: a folder prepared by `probe.py`, the
 agent's PID and a checksum of its environment, the secret that no program inside may read, a loopback port on which the

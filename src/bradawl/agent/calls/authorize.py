@@ -1,4 +1,4 @@
-"""Decides whether a prepared call may run, and asks the user where the policy says so."""
+"""Applies the decision of `core.permissions` to a prepared call, and asks the user where that says so."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The composition root: the one package where concrete classes of several rooms meet.
+"""The composition root: the one package that makes concrete classes of several rooms (top-level packages).
 
 `agent` builds the agent, `model` what talks to a model, `tools` what the model may call, `workspace` the folders,
 programs, processes and sandbox they work with.

@@ -1,4 +1,4 @@
-"""Adds the built-in rules to a policy that has none, so that they apply to every agent."""
+"""Adds the built-in rules, which `protected_paths` defines, to policies without them: they apply to every agent."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""Exact matches inside lines: keeps indentation and line breaks if the surrounding text shows they are meant."""
+"""Adjusts the replacement of an exact match that begins or ends inside a line: keeps indentation and line breaks."""
 
 import msgspec
 

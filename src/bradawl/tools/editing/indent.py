@@ -1,4 +1,4 @@
-"""Finds the rule by which quoted indentation maps to the file's; the new text is indented by the same rule."""
+"""Re-indents the new text of an edit by the rule that maps the quoted indentation to the indentation of the file."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise

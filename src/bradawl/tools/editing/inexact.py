@@ -1,4 +1,4 @@
-"""Chooses the one place that an old_string without an exact match can mean, of those `inexact_place` finds."""
+"""Accepts a place that `inexact_place` found for an old_string without an exact match, if it is the only one."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Finds places in a file that equal a quoted text except for whitespace, blank lines and typography."""
+"""Finds where a quoted text occurs in a file although indentation, other whitespace, blank lines or typography differ."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Lists folders, to expand patterns."""
+"""Lists the folders against whose entries `allow` expands patterns."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Decides which paths no command may delete or write to, and which ones hold secrets."""
+"""For `deny`: decides which paths no mode may delete or write to, and which ones hold secrets."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The result of a search for paths that a line may read or change against a rule."""
+"""The data type for paths that a line may read or change against a rule; `refused_reads` and `refused_writes` fill it."""
 
 from typing import Literal
 

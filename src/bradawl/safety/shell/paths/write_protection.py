@@ -1,4 +1,4 @@
-"""Which paths a line must not change: the built-in protection of every mode, and the user's rules about writes."""
+"""The paths that a line must not change, which `write_checker` tests: built-in protection, and rules about writes."""
 
 import os
 import re
