@@ -1,4 +1,4 @@
-"""Finds where a quoted text occurs in a file although indentation, other whitespace, blank lines or typography differ."""
+"""Finds where a quoted text occurs in a file although indentation, whitespace, blank lines or typography differ."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

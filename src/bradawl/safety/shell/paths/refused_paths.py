@@ -1,4 +1,4 @@
-"""The data type for paths that a line may read or change against a rule; `refused_reads` and `refused_writes` fill it."""
+"""Data type for the paths that a line may touch against a rule; `refused_reads` and `refused_writes` fill it."""
 
 from typing import Literal
 
