@@ -86,8 +86,10 @@ class Session:
         self._mode: Mode | None = None
         """The mode chosen before the log has its first event."""
         self._tasks: asyncio.TaskGroup | None = None
-        self._is_running = False
         self._task: asyncio.Task[Finish] | None = None
+        self._turn_over: asyncio.Event | None = None
+        """Set when the running turn is over; None between turns."""
+        self._is_closed = False
 
     @property
     def id(self) -> str:
@@ -105,7 +107,11 @@ class Session:
         return self._mode or self.policy().mode
 
     def choose_mode(self, mode: Mode) -> None:
-        """Change the permission mode from the next step on. The model gets a note if plan mode begins or ends."""
+        """Change the permission mode from the next step on. The model gets a note if plan mode begins or ends.
+
+        Raises `SessionError` if the session is closed.
+        """
+        self._check_is_open()
         if self.conversation.last_event is None:  # `SessionOpened` must be the first event of a log
             self._mode = mode
         else:
@@ -115,21 +121,30 @@ class Session:
         """Offer the model these tools, in this order, instead of the present ones, from the next step on.
 
         Opens a new prefix, so the provider's cache of the conversation is lost. Sub-agents started later get the new
-        tools too. A resumed session has the tools of its agent again. Raises `SettingsError` for a name used twice.
+        tools too. A resumed session has the tools of its agent again. Raises `SettingsError` for a name used twice, and
+        `SessionError` if the session is closed.
         """
+        self._check_is_open()
         self.prefix.want_tools(tools)
 
+    def _check_is_open(self) -> None:
+        if self._is_closed:
+            raise SessionError(f"The session {self.id} is closed; continue it with `Agent.open({self.id!r})`.")
+
     async def __aenter__(self) -> Self:
+        self._check_is_open()
         self._tasks = self.jobs.tasks = await asyncio.TaskGroup().__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_closed = True
         async with AsyncExitStack() as closing:
             closing.callback(self.log.close)
             if self._tasks is not None:
                 closing.push_async_exit(self._tasks)  # cancels the rest if this task is cancelled
+                await self._end_turn()
                 await self.jobs.close()
 
     def show_with(self, emit: Emit) -> None:
@@ -139,18 +154,26 @@ class Session:
         """
         self.conversation.show_with(emit)
 
+    async def _end_turn(self) -> None:
+        """Cancel a turn that another task still runs, and wait until its end is logged."""
+        if self._turn_over is not None:
+            self.cancel()
+            await self._turn_over.wait()
+
     async def run(
         self, prompt: Prompt, emit: Emit = ignore, *, answer_schema: AnswerSchema | None = None
     ) -> TurnResult:
         """Run one turn to its end. Cancelling the caller cancels the turn, and logs its end.
 
         With a JSON Schema, given here or in the agent's `params`, the answer is checked; the model may correct it once.
-        Raises `SettingsError` for an invalid schema, and `SessionError` if a turn is running already.
+        Raises `SettingsError` for an invalid schema, and `SessionError` if a turn is running already or the session is
+        closed. Closing the session cancels the turn.
         """
-        if self._is_running:
+        self._check_is_open()
+        if self._turn_over is not None:
             raise SessionError("A turn is already running in this session; use send() to say something to it.")
         turn = self._new_turn(answer_schema)
-        self._is_running = True
+        turn_over = self._turn_over = asyncio.Event()
         self.conversation.begin_turn(emit)
         self.denials.clear()
         finish = Finish(TurnFinished("cancelled"))
@@ -164,12 +187,19 @@ class Session:
             raise
         finally:
             self._task = None
-            self._is_running = False
-            saved = await self._close_turn(finish.finished)
+            try:
+                saved = await self._close_turn(finish.finished)
+            finally:
+                self._turn_over = None
+                turn_over.set()
         return self._result(turn, finish, saved=saved)
 
     def send(self, text: str) -> None:
-        """Queue a message of the user for the running turn; the model sees it at the next step or prompt."""
+        """Queue a message of the user for the running turn; the model sees it at the next step or prompt.
+
+        Raises `SessionError` if the session is closed.
+        """
+        self._check_is_open()
         self.conversation.note(text, "user")
 
     def cancel(self) -> None:
