@@ -420,7 +420,7 @@ def test_a_hook_sees_only_calls_that_could_run_and_what_it_makes_of_one_is_check
 
     def look(call: ToolCall) -> ToolCall:
         seen.append(call.id)
-        return ToolCall(call.id, "other", call.raw_arguments.replace('"spoil"', "[7]"))
+        return ToolCall(call.id, call.name, call.raw_arguments.replace('"spoil"', "[7]"))
 
     calls = [{"id": "x", "name": "probe", "arguments": {}}, call("a"), call("spoil")]
     _, messages, events, _, probe = run([{"tool_calls": calls}, {"text": "ok"}], hooks=(FakeHook(look),))

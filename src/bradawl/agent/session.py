@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
 import msgspec
 
@@ -31,7 +31,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Document, Image, Text, ToolCall
 from bradawl.core.permissions import Mode, Policy
-from bradawl.core.ports import AnyTool, Emit
+from bradawl.core.ports import Emit, Tool
 from bradawl.core.usage import Usage
 from bradawl.shaping.json_answer import AnswerSchema, schema_text
 
@@ -117,12 +117,12 @@ class Session:
         else:
             self.conversation.record(StateChanged(ModeChosen(mode)))
 
-    def change_tools(self, tools: Sequence[AnyTool]) -> None:
+    def change_tools(self, tools: Sequence[Tool[Never]]) -> None:
         """Offer the model these tools, in this order, instead of the present ones, from the next step on.
 
         Opens a new prefix, so the provider's cache of the conversation is lost. Sub-agents started later get the new
-        tools too. A resumed session has the tools of its agent again. Raises `SettingsError` for a name used twice, and
-        `SessionError` if the session is closed.
+        tools too. A resumed session has the tools of its agent again. Raises `SettingsError` for an object that is
+        not a tool and for a name that is wrong or used twice, and `SessionError` if the session is closed.
         """
         self._check_is_open()
         self.prefix.want_tools(tools)

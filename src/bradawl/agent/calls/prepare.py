@@ -32,7 +32,7 @@ async def prepare(
         if isinstance(verdict, str):
             checked = Refused(call, verdict, "refused")
         elif verdict != call:
-            call = msgspec.structs.replace(verdict, id=call.id, name=call.name)
+            call = verdict
             checked = check(services, call)
     effects = checked.effects if isinstance(checked, Prepared) else Effects()
     services.conversation.record(CallPrepared(call.id, step, call.name, call.raw_arguments, effects, before))

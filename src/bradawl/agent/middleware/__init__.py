@@ -75,6 +75,9 @@ class Middleware(Protocol):
     turn. An exception ends the turn.
     """
 
+    def __init__(self, context: "MiddlewareContext") -> None:
+        """Keep what is needed of the context. Called once, when the session is opened."""
+
     def begin_turn(self, params: RequestParams) -> None:
         """Forget the turn before; `params` is what its requests ask for. Nothing is logged yet.
 
