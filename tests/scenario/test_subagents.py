@@ -293,7 +293,8 @@ def test_one_that_breaks_is_one_failed_call_and_leaves_a_closed_log():
     model.sub.open = lambda prefix, session_id="": (_ for _ in ()).throw(RuntimeError("a defect"))
     result, session = run(agent)
     assert result.reason == "completed"
-    assert "agent broke" in results(session.transcript.messages)[0]
+    assert "did not complete its task: it failed" in results(session.transcript.messages)[0]
+    assert "failed: RuntimeError: a defect" in results(session.transcript.messages)[0]
     assert [event.reason for event in events_of(store, AgentEnded)] == ["error"]
     assert [event.reason for event in events_of(store, TurnFinished, "agent-1")] == ["error"]
 

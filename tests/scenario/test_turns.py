@@ -441,6 +441,21 @@ def test_a_command_behind_a_change_that_failed_says_that_it_ran_without_it() -> 
     assert checked == "did check\n[probe before it in the same reply failed: this ran without that change]"
 
 
+def test_a_command_behind_several_failed_changes_names_each_tool_once() -> None:
+    calls = [call(f"edit{n}", writes=[f"/p/{n}"], fails="no such text") for n in range(3)]
+    _, messages, *_ = run([{"tool_calls": [*calls, call("check", unknown=True)]}, {"text": "ok"}])
+    said = "[probe (3 calls) before it in the same reply failed: this ran without those changes]"
+    assert results(messages)[-1] == f"did check\n{said}"
+
+
+async def test_an_agent_without_tools_says_so_to_a_model_that_calls_one() -> None:
+    agent, *_ = build([{"tool_calls": [call("a")]}, {"text": "ok"}], tools=())
+    async with agent.open() as session:
+        await session.run("go")
+        (answer,) = results(session.transcript.messages)
+    assert answer == "There is no tool named 'probe'; nothing was run. This session has no tools."
+
+
 def test_a_tool_that_breaks_while_it_declares_its_effects_costs_the_call_and_not_the_turn() -> None:
     class Careless(Probe):
         def effects(self, params, context):

@@ -19,7 +19,7 @@ class Limits(msgspec.Struct, frozen=True):
     """Limits of a turn; None means unlimited."""
 
     max_steps: int | None = None
-    """Requests per turn."""
+    """Steps per turn: replies, however often their requests had to be repeated."""
     parallel_calls: int = 10
     """Calls of one reply that may run at the same time."""
     calls_per_reply: int = 100

@@ -10,7 +10,8 @@ from typing import Literal, Never, cast
 import msgspec
 
 from bradawl.agent.conversation import Conversation
-from bradawl.core.errors import SessionError
+from bradawl.agent.failures import model_failed
+from bradawl.core.errors import BradawlError, SessionError
 from bradawl.core.events import ModelChosen, PrefixOpened, RequestParams, RequestSent, StateChanged, ToolsChanged
 from bradawl.core.messages import Assistant, Message, Origin, ToolResults, User
 from bradawl.core.ports import AnyTool, Model, ModelInfo, ModelSession, Prefix, Tool
@@ -99,7 +100,12 @@ class PrefixLedger:
 
     def _begin(self, prefix: Prefix) -> None:
         """Open the model session and give it the whole transcript."""
-        self._model_session = self._model.open(prefix, self._conversation.log.session_id)
+        try:
+            self._model_session = self._model.open(prefix, self._conversation.log.session_id)
+        except BradawlError:
+            raise
+        except Exception as error:
+            raise model_failed(self._model.info.origin, error) from error
         self._system = prefix.system
         self._tokens = prefix_tokens(prefix)
         self._encoded = 0
@@ -245,11 +251,14 @@ class PrefixLedger:
         """Append the messages that are new since the last request."""
         messages = self._conversation.transcript.messages
         for message in messages[self._encoded :]:
-            self.model_session.append(message)
+            try:
+                self.model_session.append(message)
+            except Exception as error:
+                raise model_failed(self.info.origin, error) from error
+            self._encoded += 1
             self._hash = self.model_session.prefix_hash()
             self._marks.append(self._hash[:_MARK])
             self._tokens += message_tokens(message)
-        self._encoded = len(messages)
 
     # -------------------------------------------------------------- tokens
 

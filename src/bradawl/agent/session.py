@@ -8,9 +8,11 @@ from typing import Never, Self
 
 import msgspec
 
+from bradawl.agent.around_step import begin_turn
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation, ignore
+from bradawl.agent.failures import PartFailed, failure_of
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.loop import run_turn
 from bradawl.agent.middleware import Finish, Middleware
@@ -20,6 +22,7 @@ from bradawl.agent.turn import Turn
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
+    LimitReached,
     ModeChosen,
     NoteQueued,
     PromptSubmitted,
@@ -57,6 +60,8 @@ class TurnResult(msgspec.Struct, frozen=True):
     """Calls that needed a permission while no user was there to give it."""
     answer: object = None
     """The answer as a JSON value that satisfies the schema; None without a schema."""
+    limit: LimitReached | None = None
+    """The last limit that the turn reached."""
 
 
 class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,25 +171,29 @@ class Session:
         """Run one turn to its end. Cancelling the caller cancels the turn, and logs its end.
 
         With a JSON Schema, given here or in the agent's `params`, the answer is checked; the model may correct it once.
+        An exception of a middleware or a codec, or another defect, ends the turn with a `Failure` of kind `internal`;
+        the event loop's exception handler gets it with its traceback. The next turn can be run all the same.
         Raises `SettingsError` for an invalid schema, and `SessionError` if a turn is running already or the session is
         closed. Closing the session cancels the turn.
         """
         self._check_is_open()
         if self._turn_over is not None:
             raise SessionError("A turn is already running in this session; use send() to say something to it.")
-        turn = self._new_turn(answer_schema)
+        turn, defect = self._new_turn(answer_schema)
         turn_over = self._turn_over = asyncio.Event()
         self.conversation.begin_turn(emit)
         self.denials.clear()
         finish = Finish(TurnFinished("cancelled"))
         try:
             async with asyncio.TaskGroup() as group:
-                self._task = group.create_task(self._run(turn, prompt))
+                self._task = group.create_task(self._run(turn, prompt, defect))
             if not self._task.cancelled():
                 finish = self._task.result()
-        except BaseExceptionGroup:
-            finish = Finish(TurnFinished("error"))
-            raise
+        except BaseExceptionGroup as group:
+            failure = failure_of(group)
+            finish = Finish(TurnFinished("error", failure if isinstance(failure, Failure) else None))
+            if not isinstance(failure, Failure):
+                raise failure from failure.__cause__  # without the groups around it
         finally:
             self._task = None
             try:
@@ -207,18 +216,23 @@ class Session:
         if self._task is not None:
             self._task.cancel()
 
-    def _new_turn(self, answer_schema: AnswerSchema | None) -> Turn:
-        """A turn that every middleware has accepted. Raises `SettingsError`."""
+    def _new_turn(self, answer_schema: AnswerSchema | None) -> tuple[Turn, PartFailed | None]:
+        """A turn that no middleware has refused, and the defect of one that could not begin. Raises `SettingsError`."""
         agent, parts = self.agent, self._parts
         schema = agent.params.answer_schema if answer_schema is None else schema_text(answer_schema)
         params = msgspec.structs.replace(agent.params, answer_schema=schema)
-        for each in parts.middleware:
-            each.begin_turn(params)
-        return Turn(self.conversation, self.prefix, parts.calls, parts.middleware, params, agent.retry)
+        turn = Turn(self.conversation, self.prefix, parts.calls, parts.middleware, params, agent.retry)
+        try:
+            begin_turn(parts.middleware, params)
+        except PartFailed as defect:
+            return turn, defect
+        return turn, None
 
-    async def _run(self, turn: Turn, prompt: Prompt) -> Finish:
+    async def _run(self, turn: Turn, prompt: Prompt, defect: PartFailed | None) -> Finish:
         await self._begin()
         self.conversation.record(PromptSubmitted((Text(prompt),) if isinstance(prompt, str) else prompt))
+        if defect is not None:
+            raise defect
         if self._mode is not None:
             self.conversation.record(StateChanged(ModeChosen(self._mode)))
             self._mode = None
@@ -263,4 +277,5 @@ class Session:
             saved=saved,
             denials=tuple(self.denials),
             answer=finish.value,
+            limit=spent.limit,
         )
