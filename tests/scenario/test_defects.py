@@ -266,6 +266,12 @@ async def test_a_limit_of_its_own_is_kept_for_repeated_requests_too(again: dict[
     assert result.limit == LimitReached("requests", 1, 1)
 
 
+def test_an_object_instead_of_a_class_of_middleware_is_refused_when_the_agent_is_made() -> None:
+    made: Any = RequestBudget.__new__(RequestBudget)
+    with pytest.raises(SettingsError, match="The middleware RequestBudget is an object; pass its class"):
+        build(TWO, middleware=(made,))
+
+
 async def test_a_middleware_needs_no_constructor() -> None:
     class Plain(Middleware):
         async def before_step(self) -> Finish | None:

@@ -7,6 +7,7 @@ import msgspec
 
 from bradawl.agent.calls.hooks import check_hooks
 from bradawl.agent.middleware import MiddlewareFactory
+from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore, Tool
@@ -31,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
 class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a session is made from. Immutable and shared by all sessions of an agent.
 
-    Raises `SettingsError` for a tool or a hook that is none, and for a name that is wrong or used twice.
+    Raises `SettingsError` for a tool, a hook or a middleware that is none, and for a name that is wrong or used twice.
     """
 
     model: Model
@@ -67,3 +68,9 @@ class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check_tools(self.tools)
         check_hooks(self.hooks)
+        for make in self.middleware:
+            if not callable(make):
+                kind = type(make).__name__
+                raise SettingsError(
+                    f"The middleware {kind} is an object; pass its class, of which each session makes one."
+                )
