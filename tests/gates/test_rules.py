@@ -128,6 +128,7 @@ def test_a_rule_finds_a_violation(rule: Rule, place: str, text: str):
 
 
 KEPT = [
+    (rules.ports_are_small, IN_CORE, class_with(4, "(Protocol)") + "    def __init__(self): ...\n"),
     (rules.disk_and_processes_have_few_doors, "workspace/files.py", "import tempfile\nopen('x')"),
     (rules.disk_and_processes_have_few_doors, "agent/agent.py", "store.open('id')\ntext.replace('a', 'b')"),
     (rules.only_app_knows_the_user, "app/headless.py", "import sys\nprint('x', file=sys.stderr)"),

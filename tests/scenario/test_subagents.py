@@ -287,7 +287,8 @@ async def test_an_exception_in_a_sub_agent_is_one_failed_call_and_leaves_a_close
     model.sub.open = lambda prefix, session_id="": (_ for _ in ()).throw(RuntimeError("a defect"))
     result, session = await run(agent)
     assert result.reason == "completed"
-    assert "agent broke" in results(session.transcript.messages)[0]
+    assert "did not complete its task: it failed" in results(session.transcript.messages)[0]
+    assert "failed: RuntimeError: a defect" in results(session.transcript.messages)[0]
     assert [event.reason for event in events_of(store, AgentEnded)] == ["error"]
     assert [event.reason for event in events_of(store, TurnFinished, "agent-1")] == ["error"]
 

@@ -16,6 +16,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.testing.fakes import MemoryStore, RecordingEmit
 from bradawl.tools.agent import AgentTool
+from bradawl.tools.custom import tool
 
 
 class GreetParams(msgspec.Struct, frozen=True):
@@ -96,9 +97,48 @@ async def test_tools_with_the_same_schemas_open_no_new_prefix() -> None:
     assert not only(events, ToolsChanged) and len(only(events, PrefixOpened)) == 1
 
 
-async def test_two_tools_with_one_name_are_rejected_immediately() -> None:
-    with pytest.raises(SettingsError, match="'greet'"):
-        await changed([{"text": "1"}], Greet(), Greet())
+@tool
+def shout(text: str) -> str:
+    """Shout."""
+    return text.upper()
+
+
+def whisper(text: str) -> str:
+    return text.lower()
+
+
+def renamed(name: str) -> Any:
+    class Renamed(Greet):
+        spec = ToolSpec(name)
+
+    return Renamed()
+
+
+WRONG_TOOLS: dict[str, tuple[list[Any], str]] = {
+    "two of one name": ([Greet(), Greet()], r"Two tools are named greet: .*\.Greet and .*\.Greet"),
+    "a name models refuse": ([renamed("Bad Name")], "the name 'Bad Name'; names are of a-z"),
+    "a function": ([whisper], r"whisper is a function, not a tool; .*@tool"),
+    "a class": ([Greet], r"Greet is a class, not a tool; .*Greet\(\)"),
+    "another object": ([object()], "An object of the type object is not a tool: it has no spec, params, effects, run"),
+    "a name alone": (["greet"], "An object of the type str is not a tool"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_TOOLS)
+async def test_wrong_tools_are_refused_at_once_wherever_they_are_given(wrong: str) -> None:
+    tools, why = WRONG_TOOLS[wrong]
+    with pytest.raises(SettingsError, match=why):
+        await changed([{"text": "1"}], *tools)
+    with pytest.raises(SettingsError, match=why):
+        build([{"text": "1"}], tools=tuple(tools))
+
+
+async def test_a_function_can_be_offered_as_a_tool() -> None:
+    agent, model, _ = build([{"text": "1"}])
+    async with agent.open() as session:
+        session.change_tools([shout, Greet()])
+        await session.run("go")
+    assert offered(model)[-1] == ["shout", "greet"]
 
 
 async def test_a_resumed_session_with_the_changed_tools_continues_the_same_prefix() -> None:

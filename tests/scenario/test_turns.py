@@ -400,7 +400,7 @@ async def test_hooks_see_only_valid_calls_and_their_changed_calls_are_validated(
 
     def look(call: ToolCall) -> ToolCall:
         seen.append(call.id)
-        return ToolCall(call.id, "other", call.raw_arguments.replace('"spoil"', "[7]"))
+        return ToolCall(call.id, call.name, call.raw_arguments.replace('"spoil"', "[7]"))
 
     calls = [{"id": "x", "name": "probe", "arguments": {}}, call("a"), call("spoil")]
     _, messages, events, _, probe = await run([{"tool_calls": calls}, {"text": "ok"}], hooks=(FakeHook(look),))
@@ -419,6 +419,21 @@ async def test_the_result_of_a_command_says_that_an_earlier_change_had_failed() 
     failed, checked, looked = results(messages)
     assert failed == "no such text" and looked == "did look"
     assert checked == "did check\n[probe before it in the same reply failed: this ran without that change]"
+
+
+async def test_a_command_behind_several_failed_changes_names_each_tool_once() -> None:
+    calls = [call(f"edit{n}", writes=[f"/p/{n}"], fails="no such text") for n in range(3)]
+    _, messages, *_ = await run([{"tool_calls": [*calls, call("check", unknown=True)]}, {"text": "ok"}])
+    said = "[probe (3 calls) before it in the same reply failed: this ran without those changes]"
+    assert results(messages)[-1] == f"did check\n{said}"
+
+
+async def test_an_agent_without_tools_says_so_to_a_model_that_calls_one() -> None:
+    agent, *_ = build([{"tool_calls": [call("a")]}, {"text": "ok"}], tools=())
+    async with agent.open() as session:
+        await session.run("go")
+        (answer,) = results(session.transcript.messages)
+    assert answer == "There is no tool named 'probe'; nothing was run. This session has no tools."
 
 
 async def test_an_exception_in_effects_fails_the_call_and_not_the_turn() -> None:

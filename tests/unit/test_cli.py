@@ -9,6 +9,7 @@ import pytest
 from cli_world import Terminal
 
 from bradawl import __version__
+from bradawl.agent.middleware import Middleware
 from bradawl.app.cli import UsageError, parse
 from bradawl.app.console import STDIN_LIMIT
 from bradawl.core.effects import Effects
@@ -240,6 +241,40 @@ def test_an_internal_error_is_one_line_and_a_report_that_only_its_owner_can_read
     assert str(report) in world.err
     assert "Traceback" in report.read_text()
     assert report.stat().st_mode & 0o777 == 0o600
+
+
+class Defective(Middleware):
+    """A middleware with a defect."""
+
+    async def before_step(self):
+        raise KeyError("colour")
+
+
+def with_defect(world):
+    return lambda settings, approver: msgspec.structs.replace(world.build(settings, approver), middleware=(Defective,))
+
+
+def test_a_defect_of_a_middleware_fails_the_turn_and_the_session_can_be_continued(world):
+    assert world.run("-p", "x", build=with_defect(world)) == 1
+    assert "bradawl: The middleware Defective in before_step failed: KeyError: 'colour'\n" in world.err
+    (report,) = (world.home / ".local/share/bradawl/errors").iterdir()
+    assert f"note: details of the error that ended the turn are in {report}\n" in world.err
+    assert "Traceback" in report.read_text() and "ExceptionGroup" not in world.err
+    assert f"To continue: bradawl -r {world.store.latest()}" in world.err
+    assert world.run("-r", world.store.latest(), "-p", "y") == 0
+
+
+def test_a_defect_of_a_middleware_is_in_the_json_with_the_session(world):
+    assert world.run("-p", "x", "--output-format", "json", build=with_defect(world)) == 1
+    result = json.loads(world.out)
+    assert (result["reason"], result["session_id"], result["is_error"]) == ("error", world.store.latest(), True)
+    assert result["errors"] == ["The middleware Defective in before_step failed: KeyError: 'colour'"]
+
+
+def test_a_defect_of_a_middleware_does_not_end_a_conversation(world):
+    assert world.run(stdin="one\n/status\n", build=with_defect(world)) == 0
+    assert "The middleware Defective in before_step failed" in world.out + world.err
+    assert "session" in world.out
 
 
 def test_an_internal_error_whose_report_cannot_be_written_is_one_line(world):

@@ -32,7 +32,7 @@ from bradawl import (
 from bradawl.core.effects import UNKNOWN
 from bradawl.core.errors import SettingsError
 from bradawl.core.messages import text_of
-from bradawl.tools.custom import with_distinct_names
+from bradawl.shaping.tool_list import check_tools
 
 PAGE = (Path(__file__).parents[2] / "docs" / "custom-tools.md").read_text()
 
@@ -423,8 +423,8 @@ def test_two_tools_with_one_name_are_refused_with_both_their_origins():
         return command
 
     with pytest.raises(SettingsError, match=r"named bash: bradawl\.tools\.bash\.Bash and .*test_custom_tools.*bash\."):
-        with_distinct_names([*build_tools(), bash])
-    assert with_distinct_names(known := build_tools()) == known
+        check_tools([*build_tools(), bash])
+    check_tools(build_tools())
 
 
 def test_the_example_of_the_page_runs_in_an_agent(tmp_path, monkeypatch):

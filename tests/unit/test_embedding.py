@@ -10,12 +10,14 @@ import pytest
 from first_result import first_result
 
 from bradawl import Agent, ModelSettings, Settings, build_agent, build_tools, load_settings, tool
+from bradawl.agent.middleware import Finish, Middleware, StepOutcome
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
+from bradawl.core.events import TurnFinished
 from bradawl.core.permissions import Answer, Policy
 from bradawl.core.rules import Rule
 from bradawl.session.store import LocalStore
-from bradawl.testing.fakes import ScriptedApprover
+from bradawl.testing.fakes import FakeHook, ScriptedApprover
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.tools.bash import Bash
 from bradawl.tools.edit_file import EditFile
@@ -368,3 +370,29 @@ def test_a_list_of_tools_is_exact_and_extra_tools_are_added(tmp_path: Path) -> N
     assert names == ["bash", "put"]
     usual = [one.spec.name for one in build_agent(machine.settings()).tools]
     assert [one.spec.name for one in build_agent(machine.settings(), extra_tools=[put]).tools] == [*usual, "put"]
+
+
+def test_a_model_hooks_and_middleware_can_be_given(tmp_path: Path) -> None:
+    class Refuses(Middleware):
+        async def after_step(self, outcome: StepOutcome) -> Finish | None:
+            return Finish(TurnFinished("error")) if outcome.step == 2 else None
+
+    machine, hook = Machine(tmp_path), FakeHook()
+    script = [
+        {"tool_calls": [{"id": "c", "name": "put", "arguments": {"path": str(machine.work / "b"), "text": "b"}}]}
+    ] * 3
+    model = ScriptedModel(json.dumps(script).encode())
+    agent = build_agent(machine.settings(), tools=[put], model=model, hooks=[hook], middleware=[Refuses])
+    result = agent.run_sync("go")
+    assert (result.reason, result.steps, len(model.requests)) == ("error", 2, 2)
+    assert hook.seen == ["c", "c"] * 2
+
+
+@pytest.mark.parametrize("given", ["tools", "extra_tools"])
+def test_a_function_that_is_no_tool_is_refused_wherever_it_is_given(tmp_path: Path, given: str) -> None:
+    def plain(text: str) -> str:
+        return text
+
+    tools: Any = {given: [plain]}
+    with pytest.raises(SettingsError, match="plain is a function, not a tool; make it one with the decorator @tool"):
+        build_agent(Machine(tmp_path).settings(), model=ScriptedModel(b"[]"), **tools)

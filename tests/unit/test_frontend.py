@@ -15,7 +15,7 @@ from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.settings import Settings
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import Failure, SettingsError
-from bradawl.core.events import Envelope, Live
+from bradawl.core.events import Envelope, LimitReached, Live
 from bradawl.core.messages import ToolCall
 from bradawl.core.ports import OpenSession
 from bradawl.core.usage import Usage
@@ -118,11 +118,19 @@ async def test_leaving_plan_mode_restores_the_mode_before_it_and_a_fixed_mode_is
             session.choose_mode("auto")
 
 
-def turn(reason: Any, failure: Failure | None = None, *, saved: bool = True, denials: tuple[ToolCall, ...] = ()) -> Any:
-    return TurnResult(reason, "", 1, Usage(), None, failure, "id", saved, denials)
+def turn(
+    reason: Any,
+    failure: Failure | None = None,
+    *,
+    saved: bool = True,
+    denials: tuple[ToolCall, ...] = (),
+    limit: LimitReached | None = None,
+) -> Any:
+    return TurnResult(reason, "", 1, Usage(), None, failure, "id", saved, denials, limit=limit)
 
 
 DOWN = Failure("server", "The server is down.", retryable=True)
+REQUESTS = LimitReached("requests", 3, 3)
 CALLS = (ToolCall("a", "bash", "{}"),)
 
 
@@ -132,6 +140,7 @@ CALLS = (ToolCall("a", "bash", "{}"),)
         (turn("completed"), "completed", "", ""),
         (turn("steps"), "stopped", "The limit of steps is reached; say `go on`", "--max-steps sets another."),
         (turn("budget"), "stopped", "The limit of budget is reached; say `go on`", "The limit of budget is reached."),
+        (turn("limit", limit=REQUESTS), "stopped", "The limit of requests is reached; say", "of requests is reached."),
         (turn("refused"), "stopped", "The model refused.", "The model refused: I can't."),
         (turn("refused", denials=CALLS), "stopped", "a question was not answered", "DENIED"),
         (turn("refused", DOWN), "failed", "The server is down.", "The model refused: I can't."),

@@ -27,6 +27,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Assistant, Note, Refusal, Text, ToolCall
 from bradawl.core.permissions import Question, Request
+from bradawl.core.usage import Usage
 
 QUESTION = Question(ToolCall("a", "bash", '{"command": "rm x"}'), Request("bash", "", UNKNOWN), "why")
 
@@ -128,6 +129,9 @@ def test_retries_and_withdrawn_replies_are_shown():
     shown = progress(live(RetryScheduled(2, 1.5, failure)), envelope(ReplyWithdrawn(1, failure)))
     assert shown.count("HTTP 500") == 2
     assert "1.5 s" in shown
+    assert "the request failed and is sent again: HTTP 500" in shown, "no part of a reply was received"
+    received = progress(envelope(ReplyWithdrawn(1, failure, Usage(5, 2))))
+    assert "the reply broke off and is asked for again: HTTP 500" in received
     assert "trying again now (attempt 2)" in progress(live(RetryScheduled(2, 0.04, failure)))
 
 

@@ -1,22 +1,26 @@
 """The configuration of an agent: its model, tools, ports and limits."""
 
 from collections.abc import Awaitable, Callable
+from typing import Never
 
 import msgspec
 
+from bradawl.agent.calls.hooks import check_hooks
 from bradawl.agent.middleware import MiddlewareFactory
+from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.permissions import Policy
-from bradawl.core.ports import AnyTool, Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore
+from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.shaping.json_answer import CheckFor
+from bradawl.shaping.tool_list import check_tools
 
 
 class Limits(msgspec.Struct, frozen=True):
     """Limits of a turn; None means unlimited."""
 
     max_steps: int | None = None
-    """Requests per turn."""
+    """Steps per turn: replies, however often their requests had to be repeated."""
     parallel_calls: int = 10
     """Calls of one reply that may run at the same time."""
     calls_per_reply: int = 100
@@ -26,12 +30,15 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a session is made from. Immutable and shared by all sessions of an agent."""
+    """Everything a session is made from. Immutable and shared by all sessions of an agent.
+
+    Raises `SettingsError` for a tool, a hook or a middleware that is none, and for a name that is wrong or used twice.
+    """
 
     model: Model
     small_model: Model | None = None
     """For sub-agents that only read; None for `model`."""
-    tools: tuple[AnyTool, ...]
+    tools: tuple[Tool[Never], ...]
     store: SessionStore
     files: Files
     processes: Processes
@@ -57,3 +64,13 @@ class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """Makes the check of an answer from a JSON Schema; needed only for answers that must satisfy one."""
     on_close: Callable[[], None] | None = None
     """Called by `Agent.aclose`, to release what the adapters hold."""
+
+    def __post_init__(self) -> None:
+        check_tools(self.tools)
+        check_hooks(self.hooks)
+        for make in self.middleware:
+            if not callable(make):
+                kind = type(make).__name__
+                raise SettingsError(
+                    f"The middleware {kind} is an object; pass its class, of which each session makes one."
+                )

@@ -5,19 +5,21 @@ says why.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal
+from typing import Literal, Never, cast
 
 import msgspec
 
 from bradawl.agent.conversation import Conversation
-from bradawl.core.errors import SessionError, SettingsError
+from bradawl.agent.failures import model_failed
+from bradawl.core.errors import BradawlError, SessionError
 from bradawl.core.events import ModelChosen, PrefixOpened, RequestParams, RequestSent, StateChanged, ToolsChanged
 from bradawl.core.messages import Assistant, Message, Origin, ToolResults, User
-from bradawl.core.ports import AnyTool, Model, ModelInfo, ModelSession, Prefix
+from bradawl.core.ports import AnyTool, Model, ModelInfo, ModelSession, Prefix, Tool
 from bradawl.core.usage import Usage
 from bradawl.folds.assembler import Assembler
 from bradawl.shaping.context_size import message_tokens, part_tokens, prefix_tokens
 from bradawl.shaping.tokens import estimate
+from bradawl.shaping.tool_list import check_tools
 from bradawl.shaping.tool_schema import schemas_of
 
 PrefixReason = Literal["start", "model", "compaction", "tools", "changed"]
@@ -33,13 +35,13 @@ class PrefixLedger:
         self,
         conversation: Conversation,
         model: Model,
-        tools: Sequence[AnyTool],
+        tools: Sequence[Tool[Never]],
         system_prompt: Callable[[], Awaitable[str]],
     ) -> None:
         self._conversation, self._model, self._system_prompt = conversation, model, system_prompt
         self.tools: dict[str, AnyTool] = {}
         """The tools the model is offered, by name, in their order. The mapping is changed in place."""
-        self.wanted_tools: tuple[AnyTool, ...] | None = None
+        self.wanted_tools: tuple[Tool[Never], ...] | None = None
         """The tools `ToolChanges` offers at the next step; None for no change."""
         self.info: ModelInfo = model.info
         """The model that answers the next request, as the log names it."""
@@ -76,7 +78,7 @@ class PrefixLedger:
         if sent and (change := self._first_change(sent)):
             self._log_opened(self.info.origin, "changed", change)
 
-    async def reopen(self, reason: PrefixReason, *, tools: Sequence[AnyTool] | None = None) -> None:
+    async def reopen(self, reason: PrefixReason, *, tools: Sequence[Tool[Never]] | None = None) -> None:
         """Begin a new prefix with the transcript as it is now; call it between steps, when no call is open.
 
         `tools` replaces the tools the model is offered; None keeps them. The system prompt stays. Does nothing but
@@ -98,7 +100,12 @@ class PrefixLedger:
 
     def _begin(self, prefix: Prefix) -> None:
         """Open the model session and give it the whole transcript."""
-        self._model_session = self._model.open(prefix, self._conversation.log.session_id)
+        try:
+            self._model_session = self._model.open(prefix, self._conversation.log.session_id)
+        except BradawlError:
+            raise
+        except Exception as error:
+            raise model_failed(self._model.info.origin, error) from error
         self._system = prefix.system
         self._tokens = prefix_tokens(prefix)
         self._encoded = 0
@@ -156,20 +163,18 @@ class PrefixLedger:
 
     # -------------------------------------------------------------- tools
 
-    def _offer(self, tools: Sequence[AnyTool]) -> ToolsChanged:
+    def _offer(self, tools: Sequence[Tool[Never]]) -> ToolsChanged:
         """Exchange the tools; returns the added and the removed names."""
-        named = {tool.spec.name: tool for tool in tools}
+        named = {tool.spec.name: cast("AnyTool", tool) for tool in tools}  # a call passes what `params` decodes
         added = tuple(name for name in named if name not in self.tools)
         removed = tuple(name for name in self.tools if name not in named)
         self.tools.clear()
         self.tools.update(named)
         return ToolsChanged(added, removed)
 
-    def want_tools(self, tools: Sequence[AnyTool]) -> None:
-        """Have `ToolChanges` offer these tools at the next step. Raises `SettingsError` for a name used twice."""
-        names = [tool.spec.name for tool in tools]
-        if twice := next((name for name in names if names.count(name) > 1), ""):
-            raise SettingsError(f"Two tools have the name {twice!r}; give one of them another name.")
+    def want_tools(self, tools: Sequence[Tool[Never]]) -> None:
+        """Have `ToolChanges` offer these tools at the next step. Raises `SettingsError`."""
+        check_tools(tools)
         self.wanted_tools = tuple(tools)
 
     def _log_tools_changed(self, change: ToolsChanged) -> None:
@@ -246,11 +251,14 @@ class PrefixLedger:
         """Append the messages that are new since the last request."""
         messages = self._conversation.transcript.messages
         for message in messages[self._encoded :]:
-            self.model_session.append(message)
+            try:
+                self.model_session.append(message)
+            except Exception as error:
+                raise model_failed(self.info.origin, error) from error
+            self._encoded += 1
             self._hash = self.model_session.prefix_hash()
             self._marks.append(self._hash[:_MARK])
             self._tokens += message_tokens(message)
-        self._encoded = len(messages)
 
     # -------------------------------------------------------------- tokens
 

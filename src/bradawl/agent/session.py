@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
 import msgspec
 
+from bradawl.agent.around_step import begin_turn
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation, ignore
+from bradawl.agent.failures import PartFailed, failure_of
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.loop import run_turn
 from bradawl.agent.middleware import Finish, Middleware
@@ -20,6 +22,7 @@ from bradawl.agent.turn import Turn
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
+    LimitReached,
     ModeChosen,
     NoteQueued,
     PromptSubmitted,
@@ -31,7 +34,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import Document, Image, Text, ToolCall
 from bradawl.core.permissions import Mode, Policy
-from bradawl.core.ports import AnyTool, Emit
+from bradawl.core.ports import Emit, Tool
 from bradawl.core.usage import Usage
 from bradawl.shaping.json_answer import AnswerSchema, schema_text
 
@@ -57,6 +60,8 @@ class TurnResult(msgspec.Struct, frozen=True):
     """Calls that needed a permission while no user was there to give it."""
     answer: object = None
     """The answer as a JSON value that satisfies the schema; None without a schema."""
+    limit: LimitReached | None = None
+    """The last limit that the turn reached."""
 
 
 class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,8 +91,10 @@ class Session:
         self._mode: Mode | None = None
         """The mode chosen before the log has its first event."""
         self._tasks: asyncio.TaskGroup | None = None
-        self._is_running = False
         self._task: asyncio.Task[Finish] | None = None
+        self._turn_over: asyncio.Event | None = None
+        """Set when the running turn is over; None between turns."""
+        self._is_closed = False
 
     @property
     def id(self) -> str:
@@ -105,31 +112,44 @@ class Session:
         return self._mode or self.policy().mode
 
     def choose_mode(self, mode: Mode) -> None:
-        """Change the permission mode from the next step on. The model gets a note if plan mode begins or ends."""
+        """Change the permission mode from the next step on. The model gets a note if plan mode begins or ends.
+
+        Raises `SessionError` if the session is closed.
+        """
+        self._check_is_open()
         if self.conversation.last_event is None:  # `SessionOpened` must be the first event of a log
             self._mode = mode
         else:
             self.conversation.record(StateChanged(ModeChosen(mode)))
 
-    def change_tools(self, tools: Sequence[AnyTool]) -> None:
+    def change_tools(self, tools: Sequence[Tool[Never]]) -> None:
         """Offer the model these tools, in this order, instead of the present ones, from the next step on.
 
         Opens a new prefix, so the provider's cache of the conversation is lost. Sub-agents started later get the new
-        tools too. A resumed session has the tools of its agent again. Raises `SettingsError` for a name used twice.
+        tools too. A resumed session has the tools of its agent again. Raises `SettingsError` for an object that is
+        not a tool and for a name that is wrong or used twice, and `SessionError` if the session is closed.
         """
+        self._check_is_open()
         self.prefix.want_tools(tools)
 
+    def _check_is_open(self) -> None:
+        if self._is_closed:
+            raise SessionError(f"The session {self.id} is closed; continue it with `Agent.open({self.id!r})`.")
+
     async def __aenter__(self) -> Self:
+        self._check_is_open()
         self._tasks = self.jobs.tasks = await asyncio.TaskGroup().__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_closed = True
         async with AsyncExitStack() as closing:
             closing.callback(self.log.close)
             if self._tasks is not None:
                 closing.push_async_exit(self._tasks)  # cancels the rest if this task is cancelled
+                await self._end_turn()
                 await self.jobs.close()
 
     def show_with(self, emit: Emit) -> None:
@@ -139,37 +159,56 @@ class Session:
         """
         self.conversation.show_with(emit)
 
+    async def _end_turn(self) -> None:
+        """Cancel a turn that another task still runs, and wait until its end is logged."""
+        if self._turn_over is not None:
+            self.cancel()
+            await self._turn_over.wait()
+
     async def run(
         self, prompt: Prompt, emit: Emit = ignore, *, answer_schema: AnswerSchema | None = None
     ) -> TurnResult:
         """Run one turn to its end. Cancelling the caller cancels the turn, and logs its end.
 
         With a JSON Schema, given here or in the agent's `params`, the answer is checked; the model may correct it once.
-        Raises `SettingsError` for an invalid schema, and `SessionError` if a turn is running already.
+        An exception of a middleware or a codec, or another defect, ends the turn with a `Failure` of kind `internal`;
+        the event loop's exception handler gets it with its traceback. The next turn can be run all the same.
+        Raises `SettingsError` for an invalid schema, and `SessionError` if a turn is running already or the session is
+        closed. Closing the session cancels the turn.
         """
-        if self._is_running:
+        self._check_is_open()
+        if self._turn_over is not None:
             raise SessionError("A turn is already running in this session; use send() to say something to it.")
-        turn = self._new_turn(answer_schema)
-        self._is_running = True
+        turn, defect = self._new_turn(answer_schema)
+        turn_over = self._turn_over = asyncio.Event()
         self.conversation.begin_turn(emit)
         self.denials.clear()
         finish = Finish(TurnFinished("cancelled"))
         try:
             async with asyncio.TaskGroup() as group:
-                self._task = group.create_task(self._run(turn, prompt))
+                self._task = group.create_task(self._run(turn, prompt, defect))
             if not self._task.cancelled():
                 finish = self._task.result()
-        except BaseExceptionGroup:
-            finish = Finish(TurnFinished("error"))
-            raise
+        except BaseExceptionGroup as group:
+            failure = failure_of(group)
+            finish = Finish(TurnFinished("error", failure if isinstance(failure, Failure) else None))
+            if not isinstance(failure, Failure):
+                raise failure from failure.__cause__  # without the groups around it
         finally:
             self._task = None
-            self._is_running = False
-            saved = await self._close_turn(finish.finished)
+            try:
+                saved = await self._close_turn(finish.finished)
+            finally:
+                self._turn_over = None
+                turn_over.set()
         return self._result(turn, finish, saved=saved)
 
     def send(self, text: str) -> None:
-        """Queue a message of the user for the running turn; the model sees it at the next step or prompt."""
+        """Queue a message of the user for the running turn; the model sees it at the next step or prompt.
+
+        Raises `SessionError` if the session is closed.
+        """
+        self._check_is_open()
         self.conversation.note(text, "user")
 
     def cancel(self) -> None:
@@ -177,18 +216,23 @@ class Session:
         if self._task is not None:
             self._task.cancel()
 
-    def _new_turn(self, answer_schema: AnswerSchema | None) -> Turn:
-        """A turn that every middleware has accepted. Raises `SettingsError`."""
+    def _new_turn(self, answer_schema: AnswerSchema | None) -> tuple[Turn, PartFailed | None]:
+        """A turn that no middleware has refused, and the defect of one that could not begin. Raises `SettingsError`."""
         agent, parts = self.agent, self._parts
         schema = agent.params.answer_schema if answer_schema is None else schema_text(answer_schema)
         params = msgspec.structs.replace(agent.params, answer_schema=schema)
-        for each in parts.middleware:
-            each.begin_turn(params)
-        return Turn(self.conversation, self.prefix, parts.calls, parts.middleware, params, agent.retry)
+        turn = Turn(self.conversation, self.prefix, parts.calls, parts.middleware, params, agent.retry)
+        try:
+            begin_turn(parts.middleware, params)
+        except PartFailed as defect:
+            return turn, defect
+        return turn, None
 
-    async def _run(self, turn: Turn, prompt: Prompt) -> Finish:
+    async def _run(self, turn: Turn, prompt: Prompt, defect: PartFailed | None) -> Finish:
         await self._begin()
         self.conversation.record(PromptSubmitted((Text(prompt),) if isinstance(prompt, str) else prompt))
+        if defect is not None:
+            raise defect
         if self._mode is not None:
             self.conversation.record(StateChanged(ModeChosen(self._mode)))
             self._mode = None
@@ -233,4 +277,5 @@ class Session:
             saved=saved,
             denials=tuple(self.denials),
             answer=finish.value,
+            limit=spent.limit,
         )

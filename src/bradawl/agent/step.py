@@ -6,19 +6,18 @@ from typing import NamedTuple
 
 import msgspec
 
+from bradawl.agent.around_step import adjust, after_step
 from bradawl.agent.calls.scheduler import Finished, Scheduler
-from bradawl.agent.middleware import Continue, Finish, Retry, StepOutcome
+from bradawl.agent.failures import model_failed, report
+from bradawl.agent.middleware import MOST_RETRIES, Continue, Finish, Retry, StepOutcome
 from bradawl.agent.turn import Turn
-from bradawl.core.deltas import CallDelta, PartClosed, RetryScheduled, TextDelta, ThinkingDelta
+from bradawl.core.deltas import CallDelta, PartClosed, RetryScheduled, StreamFailed, TextDelta, ThinkingDelta
 from bradawl.core.errors import Failure
 from bradawl.core.events import AssistantReplied, ReplyWithdrawn, RequestParams, TurnFinished
 from bradawl.core.messages import Assistant, StopReason, calls_of
 from bradawl.core.retry import next_delay
 from bradawl.core.usage import Usage, cost
 from bradawl.folds.assembler import Assembler
-
-_MOST_RETRIES = 5
-"""Retries of one step that middleware may ask for."""
 
 
 class Attempts(msgspec.Struct):
@@ -49,12 +48,15 @@ async def run_step(turn: Turn) -> StepEnd:
     step = turn.conversation.state.steps + 1
     attempts = Attempts(turn.conversation.clock.monotonic())
     while True:
-        params = _request(turn, step)
+        params = adjust(turn.middleware, turn.params)
+        if isinstance(params, Finish):
+            return StepEnd(params, None)
+        turn.prefix.request(step, params)
         reply = Assembler(turn.prefix.info.origin)
         kept = await _attempt(turn, step, reply, params, attempts)
         if isinstance(kept, Assistant):
             outcome = _outcome(turn, step, reply, kept)
-            answer = await _after_step(turn, outcome)
+            answer = await after_step(turn.middleware, outcome)
             return StepEnd(None if isinstance(answer, Retry) else answer, outcome.ending)
         failure = kept
         delay = None if reply.failure is None else _delay(turn, failure, attempts)
@@ -65,15 +67,6 @@ async def run_step(turn: Turn) -> StepEnd:
         answer = await _after_failure(turn, step, reply, failure, attempts)
         if not isinstance(answer, Retry):
             return StepEnd(answer, TurnFinished("error", failure))
-
-
-def _request(turn: Turn, step: int) -> RequestParams:
-    """Log the request that is about to be sent, and return its parameters."""
-    params = turn.params
-    for each in turn.middleware:
-        params = each.adjust(params)
-    turn.prefix.request(step, params)
-    return params
 
 
 async def _attempt(
@@ -112,8 +105,16 @@ async def _receive(
     earlier = attempts.made
     attempts.made += 1
     async with aclosing(turn.prefix.model_session.stream(params, budget)) as deltas:
-        async for delta in deltas:
-            reply.feed(delta)
+        while True:
+            try:
+                delta = await anext(deltas)
+                reply.feed(delta)
+            except StopAsyncIteration:
+                return
+            except Exception as error:
+                # A model reports an expected failure as a delta, so this is a defect of it or of its codec.
+                reply.feed(StreamFailed(report(str(model_failed(turn.prefix.info.origin, error)), error)))
+                return
             match delta:
                 case TextDelta() | ThinkingDelta() | CallDelta():
                     conversation.show(delta)
@@ -150,20 +151,13 @@ def _delay(turn: Turn, failure: Failure, attempts: Attempts) -> float | None:
 # ------------------------------------------------------------------ the outcome
 
 
-async def _after_step(turn: Turn, outcome: StepOutcome) -> Retry | Continue | Finish | None:
-    for each in turn.middleware:
-        if (answer := await each.after_step(outcome)) is not None:
-            return answer
-    return None
-
-
 async def _after_failure(
     turn: Turn, step: int, reply: Assembler, failure: Failure, attempts: Attempts
 ) -> Retry | Continue | Finish | None:
     """Ask the middleware about a failed step; its reply is then withdrawn or in the log."""
-    outcome = _outcome(turn, step, reply, reply.reply(), failure, can_retry=attempts.withdrawn < _MOST_RETRIES)
+    outcome = _outcome(turn, step, reply, reply.reply(), failure, can_retry=attempts.withdrawn < MOST_RETRIES)
     try:
-        answer = await _after_step(turn, outcome)
+        answer = await after_step(turn.middleware, outcome)
     except BaseException as error:
         _log_reply(turn, step, reply, "cancelled" if isinstance(error, asyncio.CancelledError) else "error")
         raise

@@ -28,6 +28,8 @@ class Turn:
         self.answer = ""
         """The kept pieces and the text of the last reply; empty for a reply with calls."""
         self._kept = ""
+        self._failed_steps = 0
+        """The last steps of the turn that failed, in a row."""
 
     def answer_with(self, reply: Assistant) -> str:
         """The answer if this is the next reply."""
@@ -44,3 +46,8 @@ class Turn:
     def goes_on_after(self, ending: TurnFinished) -> bool:
         """True if the user said something the model has not seen; it may have come while middleware were waiting."""
         return ending.reason == "completed" and self.conversation.inbox.holds_user_note
+
+    def count_failed(self, ending: TurnFinished | None) -> int:
+        """Number of steps in a row that failed, with the one that has this ending."""
+        self._failed_steps = self._failed_steps + 1 if ending is not None and ending.failure is not None else 0
+        return self._failed_steps

@@ -46,7 +46,7 @@ def exit_code(reason: str, failure: Failure | None, *, saved: bool, signal_code:
     match reason:
         case "completed":
             return OK if saved else NOT_SAVED
-        case "steps" | "budget" | "time":
+        case "steps" | "budget" | "time" | "limit":
             return LIMIT
         case "refused":
             return REFUSED

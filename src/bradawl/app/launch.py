@@ -169,7 +169,7 @@ async def _headless(request: RunRequest, console: Console) -> int:
 
     settings = request.settings
     as_json = settings.output_format == "json"
-    _report_loop_errors(settings.home)
+    _report_loop_errors(settings.home, request.notices)
     screen = HeadlessScreen(console)
     approver = DenyAllApprover(settings.user_home, partial(help_with_refusals, settings))
     with Interrupts() as interrupts:
@@ -200,7 +200,7 @@ def _is_command(prompt: str) -> bool:
 async def _interactive(request: RunRequest, console: Console) -> int:
     from bradawl.app.tui.repl import run_repl
 
-    _report_loop_errors(request.settings.home)
+    _report_loop_errors(request.settings.home, request.notices)
     return await run_repl(request, console)
 
 
@@ -313,15 +313,17 @@ def write_report(home: str, error: BaseException) -> str:
     return str(path)
 
 
-def _report_loop_errors(home: str) -> None:
-    """Write errors that the event loop reports to a file, not to stderr."""
+def _report_loop_errors(home: str, notices: NoticeStream) -> None:
+    """Write errors that the event loop reports to a file, not to stderr. A notice names the file if a turn ended."""
 
     def handle(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
         if isinstance(error, Exception):
             try:
-                write_report(home, error)
+                path = write_report(home, error)
             except OSError:
                 return
+            if context.get("ends_turn"):
+                notices(f"details of the error that ended the turn are in {path}")
 
     asyncio.get_running_loop().set_exception_handler(handle)

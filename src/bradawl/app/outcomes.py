@@ -29,9 +29,9 @@ def outcome_of(turn: "TurnResult", *, user_is_there: bool, refusal: str = "", de
     match turn.reason:
         case "completed":
             return COMPLETED if turn.saved or user_is_there else Outcome("completed", _NOT_SAVED)
-        case "steps" | "budget" | "time":
+        case "steps" | "budget" | "time" | "limit":
             next_step = "; say `go on` to continue" if user_is_there else _FLAGS.get(turn.reason, "")
-            return Outcome("stopped", f"The limit of {turn.reason} is reached{next_step}.")
+            return Outcome("stopped", f"The limit of {_limit(turn)} is reached{next_step}.")
         case "refused":
             return _refused(turn, user_is_there=user_is_there, refusal=refusal, denials=denials)
         case "cancelled":
@@ -46,6 +46,10 @@ def outcome_of(turn: "TurnResult", *, user_is_there: bool, refusal: str = "", de
 _NOT_SAVED: Final = "The session could not be saved; the answer itself is whole."
 _INTERRUPTED: Final = "The run was interrupted."
 _FLAGS: Final = {"steps": "; --max-steps sets another"}
+
+
+def _limit(turn: "TurnResult") -> str:
+    return turn.reason if turn.limit is None else one_line(turn.limit.limit)
 
 
 def _refused(turn: "TurnResult", *, user_is_there: bool, refusal: str, denials: str) -> Outcome:

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -18,7 +18,7 @@ from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import State
 from bradawl.core.permissions import Mode, Policy
-from bradawl.core.ports import CallContext
+from bradawl.core.ports import CallContext, Tool
 from bradawl.core.rules import path_rules
 from bradawl.safety.permissions.dry_run import Verdict, dry_run, error_as_verdict
 from bradawl.tools.bash import BashParams
@@ -84,7 +84,7 @@ def _verdict_here(settings: Settings, command: str, build: Callable[[Settings], 
     agent = build(settings)
     try:
         policy = agent.policy()
-        bash = next((tool for tool in agent.tools if tool.spec.name == "bash"), None)
+        bash = next((cast("Tool[BashParams]", tool) for tool in agent.tools if tool.spec.name == "bash"), None)
         if bash is None:
             return Verdict("deny", "a rule refuses the tool bash, so the model is not offered it")
         context = CallContext(

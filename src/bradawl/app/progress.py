@@ -142,10 +142,9 @@ class Progress:
 
     def _shared_event(self, agent: str, event: Event) -> None:
         match event:
-            case ReplyWithdrawn(_, failure):
-                self.dim(
-                    f"  {_agent_prefix(agent)}the reply broke off and is asked for again: {one_line(failure.message)}"
-                )
+            case ReplyWithdrawn(_, failure, usage):
+                what = "request failed and is sent" if usage is None else "reply broke off and is asked for"
+                self.dim(f"  {_agent_prefix(agent)}the {what} again: {one_line(failure.message)}")
             case Compacted():
                 self.dim(f"  {_agent_prefix(agent)}the conversation was shortened to fit the model's context window")
             case LimitReached(limit, _, maximum):

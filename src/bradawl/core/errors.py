@@ -18,11 +18,11 @@ import msgspec
 
 _ByProvider = Literal["auth", "quota", "rate_limit", "overloaded", "context_overflow", "invalid_request", "server"]
 _OfAnswer = Literal["content_filter", "output_limit", "bad_answer"]
-FailureKind = Literal[_ByProvider, _OfAnswer, "timeout", "connection", "cancelled"]
+FailureKind = Literal[_ByProvider, _OfAnswer, "timeout", "connection", "cancelled", "internal"]
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a model request failed."""
+    """Why a model request failed; kind `internal`: the exception that ended a turn."""
 
     kind: FailureKind
     message: str

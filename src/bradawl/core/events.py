@@ -20,7 +20,7 @@ FORMAT_VERSION = 1
 
 Outcome = Literal["ok", "error", "refused", "cancelled", "interrupted"]
 """`interrupted`: it was started, and how far it came is unknown."""
-TurnReason = Literal["completed", "error", "steps", "budget", "time", "refused", "cancelled", "interrupted"]
+TurnReason = Literal["completed", "error", "steps", "budget", "time", "limit", "refused", "cancelled", "interrupted"]
 
 
 class RequestParams(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -322,9 +322,9 @@ class HeadMoved(Value, frozen=True):
 
 
 class LimitReached(Value, frozen=True):
-    """A limit set by the user ended the turn."""
+    """A limit ended the turn: `steps`, `budget`, `time`, or another name where the turn's reason is `limit`."""
 
-    limit: Literal["steps", "budget", "time"]
+    limit: str
     value: float
     maximum: float
 

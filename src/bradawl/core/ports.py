@@ -335,11 +335,11 @@ class Hook(Protocol):
         ...
 
     async def before_call(self, call: ToolCall) -> ToolCall | str:
-        """Returns the call, changed or not, or the reason to refuse it."""
+        """Returns the call, its arguments changed or not, or the reason to refuse it. Raising refuses it too."""
         ...
 
     async def after_call(self, call: ToolCall, result: ToolResult) -> ToolResult:
-        """Returns the result, changed or not."""
+        """Returns the result, its parts changed or not. Raising withholds it from the model."""
         ...
 
 

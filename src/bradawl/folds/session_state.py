@@ -7,6 +7,7 @@ from bradawl.core.events import (
     Env,
     Envelope,
     FileSeen,
+    LimitReached,
     ModeChosen,
     PrefixOpened,
     ReplyWithdrawn,
@@ -58,6 +59,8 @@ class SessionState:
         """Estimated tokens of the last request, not calibrated."""
         self.factors: dict[str, float] = {}
         """Ratio of reported to estimated tokens by `provider/model`, updated with each report."""
+        self.limit: LimitReached | None = None
+        """The last limit that ended a turn."""
         self.cost: float | None = 0.0
         """US dollars so far; None once a reply had no known price."""
 
@@ -82,6 +85,8 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             _count(state, replied)
         case StateChanged(change):
             _change(state, change)
+        case LimitReached() as limit:
+            state.limit = limit
         case ToolsChanged(added, removed):
             state.added_tools = (state.added_tools | set(added)) - set(removed)
             state.removed_tools = (state.removed_tools - set(added)) | set(removed)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from bradawl.core.ports import AnyTool, ToolSchema
+from bradawl.core.ports import Tool, ToolSchema
 from bradawl.core.tools import JsonParams
 
 _Json = dict[str, object]
@@ -17,7 +17,7 @@ def _own_doc(params: type[msgspec.Struct]) -> str:
     return "\n".join(line.strip() for line in lines)
 
 
-def schema_of(tool: AnyTool) -> ToolSchema:
+def schema_of(tool: Tool[typing.Never]) -> ToolSchema:
     """Name, description and JSON Schema of one tool.
 
     A struct's schema has no references, because not every server resolves them: each is replaced by its target.
@@ -67,6 +67,6 @@ def _untitled(named: _Json) -> _Json:
     return {key: value for key, value in named.items() if key != "title"}
 
 
-def schemas_of(tools: Iterable[AnyTool]) -> tuple[ToolSchema, ...]:
+def schemas_of(tools: Iterable[Tool[typing.Never]]) -> tuple[ToolSchema, ...]:
     """The schemas in the order of the tools, which is part of the prefix."""
     return tuple(schema_of(tool) for tool in tools)

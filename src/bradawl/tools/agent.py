@@ -19,6 +19,7 @@ _ENDINGS: dict[TurnReason, str] = {
     "steps": "it reached its limit of steps",
     "budget": "it reached the limit of cost",
     "time": "it reached the limit of time",
+    "limit": "it reached a limit",
     "refused": "calls of it, or its task, were refused",
     "cancelled": "it was cancelled",
     "interrupted": "it was interrupted",

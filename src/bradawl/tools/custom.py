@@ -5,7 +5,7 @@ import contextvars
 import inspect
 import re
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
@@ -14,9 +14,8 @@ import msgspec
 from msgspec import UNSET
 
 from bradawl.core.effects import UNKNOWN, Effects
-from bradawl.core.errors import SettingsError
 from bradawl.core.messages import Document, Image, Text
-from bradawl.core.ports import CallContext, Tool, ToolOutput
+from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolKind, ToolSpec
 from bradawl.tools.custom_params import Parameters, parameters_of
 from bradawl.tools.reading.decoding import presentable
@@ -290,26 +289,3 @@ def _for_a_thread(context: CallContext) -> CallContext:
         return lambda value: loop.call_soon_threadsafe(call, value) and None
 
     return msgspec.structs.replace(context, progress=in_the_loop(context.progress), change=in_the_loop(context.change))
-
-
-# ------------------------------------------------------------------ several tools
-
-
-def with_distinct_names(tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
-    """The tools, in their order. Raises `SettingsError` for a name used twice, and for one that models can't use."""
-    known: dict[str, Tool[Any]] = {}
-    for each in tools:
-        name = each.spec.name
-        if not _NAME.fullmatch(name):
-            raise SettingsError(f"The name of the tool {name!r} ({_origin(each)}) is not made of a-z, 0-9 and _.")
-        if (other := known.get(name)) is not None:
-            raise SettingsError(
-                f"Two tools are named {name}: {_origin(other)} and {_origin(each)}. Rename one of them."
-            )
-        known[name] = each
-    return tuple(known.values())
-
-
-def _origin(made: Tool[Any]) -> str:
-    source = made.function if isinstance(made, FunctionTool) else type(made)
-    return f"{source.__module__}.{getattr(source, '__qualname__', made.spec.name)}"

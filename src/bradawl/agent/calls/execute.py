@@ -126,6 +126,10 @@ async def finalize(services: CallServices, call: ToolCall, finished: ToolFinishe
     if not services.hooks:
         return
     result = ToolResult(call.id, call.name, finished.shown, finished.outcome != "ok")
-    amended = await hooks.after_call(services.hooks, call, result, record)
+    try:
+        amended = await hooks.after_call(services.hooks, call, result, record)
+    except BaseException:  # the turn is cancelled: no hook has approved the result, and a later turn would show it
+        record(ResultAmended(call.id, hooks.withheld(result, "the turn ended before its hooks").parts, "hook"))
+        raise
     if amended.parts != result.parts:
         record(ResultAmended(call.id, amended.parts, "hook"))

@@ -32,7 +32,7 @@ async def prepare(
         if isinstance(verdict, str):
             checked = Refused(call, verdict, "refused")
         elif verdict != call:
-            call = msgspec.structs.replace(verdict, id=call.id, name=call.name)
+            call = verdict
             checked = check(services, call)
     effects = checked.effects if isinstance(checked, Prepared) else Effects()
     services.conversation.record(CallPrepared(call.id, step, call.name, call.raw_arguments, effects, before))
@@ -73,12 +73,16 @@ def _too_long(call: ToolCall) -> str:
 def _unknown_tool(services: CallServices, name: str) -> str:
     known = tuple(services.tools)
     if name in services.conversation.state.removed_tools:
-        return f"The tool {name!r} was removed from this session; nothing was run. The tools are: {', '.join(known)}."
+        return f"The tool {name!r} was removed from this session; nothing was run. {_names(known)}"
     from difflib import get_close_matches  # rarely needed
 
     near = get_close_matches(name, known, 1, 0.5)
     guess = f" Did you mean {near[0]}?" if near else ""
-    return f"There is no tool named {name!r}; nothing was run.{guess} The tools are: {', '.join(known)}."
+    return f"There is no tool named {name!r}; nothing was run.{guess} {_names(known)}"
+
+
+def _names(tools: tuple[str, ...]) -> str:
+    return f"The tools are: {', '.join(tools)}." if tools else "This session has no tools."
 
 
 def _unusable_arguments(tool: AnyTool, call: ToolCall, status: str) -> str:

@@ -156,7 +156,10 @@ class Scheduler:
 
 def _with_missing(missing: list[str], finished: ToolFinished) -> ToolFinished:
     """The result of a command, with a text that earlier calls of the reply failed and their changes were missing."""
-    said = Text(f"\n[{', '.join(missing)} before it in the same reply failed: this ran without that change]")
+    counts = {name: missing.count(name) for name in missing}
+    names = ", ".join(name if count == 1 else f"{name} ({count} calls)" for name, count in counts.items())
+    changes = "that change" if len(missing) == 1 else "those changes"
+    said = Text(f"\n[{names} before it in the same reply failed: this ran without {changes}]")
     return msgspec.structs.replace(finished, shown=(*finished.shown, said))
 
 

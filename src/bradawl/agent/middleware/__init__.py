@@ -5,11 +5,11 @@ replies), `reminders`, the middleware an embedder added, and `answer_schema` (th
 Middleware do not import each other; they share nothing but the conversation and the prefix.
 
 A new feature is one file here and one line in `_middleware_of` of `agent.agent`. A program that embeds bradawl passes
-its own as `Agent(middleware=(MyMiddleware,))`.
+its own as `build_agent(settings, middleware=[MyMiddleware])`.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -20,6 +20,11 @@ from bradawl.core.events import RequestParams, TurnFinished
 from bradawl.core.messages import Assistant, StopReason
 from bradawl.core.permissions import Policy
 from bradawl.core.usage import Usage
+
+MOST_RETRIES: Final = 5
+"""Retries of one step that middleware may ask for."""
+MOST_FAILED_STEPS: Final = 5
+"""Failed steps in a row after which middleware may continue a turn."""
 
 
 class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,14 +48,17 @@ class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """Withdraw the reply and make the same step again; ignored unless `can_retry`. At most five times per step."""
+    """Withdraw the reply and make the same step again; ignored unless `can_retry`, and after `MOST_RETRIES`."""
 
     failure: Failure
     """Why the reply does not count; it is logged and shown."""
 
 
 class Continue(msgspec.Struct, frozen=True):
-    """Keep the reply and go on with another step, also if the turn would have ended."""
+    """Keep the reply and go on with another step, also if the turn would have ended.
+
+    After `MOST_FAILED_STEPS` failed steps in a row the turn ends all the same, with the last failure.
+    """
 
     note: str = ""
     """Text for the model, delivered before the next request."""
@@ -59,7 +67,10 @@ class Continue(msgspec.Struct, frozen=True):
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """Keep the reply and end the turn."""
+    """Keep the reply and end the turn.
+
+    A middleware with a limit of its own records `LimitReached` with a name for it and finishes with the reason `limit`.
+    """
 
     finished: TurnFinished
     text: str | None = None
@@ -72,8 +83,12 @@ class Middleware(Protocol):
     """Acts around each step of a session. One instance belongs to one session; inherit to implement only some methods.
 
     `before_step` and `after_step` may wait, for example for a model that writes a summary. They are cancelled with the
-    turn. An exception ends the turn.
+    turn. An exception, or an answer of another type, ends the turn with a failure that names the middleware and the
+    method; the conversation goes on.
     """
+
+    def __init__(self, context: "MiddlewareContext") -> None:
+        """Keep what is needed of the context. Called once, when the session is opened."""
 
     def begin_turn(self, params: RequestParams) -> None:
         """Forget the turn before; `params` is what its requests ask for. Nothing is logged yet.
@@ -82,10 +97,16 @@ class Middleware(Protocol):
         """
 
     async def before_step(self) -> Finish | None:
-        """Called before each step, in order, until one answers `Finish`. Notes queued here are part of the request."""
+        """Called before each step, in order, until one answers `Finish`. Notes queued here are part of the request.
 
-    def adjust(self, params: RequestParams) -> RequestParams:
-        """Called before each request, also one that is made again: the parameters, changed or not."""
+        Not called before a request of the same step that is made again; `adjust` is.
+        """
+
+    def adjust(self, params: RequestParams) -> RequestParams | Finish:
+        """Called before each request, also one that is made again: the parameters, changed or not; `Finish` sends none.
+
+        A model may repeat a request that failed before its first content; that counts as the same request.
+        """
         return params
 
     async def after_step(self, outcome: StepOutcome) -> Retry | Continue | Finish | None:

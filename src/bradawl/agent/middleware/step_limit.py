@@ -8,7 +8,7 @@ class StepLimit(Middleware):
     """Ends a turn before the first step above the limit."""
 
     def __init__(self, context: MiddlewareContext, max_steps: int | None) -> None:
-        """`max_steps`: requests per turn; None means unlimited."""
+        """`max_steps`: steps per turn, repeated requests not counted; None means unlimited."""
         self._conversation = context.conversation
         self._max_steps = max_steps
         self._steps = 0
@@ -20,8 +20,7 @@ class StepLimit(Middleware):
     async def before_step(self) -> Finish | None:
         """Log and report the limit if the next step would exceed it."""
         if self._max_steps is not None and self._steps >= self._max_steps:
-            limit = LimitReached("steps", self._steps, self._max_steps)
-            self._conversation.record(limit)
-            return Finish(TurnFinished(limit.limit))
+            self._conversation.record(LimitReached("steps", self._steps, self._max_steps))
+            return Finish(TurnFinished("steps"))
         self._steps += 1
         return None

@@ -1,22 +1,23 @@
 """Builds an agent from settings: model, tools, workspace, permission policy, session store and system prompt."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
 from bradawl._version import __version__
 from bradawl.agent.agent import Agent
 from bradawl.agent.configuration import Limits
+from bradawl.agent.middleware import MiddlewareFactory
 from bradawl.app.build.model import build_model
-from bradawl.app.build.tools import given_tools, offered_tools, with_extra_tools
+from bradawl.app.build.tools import given_tools, offered_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.policies import Policies
 from bradawl.app.settings.settings import Settings
 from bradawl.app.system_prompt import SystemPrompt
 from bradawl.core.events import RequestParams
-from bradawl.core.ports import Approver, Tool
+from bradawl.core.ports import Approver, Hook, Model, Tool
 from bradawl.core.retry import RetryBudget
 from bradawl.session.store import LocalStore
 from bradawl.tools.json_schema import check_for
@@ -26,6 +27,17 @@ _INTERACTIVE_RETRY = RetryBudget(deadline_s=120.0, longest_wait_s=60.0)
 """Shorter than in a headless run: a user at the terminal can decide what to do."""
 
 
+class AgentParts(TypedDict, total=False):
+    """Parts of an agent that an embedding program brings itself."""
+
+    model: Model
+    """Answers instead of the model in the settings. The agent owns it and closes it."""
+    hooks: Sequence[Hook]
+    """Called for each call, in this order."""
+    middleware: Sequence[MiddlewareFactory]
+    """Each makes a middleware of a session; they are called in this order, after bradawl's own."""
+
+
 def build_agent(
     settings: Settings,
     approver: Approver | None = None,
@@ -33,11 +45,13 @@ def build_agent(
     notify: Callable[[str], None] | None = None,
     *,
     extra_tools: Sequence[Tool[Any]] = (),
+    **parts: Unpack[AgentParts],
 ) -> Agent:
     """An agent with these settings. Without an approver every call that would be asked about is denied.
 
     `extra_tools` are offered besides bradawl's own tools and the user's. `tools` is the exact list instead; a `Bash`
     in it gets the workspace and home folder it was made without.
+    `parts` are a model, hooks and middleware of the caller.
     `notify` is called with each warning, such as a user tool that can't be loaded or a debug log that can't be written.
     The agent owns connections, processes and a sandbox: `aclose` it. Raises `SettingsError`.
     """
@@ -52,9 +66,9 @@ def build_agent(
         offered = given_tools(settings, workspace, tools, headless=headless)
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
-        model=build_model(settings, clock, ids, notify),
+        model=parts.get("model") or build_model(settings, clock, ids, notify),
         small_model=build_model(small, clock, ids, notify) if small else None,
-        tools=offered if tools is None and not extra_tools else with_extra_tools(offered, extra_tools),
+        tools=(*offered, *extra_tools),
         store=LocalStore(settings.home, workspace.folders.project, clock, ids),
         files=workspace.files,
         processes=workspace.processes,
@@ -68,6 +82,8 @@ def build_agent(
         limits=Limits(max_steps=settings.max_steps),
         retry=RetryBudget() if settings.headless else _INTERACTIVE_RETRY,
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
+        hooks=tuple(parts.get("hooks", ())),
+        middleware=tuple(parts.get("middleware", ())),
         check_for=check_for,
         on_close=workspace.close,
     )

@@ -98,13 +98,6 @@ def given_tools(
     return tuple(_in_workspace(tool, settings, workspace, user_is_there=not headless) for tool in tools)
 
 
-def with_extra_tools(tools: Sequence[Tool[Any]], extra: Sequence[Tool[Any]]) -> tuple[Tool[Any], ...]:
-    """Both, one after the other. Raises `SettingsError` where two have the same name."""
-    from bradawl.tools.custom import with_distinct_names
-
-    return with_distinct_names((*tools, *extra))
-
-
 def _user_tools(
     settings: Settings, own: tuple[Tool[Any], ...], notify: Callable[[str], None] | None
 ) -> tuple[Tool[Any], ...]:

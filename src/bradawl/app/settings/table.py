@@ -156,7 +156,7 @@ SETTINGS: Final = SettingsTable((
     # the run
     Setting("cwd", TEXT, "the folder to work in",
             flags=("-C", "--cd"), metavar="DIR", is_in_file=False, is_plain=False),
-    Setting("max_steps", COUNT, "stop a turn after N model requests (with -p: 500, else no limit)",
+    Setting("max_steps", COUNT, "stop a turn after N steps (with -p: 500, else no limit)",
             flags=("--max-steps", "--max-turns"), metavar="N", project_may_set="yes"),
     Setting("output_format", one_of("text", "json"), "with -p: print the answer, or one JSON object",
             flags=("--output-format",), metavar="text|json", default="text"),

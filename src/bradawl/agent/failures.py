@@ -1,0 +1,58 @@
+"""Exceptions inside a turn: which part of the session raised one, and the failure with which it ends the turn."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import cast
+
+from bradawl.core.errors import BradawlError, Failure, ModelFailed
+from bradawl.core.messages import Origin
+
+
+class PartFailed(Exception):
+    """A part of a session, such as a middleware or a codec, raised an exception; the text names both."""
+
+    def __init__(self, part: str, error: Exception) -> None:
+        """`part` names the part, and what it was asked to do."""
+        super().__init__(f"{part} failed: {type(error).__name__}: {error}")
+        self.error = error
+        """The exception, with its traceback."""
+
+
+def model_failed(origin: Origin, error: Exception) -> PartFailed:
+    """The exception of a model, or of the codec that it speaks."""
+    return PartFailed(f"The model {origin.provider}/{origin.model} (codec {origin.api})", error)
+
+
+def report(text: str, error: Exception) -> Failure:
+    """The failure that ends a turn.
+
+    The event loop's exception handler gets the exception with its traceback, and the key `ends_turn`.
+    """
+    asyncio.get_running_loop().call_exception_handler({"message": text, "exception": error, "ends_turn": True})
+    return Failure("internal", text)
+
+
+def failure_of(group: BaseExceptionGroup[BaseException]) -> Failure | BaseException:
+    """The failure with which these exceptions end a turn, or the one that the caller of the turn has to handle."""
+    defects: list[Exception] = []
+    for error in _leaves(group):
+        if not isinstance(error, Exception):
+            return group
+        if isinstance(error, BradawlError) and not isinstance(error, ModelFailed):
+            return error
+        defects.append(error)
+    match defects[0]:
+        case ModelFailed(failure=failure):
+            return failure
+        case PartFailed(error=cause) as named:
+            return report(str(named), cause)
+        case error:
+            return report(f"internal error: {type(error).__name__}: {error}", error)
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
