@@ -73,7 +73,8 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
         if options["command"] == "doctor":
             from bradawl.app.doctor import run_doctor
 
-            return run_doctor(options, environ, console, _current_folder())
+            with console.reserving_stdout():
+                return run_doctor(options, environ, console, _current_folder())
         if options["command"] == "permissions":
             from bradawl.app.build.agent import build_agent
             from bradawl.app.permissions_check import run_check
@@ -137,7 +138,8 @@ def _run(
         mode_is_asked_for=is_asked_for(options, settings.environment),
     )
     if is_headless:
-        return asyncio.run(_headless(request, console))
+        with console.reserving_stdout():
+            return asyncio.run(_headless(request, console))
     return asyncio.run(_interactive(request, console))
 
 

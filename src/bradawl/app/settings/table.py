@@ -163,7 +163,7 @@ SETTINGS: Final = SettingsTable((
     Setting("json_schema", TEXT, "with -p: the answer is JSON that fits the JSON Schema in FILE",
             flags=("--json-schema",), metavar="FILE", is_in_file=False, is_plain=False),
     Setting("user_tools", SWITCH,
-            "offer tools of BRADAWL_HOME/tools and of installed packages; the flag leaves them out",
+            "offer tools of the folder `tools` beside config.toml and of installed packages; the flag leaves them out",
             flags=("--no-user-tools",), default=True),
     Setting("debug_log", SWITCH, "log the structure of requests and replies, without contents or keys",
             flags=("--debug",), default=False),
