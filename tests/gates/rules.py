@@ -10,7 +10,7 @@ import sys
 import tokenize
 from collections.abc import Callable, Iterator
 
-from source_tree import ROOMS, Module, dotted, imported_names, local_names
+from source_tree import PACKAGE, ROOMS, Module, dotted, imported_names, local_names
 
 Rule = Callable[[Module], Iterator[str]]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -102,6 +102,19 @@ PROGRAMS = frozenset(
     }
 )
 """Files that are run as programs of their own, without bradawl on the import path."""
+
+
+_PROTOCOL = re.compile(r"bradawl\.providers\.(\w+)\..*|providers/(\w+)/.*")
+
+
+def wire_protocols_do_not_know_each_other(module: Module) -> Iterator[str]:
+    """No package below `providers` imports another one; what two protocols share is a module beside them."""
+    if (own := _PROTOCOL.fullmatch(module.place)) is None:
+        return
+    for name, line in imported_names(module.tree):
+        other = _PROTOCOL.fullmatch(name)
+        if other and other[1] != own[2] and (PACKAGE / "providers" / other[1]).is_dir():
+            yield f"{line}: imports {name}"
 
 
 def disk_and_processes_have_few_doors(module: Module) -> Iterator[str]:
@@ -432,6 +445,7 @@ def one_module_names_concrete_classes_together(module: Module) -> Iterator[str]:
 RULES: tuple[Rule, ...] = (
     sizes_stay_readable,
     ports_are_small,
+    wire_protocols_do_not_know_each_other,
     disk_and_processes_have_few_doors,
     only_app_knows_the_user,
     app_prints_cleaned_text_only,

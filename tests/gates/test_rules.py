@@ -115,6 +115,16 @@ BROKEN = [
     (rules.rooms_import_only_what_they_may, "testing/fakes.py", "from bradawl.app import cli"),
     (rules.rooms_import_only_what_they_may, "cellar/x.py", "x = 1"),
     (
+        rules.wire_protocols_do_not_know_each_other,
+        "providers/another/codec.py",
+        "from bradawl.providers.chat.codec import open_codec",
+    ),
+    (
+        rules.wire_protocols_do_not_know_each_other,
+        "providers/chat/codec.py",
+        "def f():\n    from bradawl.providers.messages import codec",
+    ),
+    (
         rules.one_module_names_concrete_classes_together,
         "app/cli.py",
         "from bradawl.tools import bash\ndef f():\n    from bradawl.session import store",
@@ -129,6 +139,11 @@ def test_a_rule_finds_a_violation(rule: Rule, place: str, text: str):
 
 KEPT = [
     (rules.ports_are_small, IN_CORE, class_with(4, "(Protocol)") + "    def __init__(self): ...\n"),
+    (
+        rules.wire_protocols_do_not_know_each_other,
+        "providers/another/codec.py",
+        "from bradawl.providers.another.requests import x\nfrom bradawl.providers.codec import Codec\nimport json",
+    ),
     (rules.disk_and_processes_have_few_doors, "workspace/files.py", "import tempfile\nopen('x')"),
     (rules.disk_and_processes_have_few_doors, "agent/agent.py", "store.open('id')\ntext.replace('a', 'b')"),
     (rules.only_app_knows_the_user, "app/headless.py", "import sys\nprint('x', file=sys.stderr)"),

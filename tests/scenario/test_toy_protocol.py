@@ -1,5 +1,6 @@
 """A wire protocol needs one folder and one row in the table: the toy protocol in `wire/toy` works with its row."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,8 @@ def test_settings_accept_the_protocol_by_its_name():
 
 
 def test_the_test_kit_finds_the_format_of_each_protocol_by_its_path():
+    missing = [one.folder for one in PROTOCOLS if find_spec(f"bradawl.testing.wire_{one.folder}") is None]
+    assert missing == [], "each of these needs a module bradawl/testing/wire_FOLDER.py; wire_chat.py is a model"
     formats = [format_at(f"/v1{protocol.path}") for protocol in PROTOCOLS]
     assert None not in formats
     assert len(set(map(id, formats))) == len(PROTOCOLS)

@@ -13,7 +13,8 @@ from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app import builtin_commands
 from bradawl.app.cli import parse
 from bradawl.app.settings.readme_table import readme_table
-from bradawl.app.settings.table import SETTINGS
+from bradawl.app.settings.table import ROWS, SETTINGS
+from bradawl.app.settings.table_check import table_problems
 from bradawl.app.slash_commands import CommandRegistry, commands_in
 from bradawl.providers.compat_table import TABLE, profile_for
 
@@ -77,7 +78,9 @@ async def test_the_example_of_a_slash_command_runs():
 
 
 def test_the_example_of_a_setting_adds_a_flag_a_variable_and_a_table_row():
-    table = SETTINGS.with_rows(example("a setting")["ROW"])
+    row = example("a setting")["ROW"]
+    assert table_problems((*ROWS, row)) == ()
+    table = SETTINGS.with_rows(row)
     assert parse(["--colour", "green"], table)["colour"] == "green"
     assert table.variables["BRADAWL_COLOUR"] == "colour" and "colour" in table.file_keys()
     assert "the colour of the answer" in readme_table(table)

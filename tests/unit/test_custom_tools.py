@@ -218,6 +218,31 @@ def test_contradictory_effects_are_refused_when_the_tool_is_defined(options, sai
         tool(**options)(act)
 
 
+@pytest.mark.parametrize("annotation", [int, bool, float, Color, Point, bytes, dict, list[int], list[Color]], ids=str)
+@pytest.mark.parametrize("option", ["reads", "writes"])
+def test_a_parameter_that_holds_no_path_is_refused_where_it_is_declared(annotation, option):
+    def act(value) -> None:
+        """Act."""
+
+    act.__annotations__["value"] = annotation
+    with pytest.raises(TypeError, match="parameters with a path or a list of paths, and value is neither"):
+        tool(**{option: "value"})(act)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [str, str | None, Literal["a", "b"], Annotated[str, "A file."], list[str], tuple[str, ...] | None, list, Any],
+    ids=str,
+)
+def test_a_text_or_a_list_of_texts_can_hold_paths(place, annotation):
+    def act(value=("a", "b")) -> None:
+        """Act."""
+
+    act.__annotations__["value"] = annotation
+    here = place.cwd
+    assert effects_of(place, tool(reads="value")(act)) == Effects(reads=(f"{here}/a", f"{here}/b"))
+
+
 # ------------------------------------------------------------------ effects
 
 

@@ -36,8 +36,8 @@ def examine(user_home):
             made.append(ScriptedHttp(answer))
             return made[-1]
 
-        def build(settings):
-            agent = build_agent(settings)
+        def build(settings, tell):
+            agent = build_agent(settings, tell=tell)
             model = SimpleNamespace(window=lambda: _ready(window)) if window else agent.model
             return SimpleNamespace(
                 system_prompt=agent.system_prompt,
@@ -304,3 +304,37 @@ async def test_a_prompt_that_the_server_cut_silently_is_one_warning(counted, est
 @pytest.mark.parametrize("provider", ["ollama", "lmstudio", "llamacpp", "vllm", "sglang", "mine"])
 def test_the_remedy_names_a_context_length_that_is_large_enough(provider):
     assert "32768" in longer_context(provider, "m", 12_000)
+
+
+# ------------------------------------------------------------------ the user's own tools
+
+TOOL = (
+    "from bradawl import tool\n@tool(read_only=True)\ndef {name}(word: str) -> str:\n    'Say it.'\n    return word\n"
+)
+
+
+@pytest.fixture
+def scripted(home):
+    """A model that needs no server."""
+    (home / "script.json").write_text('[{"text": "Done."}]')
+    return f"scripted/{home}/script.json"
+
+
+@pytest.mark.parametrize("folder", [".config/bradawl/tools", ".local/share/bradawl/tools"])
+def test_tools_beside_the_settings_and_in_the_data_folder_are_listed_and_broken_ones_told(
+    home, examine, scripted, folder
+):
+    (home / folder).mkdir(parents=True)
+    (home / folder / "mine.py").write_text(TOOL.format(name="say_it"))
+    (home / folder / "broken.py").write_text("1 / 0\n")
+    found = texts(examine({"model": scripted}))
+    folders = f"{home}/.config/bradawl/tools and {home}/.local/share/bradawl/tools"
+    assert f"user tools: say_it; looked for in {folders}, and" in found
+    assert f"{folder}/broken.py are left out: ZeroDivisionError: division by zero (line 1)." in found
+
+
+def test_without_user_tools_their_folders_are_named(home, examine, scripted):
+    assert f"user tools: none; looked for in {home}/own/tools, and" in texts(
+        examine({"model": scripted}, BRADAWL_HOME=f"{home}/own")
+    )
+    assert "user tools: left out" in texts(examine({"model": scripted, "user_tools": False}))

@@ -32,6 +32,12 @@ def fields_after(heading):
     return {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
 
 
+def assert_same_names(place, named, expected):
+    """Fails with the names to add to a place of the page, and those to remove."""
+    difference = f"add {sorted(expected - named)}, remove {sorted(named - expected)}"
+    assert named == expected, f"docs/providers.md, {place}: {difference}"
+
+
 @pytest.fixture
 def load(tmp_path):
     def load(options, text="", **environ):
@@ -42,7 +48,9 @@ def load(tmp_path):
 
 
 def test_every_known_provider_is_listed():
-    assert {command.partition("/")[0] for _, _, command in ROWS} == set(PROVIDERS) - {SCRIPTED}
+    named, known = {command.partition("/")[0] for _, _, command in ROWS}, set(PROVIDERS) - {SCRIPTED}
+    assert not known - named, f"docs/providers.md needs a row with `bradawl -m NAME/MODEL` for {known - named}"
+    assert not named - known, f"docs/providers.md names {named - known}, which app/settings/providers.py has not"
 
 
 @pytest.mark.parametrize(("address", "key", "command"), ROWS)
@@ -74,14 +82,17 @@ def test_the_examples_load_and_mean_what_the_text_says(load, tmp_path):
 
 def test_every_wire_protocol_is_named():
     row = next(line for line in PAGE.splitlines() if line.startswith("| `api` |"))
-    assert re.findall(r"`(\w+)`", row) == ["api", *(protocol.name for protocol in PROTOCOLS)]
+    expected = ["api", *(protocol.name for protocol in PROTOCOLS)]
+    assert re.findall(r"`(\w+)`", row) == expected, f"the row `api` of docs/providers.md must name {expected[1:]}"
 
 
 def test_every_setting_is_named():
-    assert fields_after("## Your own") == _PROVIDER_KEYS
-    assert {name for name in _MODEL_KEYS if name in example("a model")} == _MODEL_KEYS
-    assert fields_after("With `openai_chat`") == set(CompatProfile.__struct_fields__)
-    assert fields_after("With `anthropic_messages`:") == {*MessagesProfile.__struct_fields__, *WAITS}
+    assert_same_names("the table below `## Your own`", fields_after("## Your own"), _PROVIDER_KEYS)
+    shown = {name for name in _MODEL_KEYS if name in example("a model")}
+    assert_same_names("the example `a model`", shown, _MODEL_KEYS)
+    chat, messages = fields_after("With `openai_chat`"), fields_after("With `anthropic_messages`:")
+    assert_same_names("the table of `openai_chat`", chat, set(CompatProfile.__struct_fields__))
+    assert_same_names("the table of `anthropic_messages`", messages, {*MessagesProfile.__struct_fields__, *WAITS})
 
 
 def test_every_flag_on_the_page_exists():

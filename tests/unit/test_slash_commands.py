@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -21,6 +22,7 @@ from bradawl.app.slash_commands import (
     commands_in,
     is_command,
 )
+from bradawl.core.errors import SessionError
 
 # ------------------------------------------------------------------ one function is a command
 
@@ -217,3 +219,133 @@ def test_a_keyword_only_parameter_of_a_command_is_a_type_error():
         def bad(session: Any, *, option: str = "") -> str:
             """Never."""
             return option
+
+
+# ------------------------------------------------------------------ functions that can't be commands
+
+
+def no_docstring(session: Any) -> str:
+    return ""
+
+
+def nothing_taken() -> str:
+    """Never."""
+    return ""
+
+
+def a_list(session: Any, numbers: list[int]) -> str:
+    """Never."""
+    return ""
+
+
+def a_path(session: Any, path: Path) -> str:
+    """Never."""
+    return ""
+
+
+def rest_first(session: Any, text: Rest, times: int) -> str:
+    """Never."""
+    return ""
+
+
+def numbers_as_choices(session: Any, level: Literal[1, 2]) -> str:
+    """Never."""
+    return ""
+
+
+def unknown_name(session: Any, value: "Gone") -> str:  # type: ignore[name-defined]  # noqa: F821 - that is the point
+    """Never."""
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (no_docstring, "/bad has no docstring"),
+        (nothing_taken, "the first parameter of a command is the session"),
+        (a_list, "numbers is a list[int]; an argument is a str, int"),
+        (a_path, "an argument is a str, int"),
+        (rest_first, "text takes the rest of the line, so it must be the last one"),
+        (numbers_as_choices, "or a Literal of texts"),
+        (unknown_name, "an annotation is not defined where the command is: name 'Gone'"),
+    ],
+)
+def test_a_function_that_no_line_can_call_is_refused_where_it_is_defined(function, said):
+    with pytest.raises(TypeError) as refusal:
+        command("bad")(function)
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize("names", [("My Cmd",), ("/sl",), ("",), ("Big",), ("fine", "not fine"), (), (a_path,)])
+def test_a_name_that_can_not_be_typed_is_refused(names):
+    with pytest.raises(TypeError, match=r"can't be typed|with parentheses"):
+        command(*names)
+
+
+async def test_an_argument_may_be_a_choice_or_a_number():
+    @command("show")
+    def show(session: Any, count: Literal["all"] | int) -> str:
+        """Show some."""
+        return repr(count)
+
+    registry = CommandRegistry((show,))
+    assert (await registry.run(None, "/show 5", user_is_there=True)).text == "5"
+    assert (await registry.run(None, "/show ALL", user_is_there=True)).text == "'all'"
+    with pytest.raises(CommandError, match="/show: count must be all or a whole number, not 'some'"):
+        await registry.run(None, "/show some", user_is_there=True)
+
+
+async def test_the_rest_of_the_line_may_be_left_out():
+    @command("say")
+    def say(session: Any, text: Rest | None = None) -> str:
+        """Say it."""
+        return repr(text)
+
+    registry = CommandRegistry((say,))
+    assert (await registry.run(None, "/say", user_is_there=True)).text == "None"
+    assert (await registry.run(None, "/say all  of it", user_is_there=True)).text == "'all  of it'"
+
+
+def test_the_help_lines_of_long_names_are_columns():
+    @command("a-very-long-name")
+    def long(session: Any) -> str:
+        """Take long."""
+        return ""
+
+    lines = CommandRegistry((count, long)).help_lines(user_is_there=True)
+    assert list(lines) == ["/count            Count the letters of a word", "/a-very-long-name Take long"]
+
+
+# ------------------------------------------------------------------ commands that fail
+
+
+@command("crash")
+async def crash(session: Any, how: Literal["key", "session", "none"] = "key") -> Any:
+    """Fail."""
+    if how == "session":
+        raise SessionError("The session is broken.")
+    return None if how == "none" else {}["gone"]
+
+
+def start_with_crash(world: World, *argv: str, stdin: str = "") -> int:
+    console = Console(io.StringIO(stdin), world.stdout, world.stderr, world.environ, patience_s=0.05)
+    registry = CommandRegistry((*builtin.builtin_commands().commands, crash))
+    as_json = "json" in argv
+    options = parse(argv)
+    return launch(options, world.environ, console, as_json=as_json, build=world.build, load_commands=lambda: registry)
+
+
+def test_a_command_that_fails_does_not_end_the_conversation(world):
+    lines = "/crash\n/crash session\n/crash none\n/status\n/exit\n"
+    assert start_with_crash(world, stdin=lines) == 0
+    shown = world.out + world.err
+    assert "/crash failed: KeyError: 'gone' (details in " in shown
+    assert "The session is broken." in shown
+    assert "/crash failed: it returned NoneType, and not a str or a CommandResult." in shown
+    assert "\nused " in shown.split("it returned NoneType")[1]
+    assert "Traceback" not in shown
+
+
+def test_a_headless_command_that_fails_is_an_error_and_not_wrong_usage(world):
+    assert start_with_crash(world, "-p", "/crash", "--output-format", "json") == 1
+    assert "/crash failed: KeyError: 'gone'" in json.loads(world.out)["errors"][0]

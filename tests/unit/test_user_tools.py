@@ -54,14 +54,14 @@ def found(folder: Path, **files: str):
     folder.mkdir(exist_ok=True)
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
-    seen = user_tools(folder, (), ("bash",))
+    seen = user_tools((folder,), (), ("bash",))
     return [each.spec.name for each in seen.tools], seen.warnings
 
 
 def test_no_folder_means_no_tools(tmp_path):
-    assert user_tools(tmp_path / "none", (), ()).tools == ()
+    assert user_tools((tmp_path / "none",), (), ()).tools == ()
     (tmp_path / "file").write_text("")
-    assert user_tools(tmp_path / "file", (str(tmp_path / "gone"),), ()).warnings == ()
+    assert user_tools((tmp_path / "file",), (str(tmp_path / "gone"),), ()).warnings == ()
 
 
 def test_every_tool_of_every_file_is_offered_in_order(tmp_path):
@@ -107,11 +107,88 @@ def test_a_broken_file_gives_a_warning_and_the_others_are_offered(tmp_path, text
     assert "Traceback" not in warning + "".join(capfd.readouterr())
 
 
+JSON = """
+from bradawl import Text, ToolOutput, ToolSpec
+from bradawl.tools.json_tool import JsonTool
+
+async def run(arguments, context):
+    return ToolOutput((Text("ok"),))
+
+found = JsonTool(ToolSpec("found"), "Find.", {"type": "object"}, run)
+"""
+
+
+def test_a_json_tool_is_offered(tmp_path):
+    assert found(tmp_path, a=JSON) == (["found"], ())
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "objet"}, "has the type 'objet'"),
+        ({"type": "array"}, "has the type 'array'"),
+        ({"properties": ["a"]}, '["a"] is not of type "object"'),
+        ({"properties": {"a": {"$ref": "#/$defs/gone"}}}, "'/$defs/gone' does not exist"),
+        ({"properties": {"a": {"type": "integr"}}}, "integr"),
+    ],
+)
+def test_a_wrong_json_schema_gives_a_warning_when_the_file_is_loaded(tmp_path, schema, said):
+    names, (warning,) = found(tmp_path, a=JSON.replace('{"type": "object"}', repr(schema)))
+    assert names == [] and said in warning
+    assert f"{tmp_path / 'a.py'} are left out: " in warning and warning.endswith("(found, line 8).")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (JSON.replace('"Find."', '" "'), "found has no description; it tells the model when to use the tool (found, "),
+        (JSON.replace("async def run", "def run"), "the function that runs found is not async"),
+        (CLASS.replace("async def run", "def run"), "the function that runs act is not async"),
+        (CLASS.replace('    """Act."""\n', ""), "act has no description"),
+        (CLASS.replace('"act"', '"Act now!"'), "at most 64 (Act, line "),
+        (
+            CLASS.replace("class Act:", "class Act:\n    def __init__(self): raise ValueError('no')"),
+            "no (Act, line 16).",
+        ),
+    ],
+)
+def test_a_tool_that_no_model_could_use_gives_a_warning_with_its_line(tmp_path, text, said):
+    names, (warning,) = found(tmp_path, a=text)
+    assert names == [] and said in warning
+
+
+def test_a_file_without_a_tool_gives_a_warning(tmp_path):
+    names, (warning,) = found(tmp_path, a="def count(path: str) -> str:\n    'Count.'\n    return path\n")
+    assert names == [] and "put `@tool` above a function" in warning and str(tmp_path / "a.py") in warning
+
+
+def test_a_file_imports_others_of_its_folder(tmp_path):
+    shared = "from dataclasses import dataclass\n\nNAMES = ['one']\n"
+    text = "from . import _shared\nfrom ._shared import NAMES\nassert _shared.NAMES is NAMES\n"
+    assert found(tmp_path / "one", _shared=shared, a=text + GOOD.format(name="mine")) == (["mine"], ())
+    other = text + "assert NAMES == ['two']\n" + GOOD.format(name="other")
+    assert found(tmp_path / "two", _shared=shared.replace("one", "two"), a=other) == (["other"], ())
+
+
+def test_an_import_by_the_plain_name_gives_a_warning_that_says_which_works(tmp_path):
+    names, (warning,) = found(tmp_path, _shared="", a="import _shared\n" + GOOD.format(name="mine"))
+    assert names == [] and "`from . import _shared` (line 1)." in warning
+
+
+def test_the_tools_of_several_folders_are_offered_and_the_first_of_a_name_counts(tmp_path):
+    for folder, names in (("one", ("first", "both")), ("two", ("both", "second"))):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.py").write_text("".join(GOOD.format(name=name) for name in names))
+    seen = user_tools((tmp_path / "one", tmp_path / "two"), (), ())
+    assert [each.spec.name for each in seen.tools] == ["first", "both", "second"]
+    assert len(seen.warnings) == 1 and f"one of {tmp_path / 'one' / 'a.py'} has that name" in seen.warnings[0]
+
+
 def test_an_unreadable_file_gives_a_warning(tmp_path):
     (tmp_path / "a.py").mkdir()
     (tmp_path / "b.py").symlink_to(tmp_path / "gone")
     (tmp_path / "c.py").write_bytes(b"x = '\xff'\n")
-    seen = user_tools(tmp_path, (), ())
+    seen = user_tools((tmp_path,), (), ())
     assert (seen.tools, len(seen.warnings)) == ((), 3)
 
 
@@ -148,7 +225,7 @@ def install(site: Path, package: str, entries: str, module: str = "bradawl_sampl
 def test_a_package_offers_tools_by_its_entry_points(tmp_path, monkeypatch, entries, expected):
     install(tmp_path, "bradawl_sample", entries)
     monkeypatch.syspath_prepend(str(tmp_path))
-    seen = user_tools(tmp_path / "none", (str(tmp_path),), ())
+    seen = user_tools((tmp_path / "none",), (str(tmp_path),), ())
     assert ([each.spec.name for each in seen.tools], seen.warnings) == (expected, ())
 
 
@@ -157,7 +234,7 @@ def test_a_broken_package_gives_a_warning_and_other_entry_points_are_not_loaded(
     install(tmp_path, "another", "x = bradawl_sample_two", "bradawl_sample_two")
     install(tmp_path, "bradawl", "x = bradawl_sample_two", "bradawl_sample_two")
     monkeypatch.syspath_prepend(str(tmp_path))
-    seen = user_tools(tmp_path / "none", (str(tmp_path),), ())
+    seen = user_tools((tmp_path / "none",), (str(tmp_path),), ())
     assert seen.tools == ()
     (warning,) = seen.warnings
     assert "the package bradawl_sample" in warning
@@ -176,7 +253,7 @@ def test_packages_are_found_in_pythons_own_folders_and_not_in_a_project(monkeypa
 def test_without_tools_no_metadata_module_is_imported(tmp_path):
     code = (
         "import sys; from pathlib import Path; from bradawl.extensions.user_tools import site_folders, user_tools\n"
-        f"user_tools(Path({str(tmp_path / 'none')!r}), site_folders(), ())\n"
+        f"user_tools((Path({str(tmp_path / 'none')!r}),), site_folders(), ())\n"
         "print({'importlib.metadata', 'importlib.util', 'inspect'} & set(sys.modules))"
     )
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}

@@ -55,7 +55,17 @@ class UsageError(Exception):
 
 class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see `bradawl --help`")
+        raise UsageError(f"{message}{self._suggestion(message)}; see `bradawl --help`")
+
+    def _suggestion(self, message: str) -> str:
+        """The flag that was probably meant by the first unknown one."""
+        from difflib import get_close_matches
+
+        flags = (word.partition("=")[0] for word in message.split() if word.startswith("--"))
+        known = list(self._option_string_actions)
+        unknown = next((flag for flag in flags if flag not in known), "")
+        near = get_close_matches(unknown, known, 1, 0.8)
+        return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _formatter(prog: str) -> RawDescriptionHelpFormatter:

@@ -1,6 +1,7 @@
 """stdin, stdout and stderr of a run: cleaned output that survives closed or broken streams."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, TextIO
 
 from bradawl.safety.control_characters import clean
@@ -9,6 +10,8 @@ STDIN_LIMIT: Final = 10_000_000
 """Characters; more would not fit into any model's context window."""
 STDIN_PATIENCE_S: Final = 3.0
 MODEL_PATIENCE_S: Final = 30.0
+_STDOUT: Final = 1
+_STDERR: Final = 2
 
 
 class OutputError(Exception):
@@ -58,6 +61,27 @@ class Console:
     def is_interactive(self) -> bool:
         """True when stdin and stdout are terminals."""
         return _is_terminal(self.stdin) and _is_terminal(self.stdout)
+
+    @contextmanager
+    def reserving_stdout(self) -> Iterator[None]:
+        """While it is entered, this console alone writes to the process's stdout.
+
+        What tools of the user and the programs they start print goes to stderr. Does nothing for other streams.
+        """
+        import os
+
+        process, own = self.stdout, _copy_of_stdout(self.stdout)
+        if own is None:
+            yield
+            return
+        with os.fdopen(own, "w", encoding=process.encoding, errors=process.errors) as self.stdout:
+            os.dup2(_STDERR, _STDOUT)
+            try:
+                yield
+            finally:
+                _flush(process)  # what was printed meanwhile is for stderr
+                os.dup2(own, _STDOUT)
+                self.stdout = process
 
     def answer(self, text: str) -> None:
         """Write a text to stdout, cleaned; JSON must have been through `json_for_terminals`.
@@ -130,6 +154,27 @@ def _has_input(stream: TextIO, patience_s: float) -> bool:
         return bool(select.select([descriptor], [], [], patience_s)[0])
     except (OSError, ValueError):
         return True
+
+
+def _copy_of_stdout(stream: TextIO) -> int | None:
+    """A new descriptor of the process's stdout; None if the stream is another one, or stderr is closed."""
+    import os
+
+    try:
+        if stream.fileno() != _STDOUT:
+            return None
+        stream.flush()
+        os.fstat(_STDERR)
+        return os.dup(_STDOUT)
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _flush(stream: TextIO) -> None:
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        _silence(stream)
 
 
 def _silence(stream: TextIO) -> None:

@@ -20,7 +20,7 @@ from bradawl.app.settings.homes import homes
 from bradawl.app.settings.load import load_settings, read_settings
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, is_loopback
-from bradawl.app.settings.settings import Settings
+from bradawl.app.settings.settings import Settings, tools_folders
 from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.core.permissions import Policy, Sandbox
 from bradawl.core.ports import Prefix, Window
@@ -41,7 +41,8 @@ _ASKED_WITHOUT: Final = (
 )
 _MARKS: Final = {"ok": "ok", "warning": "note", "problem": "PROBLEM"}
 
-BuildAgent = Callable[[Settings], "Agent"]
+BuildAgent = Callable[[Settings, Callable[[str], None]], "Agent"]
+"""Builds an agent and calls the function with each warning."""
 
 
 class Check(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,7 +68,10 @@ def run_doctor(options: Mapping[str, object], environ: Mapping[str, str], consol
     from bradawl.app.build.agent import build_agent
     from bradawl.app.build.model import build_http
 
-    diagnosis = asyncio.run(diagnose(options, environ, cwd, build_http, build_agent))
+    def build(settings: Settings, notify: Callable[[str], None]) -> "Agent":
+        return build_agent(settings, notify=notify)
+
+    diagnosis = asyncio.run(diagnose(options, environ, cwd, build_http, build))
     if options.get("json"):
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(diagnosis)).decode()) + "\n")
     else:
@@ -273,8 +277,9 @@ def _endpoint_check(status: Status, model: str) -> Check:
 
 async def _context_checks(settings: Settings, build: BuildAgent) -> list[Check]:
     """Whether system prompt and tools fit into the model's context window with room for work; and the permissions."""
+    warnings: list[str] = []
     try:
-        agent = build(settings)
+        agent = build(settings, warnings.append)
     except BradawlError as error:
         return [Check("context", "problem", str(error))]
     try:
@@ -283,9 +288,23 @@ async def _context_checks(settings: Settings, build: BuildAgent) -> list[Check]:
 
         needed = prefix_tokens(Prefix(await agent.system_prompt(), schemas_of(agent.tools)))
         window = await agent.model.window()
-        return [_window_check(settings, needed, window), *_permission_checks(agent)]
+        tools = _user_tools_check(settings, [tool.spec.name for tool in agent.tools])
+        told = (Check("warning", "warning", warning) for warning in warnings)
+        return [_window_check(settings, needed, window), tools, *told, *_permission_checks(agent)]
     finally:
         await agent.aclose()
+
+
+def _user_tools_check(settings: Settings, offered: Sequence[str]) -> Check:
+    """The names of the user's own tools, and where they are looked for."""
+    if not settings.user_tools:
+        return Check("user tools", "ok", "left out, as the setting user_tools says")
+    from bradawl.app.build.tools import build_tools
+
+    own = {tool.spec.name for tool in build_tools(settings, headless=False)}
+    names = ", ".join(name for name in offered if name not in own) or "none"
+    folders = " and ".join(str(folder) for folder in tools_folders(settings))
+    return Check("user tools", "ok", f"{names}; looked for in {folders}, and in packages named bradawl-...")
 
 
 def _permission_checks(agent: "Agent") -> list[Check]:

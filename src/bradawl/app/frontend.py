@@ -14,7 +14,7 @@ from bradawl.app.context_window import LONG_TOKENS, WindowWatch
 from bradawl.app.modes import begin_in_mode, choose_mode, current_mode, sandbox_warning, why_not
 from bradawl.app.notices import NoticeStream
 from bradawl.core.deltas import Notice
-from bradawl.core.errors import SettingsError
+from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.core.events import AssistantReplied, Envelope, Live
 from bradawl.core.permissions import Mode
 from bradawl.core.ports import Approver, Emit
@@ -216,5 +216,20 @@ class FrontendSession:
         self.choose_mode(self._mode_before_plan or ("default" if usual == "plan" else usual))
 
     async def run_command(self, line: str) -> "CommandResult":
-        """Run a slash command. Raises `SettingsError` with a text for the user, for example for a wrong argument."""
-        return await self.frontend.commands.run(self, line, user_is_there=self.frontend.user_is_there)
+        """Run a slash command. Raises `SettingsError` with a text for the user, for example for a wrong argument.
+
+        A command that fails otherwise raises `CommandFailed`; the session can go on.
+        """
+        from bradawl.app.slash_commands import CommandFailed
+
+        try:
+            return await self.frontend.commands.run(self, line, user_is_there=self.frontend.user_is_there)
+        except (SettingsError, CommandFailed):
+            raise
+        except BradawlError as error:
+            raise CommandFailed(str(error)) from error
+        except Exception as error:  # a defect of the command
+            from bradawl.app.error_reports import report
+
+            name = line.split()[0]
+            raise CommandFailed(f"{name} failed: {report(error, self.frontend.settings.home)}") from error

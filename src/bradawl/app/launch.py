@@ -74,7 +74,8 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
         if options["command"] == "doctor":
             from bradawl.app.doctor import run_doctor
 
-            return run_doctor(options, environ, console, _current_folder())
+            with console.reserving_stdout():
+                return run_doctor(options, environ, console, _current_folder())
         if options["command"] == "permissions":
             from bradawl.app.build.agent import build_agent
             from bradawl.app.permissions_check import run_check
@@ -138,7 +139,8 @@ def _run(
         mode_is_asked_for=is_asked_for(options, settings.environment),
     )
     if is_headless:
-        return asyncio.run(_headless(request, console))
+        with console.reserving_stdout():
+            return asyncio.run(_headless(request, console))
     return asyncio.run(_interactive(request, console))
 
 
@@ -245,7 +247,9 @@ def _exit_code_of(work: Callable[[], int], environ: Mapping[str, str], console: 
         return _fail("Interrupted.", CANCELLED, console, as_json=as_json, reason="cancelled")
     except Exception as error:
         # Users never see a traceback.
-        message, code = _message_and_exit_code(_innermost(error), error, environ)
+        from bradawl.app.error_reports import innermost
+
+        message, code = _message_and_exit_code(innermost(error), error, environ)
         return _fail(message, code, console, as_json=as_json)
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is None:
@@ -253,14 +257,7 @@ def _exit_code_of(work: Callable[[], int], environ: Mapping[str, str], console: 
         return _fail("Interrupted.", CANCELLED, console, as_json=as_json, reason="cancelled")
 
 
-def _innermost(error: Exception) -> Exception:
-    """The error inside the exception groups that task groups wrap around it."""
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = cast(Exception, error.exceptions[0])
-    return error
-
-
-def _message_and_exit_code(error: Exception, whole: Exception, environ: Mapping[str, str]) -> tuple[str, int]:
+def _message_and_exit_code(error: BaseException, whole: Exception, environ: Mapping[str, str]) -> tuple[str, int]:
     match error:
         case NoSandbox():
             return str(error), NO_SANDBOX
@@ -291,26 +288,13 @@ def _fail(message: str, code: int, console: Console, *, as_json: bool = False, r
 
 def _report(error: Exception, environ: Mapping[str, str]) -> str:
     """Write the traceback to a file; returns a message that names it."""
-    what = f"internal error: {type(error).__name__}: {error}"
+    from bradawl.app.error_reports import report
+
     try:
-        path = write_report(homes(environ, _current_folder()).data, error)
-    except (OSError, SettingsError):
-        return f"{what} (details could not be written)"
-    return f"{what} (details in {path})"
-
-
-def write_report(home: str, error: BaseException) -> str:
-    """Write a traceback to a new file below `home`, readable by its owner alone. Raises `OSError`."""
-    import time
-    import traceback
-
-    folder = Path(home, "errors")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"{time.time_ns() // 1_000_000}-{os.getpid()}.txt"
-    text = "".join(traceback.format_exception(error))
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text.encode("utf-8", "replace").decode())
-    return str(path)
+        home = homes(environ, _current_folder()).data
+    except SettingsError:
+        home = os.devnull  # no file can be written below it
+    return f"internal error: {report(error, home)}"
 
 
 def _report_loop_errors(home: str, notices: NoticeStream) -> None:
@@ -319,6 +303,8 @@ def _report_loop_errors(home: str, notices: NoticeStream) -> None:
     def handle(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
         if isinstance(error, Exception):
+            from bradawl.app.error_reports import write_report
+
             try:
                 path = write_report(home, error)
             except OSError:

@@ -1,29 +1,42 @@
 """The registry of slash commands: a command such as `/mode plan` is one function with the decorator `command`.
 
 The function's docstring is the command's help. Its first parameter is the session of the front end; each further one is
-an argument, converted and checked by its annotation: `str`, `int`, `float`, `bool`, a `Literal`, `Rest`, or one of them
-`| None`. `Annotated[Literal[...], ("other name", "choice")]` adds names for choices. `builtin_commands` holds bradawl's
-own commands.
+an argument, converted and checked by its annotation: `str`, `int`, `float`, `bool`, a `Literal` of texts, a union of
+them, `Rest`, or one of them `| None`. `Annotated[Literal[...], ("other name", "choice")]` adds names for choices. A
+function that can't be a command is refused where it is defined. `builtin_commands` holds bradawl's own commands.
 """
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from bradawl.core.errors import SettingsError
+from bradawl.core.errors import BradawlError, SettingsError
 
 Rest = Annotated[str, "rest of the line"]
 """Annotation of a last parameter that takes the rest of the line as it was typed."""
 
 _SHOWN: Final = 40
-_EXPECTED: Final[Mapping[object, str]] = {int: "a whole number", float: "a number", bool: "true or false"}
+_NAME: Final = "[a-z0-9?][a-z0-9_-]*"
+_NARROWEST: Final = 8
+"""Characters of the column of names in `/help`."""
+_EXPECTED: Final[Mapping[object, str]] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
 
 
 class CommandError(SettingsError):
     """A command is unknown, has wrong arguments, or can't run here; the text is for the user."""
+
+
+class CommandFailed(BradawlError):
+    """A command could not do its work, or has a defect; the text is for the user."""
 
 
 class CommandResult(NamedTuple):
@@ -41,14 +54,19 @@ class SlashCommand:
     """A command: its names, its help and its arguments, all derived from one function."""
 
     def __init__(self, function: Function, names: tuple[str, ...], *, needs_user: bool = False) -> None:
-        """`names`: the command's name, then its aliases. Raises `TypeError` for a parameter that is not positional."""
+        """`names`: the command's name, then its aliases. Raises `TypeError` with what is wrong with the function."""
+        _check_names(names)
         self.function = function
         self.name, self.aliases = names[0], names[1:]
         self.needs_user = needs_user
         """True for a command that makes no sense without a user who types the next line."""
-        self._parameters = tuple(inspect.signature(function).parameters.values())[1:]
-        if any(each.kind is not each.POSITIONAL_OR_KEYWORD for each in self._parameters):
-            raise TypeError(f"/{self.name}: every parameter of a command must be positional")
+        parameters = tuple(inspect.signature(function).parameters.values())
+        self._parameters = parameters[1:]
+        if not parameters:
+            raise TypeError(f"/{self.name}: the first parameter of a command is the session; it has none")
+        if not self.summary:
+            raise TypeError(f"/{self.name} has no docstring; its first line is the command's line in /help")
+        self._check_parameters()
 
     @property
     def summary(self) -> str:
@@ -71,7 +89,7 @@ class SlashCommand:
 
     def arguments(self, line: str) -> list[object]:
         """The values for the parameters, from what follows the command's name. Raises `CommandError`."""
-        hints = get_type_hints(self.function, include_extras=True)
+        hints = self._hints()
         values: list[object] = []
         rest = line.strip()
         for each in self._parameters:
@@ -80,7 +98,7 @@ class SlashCommand:
                     raise CommandError(f"/{self.name} needs {each.name.upper()}: {self.usage}")
                 break
             hint = hints.get(each.name, str)
-            word, rest = (rest, "") if hint == Rest else _first_word(rest)
+            word, rest = (rest, "") if _is_rest(hint) else _first_word(rest)
             values.append(self._value(each.name, hint, word))
         if rest:
             takes = f"takes only {self.usage}" if self._parameters else "takes no arguments"
@@ -88,19 +106,48 @@ class SlashCommand:
         return values
 
     def _value(self, name: str, hint: object, word: str) -> object:
-        for kind in _alternatives(hint):
+        kinds = _alternatives(hint)
+        for kind in kinds:
             if (choices := _choices(kind)) is not None:
-                return _choice(name, word, *choices)
+                if (found := _choice(word, *choices)) is not None:
+                    return found
+                continue
             try:
                 return msgspec.convert(word, cast("type[Any]", kind), strict=False)
             except msgspec.ValidationError:
                 continue
-        expected = " or ".join(_EXPECTED.get(kind, str(kind)) for kind in _alternatives(hint))
+        if len(kinds) == 1 and (choices := _choices(kinds[0])) is not None:
+            raise CommandError(f"There is no {name} {word[:_SHOWN]}; there are {', '.join(choices[0])}.")
+        expected = " or ".join(map(_expected, kinds))
         raise CommandError(f"/{self.name}: {name} must be {expected}, not {word[:_SHOWN]!r}.")
+
+    def _hints(self) -> dict[str, object]:
+        try:
+            return get_type_hints(self.function, include_extras=True)
+        except NameError as error:
+            raise TypeError(f"/{self.name}: an annotation is not defined where the command is: {error}") from error
+
+    def _check_parameters(self) -> None:
+        hints = self._hints()
+        for each in self._parameters:
+            hint = hints.get(each.name, str)
+            if each.kind is not each.POSITIONAL_OR_KEYWORD:
+                raise TypeError(f"/{self.name}: every parameter of a command must be positional; {each} is not")
+            if _is_rest(hint) and each is not self._parameters[-1]:
+                raise TypeError(f"/{self.name}: {each.name} takes the rest of the line, so it must be the last one")
+            if not _is_rest(hint) and not all(map(_is_known, _alternatives(hint))):
+                raise TypeError(
+                    f"/{self.name}: {each.name} is a {hint}; an argument is a str, int, float, bool, Rest, or a "
+                    "Literal of texts"
+                )
 
 
 def command(*names: str, needs_user: bool = False) -> Callable[[Function], SlashCommand]:
-    """Make a function a slash command with these names, the first of which is its own."""
+    """Make a function a slash command with these names, the first of which is its own.
+
+    Raises `TypeError` with what is wrong with the names or the function.
+    """
+    _check_names(names)
 
     def decorate(function: Function) -> SlashCommand:
         return SlashCommand(function, names, needs_user=needs_user)
@@ -141,13 +188,17 @@ class CommandRegistry:
         result = found.function(session, *found.arguments(rest))
         if inspect.isawaitable(result):
             result = await result
+        if not isinstance(result, str | CommandResult):
+            kind = type(result).__name__
+            raise CommandFailed(f"/{found.name} failed: it returned {kind}, and not a str or a CommandResult.")
         return CommandResult(result) if isinstance(result, str) else result
 
     def help_lines(self, *, user_is_there: bool) -> Iterator[str]:
         """One line for each command that can run with or without a user."""
-        for each in self.commands:
-            if user_is_there or not each.needs_user:
-                yield f"/{each.name:<9}{each.summary}"
+        shown = [each for each in self.commands if user_is_there or not each.needs_user]
+        width = max((_NARROWEST, *(len(each.name) for each in shown)))
+        for each in shown:
+            yield f"/{each.name:<{width}} {each.summary}"
 
 
 def is_command(text: str) -> bool:
@@ -159,6 +210,30 @@ def is_command(text: str) -> bool:
 def _first_word(text: str) -> tuple[str, str]:
     word, _, rest = text.partition(" ")
     return word, rest.strip()
+
+
+def _check_names(names: tuple[object, ...]) -> None:
+    if not names or not isinstance(names[0], str):
+        raise TypeError('a command has a name: write `@command("name")`, with parentheses, above its function')
+    for name in names:
+        if not isinstance(name, str) or not re.fullmatch(_NAME, name):
+            raise TypeError(f"{name!r} can't be typed as a command; a name has a-z, 0-9, - and _, and no slash")
+
+
+def _is_rest(hint: object) -> bool:
+    return _alternatives(hint) == (Rest,)
+
+
+def _is_known(kind: object) -> bool:
+    """Whether a word can be converted to this type."""
+    if (choices := _choices(kind)) is not None:
+        return all(isinstance(each, str) for each in choices[0])
+    return kind in (str, int, float, bool)
+
+
+def _expected(kind: object) -> str:
+    choices = _choices(kind)
+    return ", ".join(choices[0]) if choices is not None else _EXPECTED[kind]
 
 
 def _alternatives(hint: object) -> tuple[object, ...]:
@@ -176,13 +251,10 @@ def _choices(kind: object) -> tuple[tuple[str, ...], Mapping[str, str]] | None:
     return get_args(inner), {_plain(other): choice for other, choice in pairs}
 
 
-def _choice(name: str, word: str, choices: tuple[str, ...], other_names: Mapping[str, str]) -> str:
-    """One of the choices; case, hyphens and underscores of the word do not matter."""
+def _choice(word: str, choices: tuple[str, ...], other_names: Mapping[str, str]) -> str | None:
+    """One of the choices, None if it is none; case, hyphens and underscores of the word do not matter."""
     wanted = other_names.get(_plain(word)) or word
-    found = next((each for each in choices if _plain(each) == _plain(wanted)), None)
-    if found is None:
-        raise CommandError(f"There is no {name} {word[:_SHOWN]}; there are {', '.join(choices)}.")
-    return found
+    return next((each for each in choices if _plain(each) == _plain(wanted)), None)
 
 
 def _plain(word: str) -> str:

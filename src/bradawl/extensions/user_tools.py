@@ -1,4 +1,4 @@
-"""Loads tools that users wrote, from a folder of theirs and from installed packages.
+"""Loads tools that users wrote, from folders of theirs and from installed packages.
 
 Projects can't bring tools: the files are executed, and a project is not trusted with that.
 """
@@ -16,12 +16,12 @@ import msgspec
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Tool
-from bradawl.core.tools import JsonParams, ToolSpec
 from bradawl.safety.trusted_programs import site_folders as site_folders
 
 _GROUP: Final = "bradawl.tools"
 _PACKAGE: Final = r"(?i)(bradawl_[\w.]+)-[^-]+\.dist-info"
-_NAME: Final = "[a-z0-9_]{1,64}"
+_MODULES: Final = "bradawl_user_tools_"
+"""Begins the names of the modules made of users' files."""
 
 
 class UserTools(msgspec.Struct, frozen=True):
@@ -32,8 +32,8 @@ class UserTools(msgspec.Struct, frozen=True):
     """One sentence for the user about each file or package that can't be used."""
 
 
-def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> UserTools:
-    """The tools in the Python files of a folder, and in installed packages named `bradawl-...`.
+def user_tools(folders: Iterable[Path], sites: Iterable[str], taken: Collection[str]) -> UserTools:
+    """The tools in the Python files of the folders, and in installed packages named `bradawl-...`.
 
     `sites` are the folders where such packages may be, `taken` the names of the other tools. A broken file or package
     gives a warning; the rest is loaded. Executes the files, and blocks meanwhile.
@@ -41,8 +41,9 @@ def user_tools(folder: Path, sites: Iterable[str], taken: Collection[str]) -> Us
     known = dict.fromkeys(taken, "a tool of bradawl's own")
     tools: list[Tool[Any]] = []
     warnings: list[str] = []
-    # A tool of a file takes precedence over one of a package.
-    for place, load in (*_files(folder), *_packages(sites)):
+    files = (source for folder in folders for source in _files(folder))
+    # The first tool of a name is kept: those of files come before those of packages.
+    for place, load in (*files, *_packages(sites)):
         try:
             with _as_settings_error():
                 loaded = load()
@@ -70,27 +71,52 @@ def _names(folder: str | Path) -> list[str]:
 
 
 def _files(folder: Path) -> Iterator[Source]:
-    for name in _names(folder):
-        if name.endswith(".py") and not name.startswith((".", "_")):
-            path = folder / name
-            yield str(path), partial(_from_file, path)
+    names = [name for name in _names(folder) if name.endswith(".py") and not name.startswith((".", "_"))]
+    if not names:
+        return
+    package = _package_of(folder)
+    for name in names:
+        yield str(folder / name), partial(_from_file, folder / name, package)
 
 
-def _from_file(path: Path) -> tuple[Tool[Any], ...]:
+def _package_of(folder: Path) -> str:
+    """The name of the package that a folder's files are modules of, so that `from . import _other` works in them.
+
+    It is named after the whole path: two agents in one process may have folders with files of the same name. Modules
+    of an earlier load are forgotten, because the files may have changed.
+    """
+    name = _MODULES + re.sub(r"\W", "_", str(folder))
+    for known in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+        del sys.modules[known]
+    package = sys.modules[name] = ModuleType(name)
+    package.__path__ = [str(folder)]
+    return name
+
+
+def _from_file(path: Path, package: str) -> tuple[Tool[Any], ...]:
     from importlib.util import module_from_spec, spec_from_file_location
 
-    # The module is named after the whole path: two agents in one process may have files of the same name.
-    name = "bradawl_user_tools_" + re.sub(r"\W", "_", str(path.with_suffix("")))
+    name = f"{package}." + re.sub(r"\W", "_", path.stem)
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise SettingsError("it is not a Python file.")
     module = sys.modules[name] = module_from_spec(spec)  # where dataclasses resolve the names in annotations
     try:
         spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        del sys.modules[name]
+        if error.name and (path.parent / f"{error.name}.py").is_file():
+            hint = f"; a file of this folder is imported with `from . import {error.name}`"
+            raise SettingsError(f"{error}{hint}{_line_of(error)}.") from error
+        raise
     except BaseException:
         del sys.modules[name]
         raise
-    return _offered(vars(module), name)
+    tools = _offered(vars(module), name)
+    if not tools:
+        hint = "put `@tool` above a function, or begin the file's name with `_` if other files import it"
+        raise SettingsError(f"there is none in it; {hint}.")
+    return tools
 
 
 def _packages(sites: Iterable[str]) -> Iterator[Source]:
@@ -124,28 +150,68 @@ def _as_settings_error() -> Iterator[None]:
 
 def _line_of(error: BaseException) -> str:
     """The line of the user's file where the exception was raised, if any."""
+    line = _line_number(error)
+    return f" (line {line})" if line else ""
+
+
+def _line_number(error: BaseException) -> int | None:
     line = getattr(error, "lineno", None)
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_globals.get("__name__", "").startswith("bradawl_user_tools_"):
+        if trace.tb_frame.f_globals.get("__name__", "").startswith(_MODULES):
             line = trace.tb_lineno
         trace = trace.tb_next
-    return f" (line {line})" if line else ""
+    return line
 
 
 def _offered(values: Mapping[str, object], module: str) -> tuple[Tool[Any], ...]:
     """The tools in a module: objects, and instances of its classes."""
-    public = [value for name, value in values.items() if not name.startswith("_")]
-    objects = [value for value in public if not isinstance(value, type) and _is_tool(value)]
-    made = {type(each) for each in objects}
-    for value in public:
+    public = [(name, value) for name, value in values.items() if not name.startswith("_")]
+    objects = [(name, value) for name, value in public if not isinstance(value, type) and _is_tool(value)]
+    made = {type(each) for _, each in objects}
+    for name, value in public:
         if isinstance(value, type) and value.__module__ == module and value not in made and _is_tool(value):
-            objects.append(value())
-    distinct = {id(each): each for each in objects}.values()
-    tools = tuple(cast(Tool[Any], each) for each in distinct)
-    for each in tools:
-        _check(each)
-    return tools
+            with _naming_definition(name, module):
+                objects.append((name, value()))
+    distinct: dict[int, tuple[str, object]] = {}
+    for name, each in objects:
+        distinct.setdefault(id(each), (name, each))
+    return tuple(_checked(name, each, module) for name, each in distinct.values())
+
+
+def _checked(name: str, value: object, module: str) -> Tool[Any]:
+    from bradawl.extensions.tool_check import check_tool
+
+    made = cast(Tool[Any], value)
+    with _naming_definition(name, module):
+        check_tool(made)
+    return made
+
+
+@contextmanager
+def _naming_definition(name: str, module: str) -> Iterator[None]:
+    """Adds to an error the name that a tool has in its file, and its line."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        reason = str(error) if isinstance(error, SettingsError) else f"{type(error).__name__}: {error}"
+        line = _line_number(error) or _line_of_definition(name, module)
+        where = f"{name}, line {line}" if line else name
+        raise SettingsError(f"{reason.removesuffix('.')} ({where}).") from error
+
+
+def _line_of_definition(name: str, module: str) -> int | None:
+    """The line of a module's file where a top-level name is defined."""
+    import ast
+    import linecache
+
+    source = "".join(linecache.getlines(getattr(sys.modules.get(module), "__file__", None) or ""))
+    for node in ast.parse(source).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names = [each.id for each in targets if isinstance(each, ast.Name)]
+        if name in (getattr(node, "name", None), *names):
+            return node.lineno
+    return None
 
 
 def _is_tool(value: object) -> bool:
@@ -153,17 +219,3 @@ def _is_tool(value: object) -> bool:
     kind = value if isinstance(value, type) else type(value)
     has_methods = all(callable(getattr(kind, method, None)) for method in ("effects", "run"))
     return has_methods and all(hasattr(value, attribute) for attribute in ("spec", "params"))
-
-
-def _check(made: Tool[Any]) -> None:
-    """Raises `SettingsError` for a tool that can't be offered to a model."""
-    if not isinstance(made.spec, ToolSpec):
-        raise SettingsError(f"the spec of {type(made).__name__} is not a ToolSpec.")
-    spec, params = msgspec.convert(msgspec.to_builtins(made.spec), ToolSpec), made.params
-    if not re.fullmatch(_NAME, spec.name):
-        raise SettingsError(f"the name {spec.name!r} is not made of a-z, 0-9 and _, at most 64.")
-    if isinstance(params, JsonParams):
-        return
-    if not isinstance(params, type) or not issubclass(params, msgspec.Struct):
-        raise SettingsError(f"the params of {spec.name} are neither a msgspec Struct nor JsonParams.")
-    msgspec.json.schema(params)

@@ -17,7 +17,7 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import Document, Image, Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolKind, ToolSpec
-from bradawl.tools.custom_params import Parameters, parameters_of
+from bradawl.tools.custom_params import Parameters, holds_paths, parameters_of
 from bradawl.tools.reading.decoding import presentable
 
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
@@ -173,6 +173,8 @@ def _declaration(
     for each in (*reads, *writes):
         if each not in parameters.defaults:
             raise TypeError(f"reads and writes name its parameters, and it has none named {each!r}")
+        if not holds_paths(parameters, each):
+            raise TypeError(f"reads and writes name parameters with a path or a list of paths, and {each} is neither")
     if effects is not None:
         return _by_function(effects, parameters)
     if not (reads or writes or read_only):

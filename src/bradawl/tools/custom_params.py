@@ -58,6 +58,21 @@ def parameters_of(function: Callable[..., object], name: str) -> Parameters:
     return Parameters(struct, defaults, context_name)
 
 
+def holds_paths(parameters: Parameters, name: str) -> bool:
+    """Whether the values of a parameter can be a text or a list of texts."""
+    hint = next(field.type for field in msgspec.structs.fields(parameters.struct) if field.name == name)
+    schema = msgspec.json.schema(hint)
+    return _is_text(schema.get("items", {}) if schema.get("type") == "array" else schema)
+
+
+def _is_text(schema: Mapping[str, Any]) -> bool:
+    """Whether values arrive as `str`. An annotation such as `Any` has an empty schema, which says nothing."""
+    if "enum" in schema:
+        return all(isinstance(each, str) for each in schema["enum"])
+    is_plain = not {"format", "contentEncoding", "$ref"} & set(schema)
+    return is_plain and schema.get("type", "string") == "string"
+
+
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function, include_extras=True)

@@ -33,7 +33,7 @@ class JsonTool:
         a schema that is not a JSON object.
         """
         self.spec = spec
-        self._run = run
+        self.function = run
         self._declare = effects
         raw = _object(schema, spec.name)
         self.params = JsonParams(description, raw, _LazyCheck(raw, spec.name))
@@ -44,7 +44,7 @@ class JsonTool:
 
     async def run(self, params: Arguments, context: CallContext) -> ToolOutput:
         """The function's output."""
-        return await self._run(params, context)
+        return await self.function(params, context)
 
 
 def _object(schema: str | bytes | Mapping[str, object], tool: str) -> msgspec.Raw:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from bradawl.app.build.workspace import Workspace, without_keys
 from bradawl.app.policies import Policies
 from bradawl.app.program_paths import find_ripgrep, search_path
-from bradawl.app.settings.settings import Settings
+from bradawl.app.settings.settings import Settings, tools_folders
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import Http, Tool
 from bradawl.tools.agent import AgentTool
@@ -103,7 +102,7 @@ def _user_tools(
 ) -> tuple[Tool[Any], ...]:
     from bradawl.extensions.user_tools import site_folders, user_tools
 
-    found = user_tools(Path(settings.home, "tools"), site_folders(), [each.spec.name for each in own])
+    found = user_tools(tools_folders(settings), site_folders(), [each.spec.name for each in own])
     if notify is not None:
         for warning in found.warnings:
             notify(warning)

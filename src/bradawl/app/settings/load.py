@@ -115,6 +115,7 @@ def settings_with(read: SettingsSources, model: ModelSettings) -> Settings:
             cwd=read.given.cwd,
             project=read.project,
             home=read.home.data,
+            config_home=read.home.config,
             user_home=read.home.user,
             is_trusted=read.is_trusted,
             environment=dict(read.given.environ),

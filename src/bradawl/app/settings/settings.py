@@ -29,6 +29,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The top of the checkout that `cwd` is in, or `cwd` itself outside of a checkout. Trust applies to this folder."""
     home: str
     """Folder for sessions, history and error reports; it need not exist or be writable."""
+    config_home: str = ""
+    """Folder of the user's `config.toml` and of `tools`; empty: `home` alone has such a folder."""
     user_home: str = ""
     """The home folder, for `~`."""
     max_steps: int | None = None
@@ -86,6 +88,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "environment")
         return f"Settings({', '.join(shown)})"
+
+
+def tools_folders(settings: Settings) -> tuple[Path, ...]:
+    """The folders of the user's own tools, the first one beside `config.toml`. They need not exist."""
+    return tuple(Path(home, "tools") for home in dict.fromkeys((settings.config_home or settings.home, settings.home)))
 
 
 def debug_folder(settings: Settings) -> Path:

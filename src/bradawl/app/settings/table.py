@@ -83,14 +83,14 @@ class Setting(NamedTuple):
         except SettingsError:
             parsed = None
         is_typed = parsed is not None and isinstance(value, str) == isinstance(parsed, str)
-        return "" if is_typed else f"it must be {self.kind.form}, so it is ignored"
+        return "" if is_typed else f"it must be {self.kind.form}"
 
 
 class SettingsTable:
     """Rows by name, and the keys that each kind of file may have."""
 
     def __init__(self, rows: Sequence[Setting]) -> None:
-        """Names are unique."""
+        """The rows must be valid: `table_check` finds mistakes in them, which a start does not look for."""
         self.rows: Mapping[str, Setting] = {row.name: row for row in rows}
         self.variables: Mapping[str, str] = {row.variable: row.name for row in rows if row.has_variable}
         """Names of settings by their environment variables."""
@@ -138,7 +138,7 @@ def _parse_sandbox(value: object, place: str) -> object:
 _MODE: Final = ValueKind(_parse_mode, "a permission mode")
 _SANDBOX: Final = ValueKind(_parse_sandbox, "required, auto or off")
 
-SETTINGS: Final = SettingsTable((
+ROWS: Final = (
     # the model
     Setting("model", TEXT, "the model that does the work",
             flags=("-m", "--model"), metavar="[PROVIDER/]MODEL", project_may_set="yes", is_plain=False),
@@ -163,7 +163,7 @@ SETTINGS: Final = SettingsTable((
     Setting("json_schema", TEXT, "with -p: the answer is JSON that fits the JSON Schema in FILE",
             flags=("--json-schema",), metavar="FILE", is_in_file=False, is_plain=False),
     Setting("user_tools", SWITCH,
-            "offer tools of BRADAWL_HOME/tools and of installed packages; the flag leaves them out",
+            "offer tools of the folder `tools` beside config.toml and of installed packages; the flag leaves them out",
             flags=("--no-user-tools",), default=True),
     Setting("debug_log", SWITCH, "log the structure of requests and replies, without contents or keys",
             flags=("--debug",), default=False),
@@ -206,5 +206,6 @@ SETTINGS: Final = SettingsTable((
             default=False),
     Setting("proxy", TEXT, "proxy for all requests; wins over `HTTPS_PROXY`", default=""),
     Setting("ca_file", TEXT, "file of trusted certificates; wins over `SSL_CERT_FILE`", is_plain=False),
-))  # fmt: skip # two lines for each row
+)  # fmt: skip # two lines for each row
+SETTINGS: Final = SettingsTable(ROWS)
 """Every setting of bradawl."""

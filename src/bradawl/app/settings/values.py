@@ -240,6 +240,19 @@ RULES: Final = ValueKind(parse_rule_texts, "a list of texts")
 VARIABLE_NAMES: Final = ValueKind(parse_variable_names, "a list of names of environment variables")
 
 
+def count_up_to(most: int) -> ValueKind:
+    """The kind of a setting whose value is a whole number from 1 to `most`."""
+    form = f"a whole number from 1 to {most:,}"
+
+    def parse(value: object, place: str) -> int:
+        number = parse_count(value, place)
+        if number > most:
+            raise _error(f"{place} must be {form}, not {number}.")
+        return number
+
+    return ValueKind(parse, form)
+
+
 def one_of(*choices: str) -> ValueKind:
     """The kind of a setting whose value is one of some words."""
     return ValueKind(lambda value, place: parse_choice(value, place, choices), f"one of {', '.join(choices)}")

@@ -13,7 +13,7 @@ from bradawl.app.interrupts import Interrupts
 from bradawl.app.outcomes import outcome_of
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.rendering import cut, one_line, usage_text
-from bradawl.app.slash_commands import is_command
+from bradawl.app.slash_commands import CommandFailed, is_command
 from bradawl.app.tui.approver import TerminalApprover
 from bradawl.app.tui.lines import LineReader, TurnInput, reader_for
 from bradawl.app.tui.painter import Painter
@@ -185,7 +185,7 @@ class Repl:
     async def _run_command(self, session: FrontendSession, line: str) -> Literal["stay", "new_session", "leave"]:
         try:
             result = await session.run_command(line)
-        except SettingsError as error:
+        except (SettingsError, CommandFailed) as error:
             self.painter.error(one_line(str(error)))
             return "stay"
         if result.text:
