@@ -50,6 +50,8 @@ DAMAGE = [
     sh -c 'rm -rf "$0"' /
     bash -s -- / <<< 'rm -rf "$1"'
     echo 'rm -rf "$1"' > x.sh; bash x.sh /
+    echo 'rm -rf "$1"' > x.sh; bash x.sh build; bash x.sh /
+    alias x='rm -rf'; x build; x /
     xargs -n1 sh -c 'rm -rf "$0"' <<< /
     echo / | xargs -I% sh -c 'rm -rf %'
     find / -maxdepth 0 -exec sh -c 'rm -rf "$1"' _ {} \;

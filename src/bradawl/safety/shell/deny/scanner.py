@@ -285,7 +285,7 @@ class _Scanner(Interpreter):
         for place in places:
             for file in (words[place], words[place].removeprefix("./")):
                 if file in self.written:
-                    yield self.written.pop(file), words[place:]
+                    yield self.written[file], words[place:]
 
     def _check_is_literal(self, name: str, started: Started, fed: Started, files: Iterable[str]) -> None:
         """Record that a shell or interpreter would run text that is not literal; `fed` is what it starts from stdin."""
