@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from house import build, call
+from scripted_agent import build, call
 
 from bradawl.agent.session import Session
 from bradawl.core.errors import SessionError

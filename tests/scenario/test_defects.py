@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import pytest
-from house import assert_valid, build, call, only
+from scripted_agent import assert_valid, build, call, only
 
 from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
 from bradawl.core.deltas import TextDelta

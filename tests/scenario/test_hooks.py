@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from house import Probe, build, call, only, results
+from scripted_agent import Probe, build, call, only, results
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import HookRan, ResultAmended

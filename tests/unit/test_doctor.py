@@ -37,7 +37,7 @@ def examine(user_home):
             return made[-1]
 
         def build(settings, tell):
-            agent = build_agent(settings, tell=tell)
+            agent = build_agent(settings, notify=tell)
             model = SimpleNamespace(window=lambda: _ready(window)) if window else agent.model
             return SimpleNamespace(
                 system_prompt=agent.system_prompt,
@@ -314,27 +314,27 @@ TOOL = (
 
 
 @pytest.fixture
-def scripted(home):
+def scripted(user_home):
     """A model that needs no server."""
-    (home / "script.json").write_text('[{"text": "Done."}]')
-    return f"scripted/{home}/script.json"
+    (user_home / "script.json").write_text('[{"text": "Done."}]')
+    return f"scripted/{user_home}/script.json"
 
 
 @pytest.mark.parametrize("folder", [".config/bradawl/tools", ".local/share/bradawl/tools"])
-def test_tools_beside_the_settings_and_in_the_data_folder_are_listed_and_broken_ones_told(
-    home, examine, scripted, folder
+async def test_tools_beside_the_settings_and_in_the_data_folder_are_listed_and_broken_ones_told(
+    user_home, examine, scripted, folder
 ):
-    (home / folder).mkdir(parents=True)
-    (home / folder / "mine.py").write_text(TOOL.format(name="say_it"))
-    (home / folder / "broken.py").write_text("1 / 0\n")
-    found = texts(examine({"model": scripted}))
-    folders = f"{home}/.config/bradawl/tools and {home}/.local/share/bradawl/tools"
+    (user_home / folder).mkdir(parents=True)
+    (user_home / folder / "mine.py").write_text(TOOL.format(name="say_it"))
+    (user_home / folder / "broken.py").write_text("1 / 0\n")
+    found = texts(await examine({"model": scripted}))
+    folders = f"{user_home}/.config/bradawl/tools and {user_home}/.local/share/bradawl/tools"
     assert f"user tools: say_it; looked for in {folders}, and" in found
     assert f"{folder}/broken.py are left out: ZeroDivisionError: division by zero (line 1)." in found
 
 
-def test_without_user_tools_their_folders_are_named(home, examine, scripted):
-    assert f"user tools: none; looked for in {home}/own/tools, and" in texts(
-        examine({"model": scripted}, BRADAWL_HOME=f"{home}/own")
+async def test_without_user_tools_their_folders_are_named(user_home, examine, scripted):
+    assert f"user tools: none; looked for in {user_home}/own/tools, and" in texts(
+        await examine({"model": scripted}, BRADAWL_HOME=f"{user_home}/own")
     )
-    assert "user tools: left out" in texts(examine({"model": scripted, "user_tools": False}))
+    assert "user tools: left out" in texts(await examine({"model": scripted, "user_tools": False}))

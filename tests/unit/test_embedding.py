@@ -396,3 +396,9 @@ def test_a_function_that_is_no_tool_is_refused_wherever_it_is_given(tmp_path: Pa
     tools: Any = {given: [plain]}
     with pytest.raises(SettingsError, match="plain is a function, not a tool; make it one with the decorator @tool"):
         build_agent(Machine(tmp_path).settings(), model=ScriptedModel(b"[]"), **tools)
+
+
+def test_a_parameter_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    unknown: Any = {"tell": print}
+    with pytest.raises(TypeError, match="build_agent has no parameter named tell"):
+        build_agent(Machine(tmp_path).settings(), **unknown)

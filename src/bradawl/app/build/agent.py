@@ -55,6 +55,8 @@ def build_agent(
     `notify` is called with each warning, such as a user tool that can't be loaded or a debug log that can't be written.
     The agent owns connections, processes and a sandbox: `aclose` it. Raises `SettingsError`.
     """
+    if unknown := sorted(parts.keys() - AgentParts.__annotations__.keys()):
+        raise TypeError(f"build_agent has no parameter named {unknown[0]}")
     clock, ids = SystemClock(), SystemIds()
     settings = with_real_home(settings)
     workspace = open_workspace(settings)

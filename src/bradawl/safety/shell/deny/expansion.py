@@ -13,7 +13,7 @@ FIELD = chr(2)
 """Separates the words that one word expands to, and precedes each item in the value of an array."""
 UNKNOWN_BUT_SET = chr(3)
 """Marks an unknown part of a word that is not taken to be empty."""
-MAX_VALUES = 24  # possible values of one word, and combinations of the values of several words
+MAX_VALUES = 64  # possible values of one word, and combinations of the values of several parts
 
 Values = tuple[str, ...]
 """Possible values of a word or variable; `UNKNOWN_VALUE` among them means that others are possible."""
@@ -21,7 +21,8 @@ Values = tuple[str, ...]
 _Value = TypeVar("_Value")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 SLICE = re.compile(r" *(-?[0-9]{1,4}) *(?:: *(-?[0-9]{1,4}) *)?")
-_MAX_LENGTH = 200
+_MAX_LENGTH = 2_000
+_SEQUENCE = re.compile(r"\{\w+\.\.\w+(?:\.\.\w+)?\}")
 
 
 def combined(choices: Sequence[Sequence[_Value]]) -> list[tuple[_Value, ...]]:
@@ -38,8 +39,8 @@ def any_of(*values: Iterable[str]) -> Values:
 
 
 def with_braces(word: str) -> str:
-    """Expand `a{b,c}` to `ab` and `ac`, separated by `FIELD`."""
-    words = [word]
+    """Expand `a{b,c}` to `ab` and `ac`, separated by `FIELD`; `{1..3}` becomes `*`."""
+    words = [_SEQUENCE.sub("*", word)]
     if "{" not in word:
         return word
     while (

@@ -5,11 +5,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import chain
+from math import prod
+from posixpath import join, normpath
 
 from bradawl.safety.shell.argv import Argv
 from bradawl.safety.shell.deny.exfiltration import PipelineStage
 from bradawl.safety.shell.deny.expansion import (
     FIELD,
+    MAX_VALUES,
     UNKNOWN_BUT_SET,
     UNKNOWN_VALUE,
     Values,
@@ -76,6 +79,14 @@ class Interpreter(ABC):
     def pipeline_ended(self, parts: list[list[PipelineStage]], *, in_background: bool) -> None:
         """Receive all commands of a pipeline, by the part that they belong to."""
 
+    def file(self, name: str) -> str:
+        """The key of a file in `written`."""
+        return name if UNKNOWN_VALUE in name else normpath(join(self.state.cwd or "", name))
+
+    def text_of(self, name: str) -> Output:
+        """The text that the commands so far have written to a file; None if unknown."""
+        return self.written.get(self.file(name))
+
     def read(self, text: str, stdin: Output = None) -> Output:
         """Follow the commands of a text."""
         return self._run(Parser(text, self.limits).commands(), stdin)
@@ -105,18 +116,18 @@ class Interpreter(ABC):
     # -------------------------------------------------------------- lists and compound commands
 
     def _run(self, commands: list[AndOr], stdin: Output) -> Output:
-        outputs = [self._and_or(each, stdin) for each in commands]
-        return None if None in outputs else "".join(filter(None, outputs))
+        return _joined([self._and_or(each, stdin) for each in commands])
 
     def _and_or(self, and_or: AndOr, stdin: Output) -> Output:
-        output, before = None, ""
+        outputs, before = list[Output](), ""
         with self.state.subshell() if and_or.in_background else nullcontext(), ExitStack() as maybe:
             for operator, pipeline in and_or.parts:
                 if operator == "||" or operator != before:
                     maybe.close()
                     maybe.enter_context(self.state.branch())
-                output, before = self._pipeline(pipeline, stdin, in_background=and_or.in_background), operator
-        return output
+                outputs.append(self._pipeline(pipeline, stdin, in_background=and_or.in_background))
+                before = operator
+        return _joined(outputs)
 
     def _pipeline(self, commands: list[Command], stdin: Output, *, in_background: bool) -> Output:
         outer, self.stages = self.stages, []
@@ -147,11 +158,12 @@ class Interpreter(ABC):
         redirects: list[tuple[str, str]] = []
         for redirect in command.redirects:
             targets = [value.replace(FIELD, " ") for value in self._values(redirect.word)]
+            is_input = redirect.descriptor in ("", "0")
             if redirect.operator in ("<<", "<<-", "<<<"):
-                stdin = targets[0]
+                stdin = "\n".join(targets) if is_input else stdin
             elif not (redirect.operator in ("<&", ">&") and re.fullmatch(r"[0-9]*-?", targets[0])):
                 redirects += [(redirect.operator, target) for target in targets]
-                stdin = self.written.get(targets[0]) if redirect.operator == "<" else stdin
+                stdin = self.text_of(targets[0]) if redirect.operator == "<" and is_input else stdin
         for operator, target in redirects:
             self.redirected(operator, target)
         mark = len(self.stages)
@@ -167,7 +179,7 @@ class Interpreter(ABC):
                 output = self._conditional(command, stdin)
         return self.command_ended(self.stages[mark:], tuple(redirects), stdin, output)
 
-    def _conditional(self, command: Command, stdin: Output) -> None:
+    def _conditional(self, command: Command, stdin: Output) -> Output:
         """Follow a command that may run some of its parts, or some more than once."""
         words = [self._values(word) for word in command.words]
         if command.keyword in ("for", "select") and words:
@@ -175,16 +187,19 @@ class Interpreter(ABC):
             values = chain(*(item.removeprefix(FIELD).split(FIELD) for item in items))
             self.state.assign(words[0][0], (*values, *(("",) if command.keyword == "select" else ())))
         before = self.state.variables
-        self._run_bodies(command, stdin)
+        output = self._run_bodies(command, stdin)
         if command.keyword in ("for", "select", "while") and self.state.variables != before:
             with self._repeating():
                 self._run_bodies(command, stdin)
+        return output
 
-    def _run_bodies(self, command: Command, stdin: Output) -> None:
+    def _run_bodies(self, command: Command, stdin: Output) -> Output:
+        outputs: list[Output] = []
         for body in command.bodies:
             is_condition = body is command.bodies[0] and command.keyword in ("if", "while")
             with nullcontext() if is_condition else self.state.branch():
-                self._run(body, stdin)
+                outputs.append(self._run(body, stdin))
+        return _joined(outputs)
 
     def _define(self, command: Command) -> None:
         """Follow the body of a function with unknown parameters."""
@@ -208,14 +223,16 @@ class Interpreter(ABC):
         for name, values in variables.items():
             self.assigned(name, values)
         if not choices:
-            return ""
+            return stdin if any(operator == "<" for operator, _ in redirects) else ""
+        if prod(map(len, choices)) > MAX_VALUES:
+            choices = [[tuple(chain(*each))] for each in choices]  # all values as words of one command
         argvs = [tuple(chain(*each)) for each in combined(choices)]
         outputs: list[Output] = []
         for argv in filter(None, argvs):
             with self.state.branch() if len(argvs) > 1 else nullcontext():
                 outputs.append(self.visit(argv, redirects, stdin))
         self.state.restore(before)
-        return outputs[0] if len(outputs) == 1 else None
+        return _joined(outputs)
 
     def _is_assignment(self, word: Word, variables: dict[str, Values]) -> bool:
         """Add the assignment that a word is to `variables`; return whether it is one."""
@@ -247,16 +264,25 @@ class Interpreter(ABC):
 
     def _values(self, word: Word, *, is_split: bool = True) -> Values:
         """Possible values of a word; the words that it expands to are separated by `FIELD`."""
-        values = any_of("".join(each) for each in combined([self._part(part, is_split=is_split) for part in word]))
-        if all(isinstance(part, Text) and not part.is_quoted for part in word):
-            values = tuple(map(with_braces, values))
+        choices = [self._part(part, is_split=is_split) for part in word]
+        if any(isinstance(part, Text) and not part.is_quoted and "{" in part.text for part in word):
+            is_literal = [isinstance(part, Text) and not part.is_quoted for part in word]
+            hidden = [tuple(value.translate(_HIDDEN) for value in each) for each in choices]
+            choices = [each if plain else other for each, other, plain in zip(choices, hidden, is_literal, strict=True)]
+            values = tuple(with_braces("".join(each)).translate(_SHOWN) for each in combined(choices))
+        else:
+            values = any_of("".join(each) for each in combined(choices))
+        if prod(map(len, choices)) > MAX_VALUES or any(len(value) > _MAX_LENGTH for value in values):
+            self.limits.is_whole = False
+            values = tuple(value if len(value) <= _MAX_LENGTH else UNKNOWN_VALUE for value in values)
         if word and not isinstance(word[0], Array) and not word[0].is_quoted:
             values = tuple(FIELD.join(map(self.state.with_home, value.split(FIELD))) for value in values)
         return values
 
     def _part(self, part: Part, *, is_split: bool) -> Values:
         if isinstance(part, Text):
-            return (part.text if part.is_quoted else _EXTENDED_PATTERN.sub("*", part.text),)
+            plain = part.text if part.is_quoted else _EXTENDED_PATTERN.sub("*", part.text)
+            return (plain if part.is_quoted else _EXTENDED_PATTERN.sub("*", plain),)
         if isinstance(part, Array):
             items = (_KEY.sub("", value) for word in part.words for value in self._values(word))
             return ("".join(FIELD + item for item in items),)
@@ -277,8 +303,8 @@ class Interpreter(ABC):
     def _substituted(self, part: Substitution) -> Values:
         self.listed = ""
         with self.state.subshell():
-            output = self._run(part.commands, None)
-        if part.is_file:
+            output = self._run(part.commands, UNKNOWN_VALUE if part.file == ">" else None)
+        if part.file:
             name = f"{UNKNOWN_VALUE}{len(self.written)}"
             self.written[name] = UNKNOWN_VALUE if output is None else output
             return (name,)
@@ -287,6 +313,13 @@ class Interpreter(ABC):
         return (UNKNOWN_VALUE if output is None else output.rstrip("\n"),)
 
 
+def _joined(outputs: list[Output]) -> Output:
+    return None if None in outputs else "".join(filter(None, outputs))
+
+
+_HIDDEN, _SHOWN = str.maketrans("{},", "\x04\x05\x06"), str.maketrans("\x04\x05\x06", "{},")
+"""For the braces in parts of a word that bash does not expand."""
+_MAX_LENGTH = 4_000  # of a value
 _MAX_CALLS = 8  # functions that call each other
 _MAX_STEPS = 1_000  # commands, simple and compound
 _MAX_REPEATED_STEPS = 300

@@ -14,7 +14,8 @@ def known_output(words: Argv, stdin: str | None, state: ShellState) -> str | Non
     operands = tuple(word for word in words[1:] if not word.startswith("-"))
     match name_of(words):
         case "echo":
-            return " ".join(operands if words[1:2] in _ECHO_OPTIONS else words[1:]) + "\n"
+            text = " ".join(operands if words[1:2] in _ECHO_OPTIONS else words[1:]) + "\n"
+            return _escaped(text) if "e" in "".join(words[1:2])[:3] else text
         case "printf":
             return formatted(words[1:])
         case "cat" | "tee" as name if name == "tee" or not operands:
@@ -60,11 +61,19 @@ def _git_folder(words: Argv, cwd: str | None) -> str | None:
 
 def formatted(words: Argv) -> str | None:
     """What `printf` prints that puts strings into a literal text; None for other formats."""
-    shape, operands = "".join(words[:1]), iter(words[1:])
-    if re.search(r"%[^s]|\\[^n0]", shape):
+    shape, operands = "".join(words[:1]), list(words[1:])
+    if re.search(r"%[^sq]|\\[^nt0]", shape):
         return None
-    text = re.sub("%s", lambda _: next(operands, ""), re.sub(r"\\[n0]", "\n", shape))
-    return "\n".join((text, *operands))
+    text = ""
+    while not text or (operands and "%" in shape):
+        text += re.sub("%[sq]", lambda _: operands.pop(0) if operands else "", _escaped(shape))
+        if len(text) > _MAX_LENGTH or not shape:
+            break
+    return text
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"\\[n0]", "\n", text).replace("\\t", "\t")
 
 
 def listed_paths(words: Argv) -> str:
@@ -84,6 +93,7 @@ def prints_paths(words: Argv) -> bool:
     return name_of(words) == "find" or any(re.match(r"-[a-zA-Z]*d", word) for word in words[1:])
 
 
+_MAX_LENGTH = 4_000
 _ECHO_OPTIONS = (("-n",), ("-e",), ("-E",), ("-ne",), ("-en",))
 _PRINT_NOTHING = names(": true false test [ [[")
 _LIST_ALL = names("-type -print -print0 -depth -mindepth -maxdepth -xdev -L -H -P")

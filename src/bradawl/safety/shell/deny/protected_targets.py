@@ -36,6 +36,7 @@ _MAX_POSSIBLE_PATHS = 32
 """Limit on the paths that one path may lead to through the links of a line."""
 _MAX_LINKS = 100
 _MAX_PATH_LENGTH = 4_096
+_MAX_NAME_LENGTH = 300  # a longer pattern for one name is no way to delete a folder by mistake
 _CLASS = r"\[(?:[!^][^\]/]+|[^\]/]*(?:-|\[:)[^\]/]*:?\]?)\]"  # with a range, or of all but a few
 _PURE_PATTERN = re.compile(rf"(?:[*?.]|{_CLASS})*(?:[*?]|{_CLASS})(?:[*?.]|{_CLASS})*")
 _IN_A_REPOSITORY = re.compile(
@@ -125,7 +126,7 @@ class ProtectedTargets(msgspec.Struct, frozen=True):
 
         An unknown part that follows a known one is taken to be empty.
         """
-        if not text:
+        if not text or len(basename(text)) > _MAX_NAME_LENGTH:
             return ""
         if UNKNOWN_VALUE in text and text[0] != UNKNOWN_VALUE and UNKNOWN_BUT_SET not in text:
             text = text.replace(UNKNOWN_VALUE, "")

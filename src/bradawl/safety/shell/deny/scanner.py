@@ -42,7 +42,7 @@ _MAX_COMMANDS = 150
 _MAX_WORDS = 600  # of commands that are checked for paths
 _MAX_NAMES = 400
 _MAX_PROGRAMS = 8  # that one pattern names
-_MAX_DEPTH = 8  # scripts in scripts, wrappers in wrappers
+_MAX_DEPTH = 12  # scripts in scripts, wrappers in wrappers
 _MAX_CODE_LENGTH = 4_000
 
 
@@ -152,8 +152,9 @@ class _Scanner(Interpreter):
         words = stages[-1].words if stages else ()
         targets = [target for operator, target in redirects if ">" in operator]
         targets += [word for word in words[1:] if word[:1] != "-"] if words[:1] == ("tee",) else []
-        if output:
-            self.written |= dict.fromkeys(targets, output)
+        adds = any(operator == ">>" for operator, _ in redirects) or "-a" in words
+        for target in map(self.file, targets) if output else ():
+            self.written[target] = f"{self.written.get(target, '') if adds else ''}{output}"
         if words[:1] in (("cp",), ("mv",), ("ln",), ("install",)):
             is_secret = any(state.protected.is_secret(word, state.cwd) for word in words[1:-1])
             targets = list(words[-1:]) if is_secret else []
@@ -188,7 +189,9 @@ class _Scanner(Interpreter):
             if self._is_new(argv, stdin):
                 self._check(name, argv)
                 self._depth += 1
-                started = self._start(name, argv, redirects, stdin) if self._depth <= _MAX_DEPTH else None
+                if self._depth > _MAX_DEPTH:
+                    raise ScanBudgetExceeded
+                started = self._start(name, argv, redirects, stdin)
                 output = output if started is None else started
                 self._depth -= 1
         return output
@@ -198,7 +201,8 @@ class _Scanner(Interpreter):
         yield words
         first = words[0]
         known = re.sub(f"[{UNKNOWN_VALUE}{UNKNOWN_BUT_SET}]", "", first)
-        if any(mark in first for mark in "*?[") and len(first) > 1 and first != "[[" and known == first:
+        is_pattern = any(mark in first for mark in "*?[") and "**" not in first
+        if is_pattern and len(first) > 1 and first != "[[" and known == first:
             found = sorted(islice(expanded(join(self.state.cwd or "/", first)), _MAX_NAMES))
             yield from ((each, *words[1:]) for each in found[:_MAX_PROGRAMS] if each != first)
         if known not in ("", first):
@@ -251,13 +255,13 @@ class _Scanner(Interpreter):
         output = None
         text = self.listed_before or None if stdin == UNKNOWN_VALUE else stdin
         if name == "xargs":
-            text = next((self.written[word] for word in words if word in self.written), text)
+            text = next(filter(None, map(self.text_of, words)), text)
         started = started_by(words, None if text == UNKNOWN_VALUE else text)
         with self._in_folder(folder_of(words)):
             for argv in started.argvs if started is not STARTS_NOTHING else hidden_shells(name, words):
                 output = self.visit(argv, redirects, stdin) if argv else None
         files = tuple(self._written_scripts(name, words))
-        if name in _RUN_TEXT or INTERPRETERS.fullmatch(name):
+        if name in _RUN_TEXT or name == "trap" or INTERPRETERS.fullmatch(name):
             fed = started_by(words, UNKNOWN_VALUE) if stdin == UNKNOWN_VALUE else STARTS_NOTHING
             self._check_is_literal(name, started, fed, (text for text, _ in files))
         if alias := self.state.aliases.get(name):
@@ -283,15 +287,14 @@ class _Scanner(Interpreter):
         """The texts of files that the line wrote and this command runs, each with its arguments."""
         places = range(1, len(words)) if name in _RUN_TEXT else (0,) if "/" in words[0] else ()
         for place in places:
-            for file in (words[place], words[place].removeprefix("./")):
-                if file in self.written:
-                    yield self.written[file], words[place:]
+            if text := self.text_of(words[place]):
+                yield text, words[place:]
 
     def _check_is_literal(self, name: str, started: Started, fed: Started, files: Iterable[str]) -> None:
         """Record that a shell or interpreter would run text that is not literal; `fed` is what it starts from stdin."""
         scripts = () if name in (".", "source") else started.scripts
         texts = (*scripts, *started.codes, *fed.scripts, *fed.codes, *files)
-        if any(text.lstrip()[:1] == UNKNOWN_VALUE for text in texts):
+        if any(map(_UNKNOWN_COMMAND.search, texts)):
             self._opaque = f"{name} would run text that cannot be read before it runs"
 
     @contextmanager
@@ -313,6 +316,7 @@ def _displayable(word: str) -> str:
     return re.sub(f"[{UNKNOWN_VALUE}{UNKNOWN_BUT_SET}{SECRET}]", "$", word).replace(FIELD, " ")
 
 
+_UNKNOWN_COMMAND = re.compile(rf"(?:\A|[\n;&|(])\s*{UNKNOWN_VALUE}")
 _PROMPTS = names("PS0 PS1 PS2 PS4")
 _COMMAND_VARIABLES = names(
     "PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_SSH_COMMAND GIT_EXTERNAL_DIFF LESSOPEN"

@@ -33,7 +33,7 @@ class ShellState:
         """Whether the shell changes to a folder outside the workspace, or to an unknown one."""
         self.functions: dict[str, list[AndOr]] = {}
         self.aliases: dict[str, str] = {}
-        self.variables: dict[str, Values] = {}
+        self.variables: dict[str, Values] = {"OLDPWD": ((protected.environment or {}).get("OLDPWD") or UNKNOWN_VALUE,)}
         self.protected = protected
         """With the links and copies of secrets that the text has made so far."""
         self._stack: list[str | None] = []
@@ -72,7 +72,7 @@ class ShellState:
         """Possible values of a variable, parameter or item; `index` `@` gives whole arrays."""
         if name == "PWD":
             return (self.cwd or UNKNOWN_VALUE,)
-        if name in ("@", "*") or (name.isdecimal() and name != "0"):
+        if name in ("@", "*") or re.fullmatch("[1-9][0-9]{0,3}", name):
             name, index = "@", str(int(name) - 1) if name.isdecimal() else name
         values = self.variables.get(name)
         if values is None:
@@ -132,7 +132,7 @@ class ShellState:
             case "cd" | "pushd" | "popd":
                 self._change_folder(words)
             case "shift" if "@" in self.variables:
-                count = int(words[1]) if len(words) > 1 and words[1].isdecimal() else 1
+                count = int(words[1]) if len(words) > 1 and re.fullmatch("[0-9]{1,4}", words[1]) else 1
                 left = (value.split(FIELD)[count + 1 :] for value in self.variables["@"])
                 self.variables["@"] = tuple("".join(FIELD + item for item in items) for items in left)
             case "set" if operands := _PARAMETERS.sub("", "".join(FIELD + word for word in words[1:])):
@@ -188,7 +188,7 @@ def _items(value: str, index: str | None) -> Values:
             return (" ".join(items),)
         case None | "":
             return (items[0],)
-        case _ if index.isdecimal():
+        case _ if re.fullmatch("[0-9]{1,4}", index):
             return (items[int(index)] if int(index) < len(items) else "",)
         case _:
             return tuple(items)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 _MAX_DEPTH: Final = 40
 _COST_OF_A_COMMAND: Final = 4  # tokens
 _COST_OF_A_DOCUMENT: Final = 50
+_MAX_SUM: Final = 1_000  # characters of an arithmetic expression
 
 
 class Text(NamedTuple):
@@ -32,11 +33,12 @@ class Parameter(NamedTuple):
 
 
 class Substitution(NamedTuple):
-    """`$(...)` or backticks; `is_file` for `<(...)` and `>(...)`, which stand for the name of a file."""
+    """`$(...)`, backticks, or a process substitution."""
 
     commands: "list[AndOr]"
     is_quoted: bool = False
-    is_file: bool = False
+    file: str = ""
+    """`<` or `>` for `<(...)` or `>(...)`, which stand for the name of a file."""
 
 
 class Array(NamedTuple):
@@ -52,7 +54,9 @@ Word = tuple[Part, ...]
 class Redirect:
     """A redirection; the word of a here-document is its content, filled in once that has been read."""
 
-    def __init__(self, operator: str, word: Word) -> None:
+    def __init__(self, descriptor: str, operator: str, word: Word) -> None:
+        self.descriptor = descriptor
+        """Empty if none is given."""
         self.operator = operator
         self.word = word
 
@@ -78,27 +82,26 @@ class AndOr(NamedTuple):
 
 
 _WORD_END = r"(?=[\s;&|()<>]|\Z)"
-_BLANKS = re.compile(r"(?:[ \t\r]|\\\n)*(?:(?<![^\s;&|()<>])#[^\n]*)?")
-_SUM = r"(?:[^()'\"`;$\n]|\$(?!\())*"
-_ARITHMETIC = rf"\(\({_SUM}(?:\({_SUM}\){_SUM})*\)\)"
+_BLANKS = re.compile(r"(?:[ \t\r]|\\\n)*(?:(?<![^ \t\n;&|()<>])#[^\n]*)?")
 _START = re.compile(
     rf"(?P<prefix>(?:!|time(?:[ \t]+-p)?|coproc(?:[ \t]+\w+(?=[ \t]+[({{]))?){_WORD_END})"
     r"|(?:function[ \t]+)?(?P<function>[^\s;&|()<>'\"`$\\=]+)[ \t]*\([ \t]*\)"
     r"|function[ \t]+(?P<named>[^\s;&|()<>'\"`$\\]+)"
-    rf"|(?P<sum>{_ARITHMETIC})|(?P<compound>(?:if|while|until|for|select|case|\{{){_WORD_END}|\()"
+    rf"|(?P<sum>\(\()|(?P<compound>(?:if|while|until|for|select|case|\{{){_WORD_END}|\()"
 )
 _CLOSER = re.compile(rf"\)|;;&?|;&|(?:then|elif|else|fi|do|done|esac|\}}){_WORD_END}")
-_REDIRECT = re.compile(r"(?:[0-9]+|\{\w+\})?(<<<|<<-?|&>>?|<>|[<>]&|>>|>\||[<>](?!\())[ \t]*")
+_REDIRECT = re.compile(r"([0-9]+|\{\w+\})?(<<<|<<-?|&>>?|<>|[<>]&|>>|>\||[<>](?!\())(?:[ \t]|\\\n)*")
+_IN_A_PATTERN = r"(?:[^()\n;`$]|\$(?!\())"
 _PART = re.compile(
-    rf"(?P<arithmetic>\${_ARITHMETIC})"
-    r"|(?P<text>(?:[^ \t\r\n;&|()<>'\"`$\\]|(?<=[!@?*+])\([^()\n;'\"`$]*\))+)|'(?P<single>[^']*)'?|\$?(?P<quote>\")"
+    r"(?P<sum>\$\(\(|\$\[[^\]\n`$]*\])"
+    rf"|(?P<text>(?:[^ \t\r\n;&|()<>'\"`$\\]|(?<=[!@?*+])\((?:{_IN_A_PATTERN}|\({_IN_A_PATTERN}*\))*\))+)"
+    r"|'(?P<single>[^']*)'?|\$?(?P<quote>\")"
     r"|\$'(?P<ansi>(?:[^'\\]|\\.)*)'?|\\(?P<escape>.?)|\$(?P<name>[A-Za-z_]\w*|[0-9@*#?$!-])|(?P<expansion>\$\{)"
     r"|(?P<substitution>\$\(|[<>]\()|(?P<tick>`)|(?P<dollar>\$)|(?P<array>(?<==)\()",
     re.DOTALL,
 )
 _QUOTED = re.compile(
-    rf"(?P<arithmetic>\${_ARITHMETIC})"
-    r"|(?P<text>[^\"\\$`}]+)|\\(?P<escape>.?)|\$(?P<name>[A-Za-z_]\w*|[0-9@*#?$!-])|(?P<expansion>\$\{)"
+    r"(?P<sum>\$\(\(|\$\[[^\]\n`$]*\])|(?P<text>[^\"\\$`}']+)|'(?P<single>[^']*)'?|\\(?P<escape>.?)|\$(?P<name>[A-Za-z_]\w*|[0-9@*#?$!-])|(?P<expansion>\$\{)"
     r"|(?P<substitution>\$\()|(?P<tick>`)|(?P<end>[\"}])|(?P<dollar>\$)",
     re.DOTALL,
 )
@@ -120,51 +123,13 @@ class Limits:
         """Whether they sufficed."""
 
 
-class Parser:
-    """Parses one text. At the limits it stops as at the end of the text."""
+class _Source:
+    """A text with the current position. At the limits it ends early."""
 
     def __init__(self, text: str, limits: Limits) -> None:
         self._text = text
         self._place = 0
         self._limits = limits
-        self._closers: list[tuple[str, ...]] = []
-        """What ends each open list of commands."""
-        self._documents: list[tuple[Redirect, bool]] = []
-        """Here-documents that begin on the next line, and whether tabs are removed."""
-
-    def commands(self, *closers: str) -> list[AndOr]:
-        """All commands up to one of the closers, which is not taken, or the end of the text."""
-        self._closers.append(closers)
-        self._limits.depth += 1
-        found: list[AndOr] = []
-        while self._spend() and not self._is_at_end():
-            if closer := _CLOSER.match(self._text, self._place):
-                if any(closer[0] in each for each in self._closers):
-                    break
-                self._place = closer.end()  # closes nothing
-            elif not self._takes_newline() and not self._take(r"[;&|]+"):
-                found.append(self._and_or())
-        self._limits.depth -= 1
-        self._closers.pop()
-        return found
-
-    def content(self, end: str = "") -> Word:
-        """What follows as between double quotes, up to `end` or the end of the text."""
-        parts: list[Part] = []
-        self._limits.depth += 1
-        while self._spend() and (match := _QUOTED.match(self._text, self._place)):
-            self._place = match.end()
-            if match["end"] == end:
-                break
-            if match["escape"] is not None:
-                is_escape = match["escape"] in ("\n", *'"\\$`')
-                parts.append(Text(match["escape"].strip("\n") if is_escape else match[0], True))
-            elif not (end == "}" and match["end"]):
-                parts.append(self._part(match, is_quoted=True))
-        self._limits.depth -= 1
-        return tuple(parts) or (Text("", True),)
-
-    # -------------------------------------------------------------- tokens
 
     def _spend(self) -> bool:
         """Count a token; return False, and go to the end of the text, if that exceeds the limits."""
@@ -186,6 +151,54 @@ class Parser:
         self._place = match.end() if match else self._place
         return match
 
+
+class Parser(_Source):
+    """Parses one text. At the limits it stops as at the end of the text."""
+
+    def __init__(self, text: str, limits: Limits) -> None:
+        super().__init__(text, limits)
+        self._closers: list[tuple[str, ...]] = []
+        """What ends each open list of commands."""
+        self._documents: list[tuple[Redirect, bool]] = []
+        """Here-documents that begin on the next line, and whether tabs are removed."""
+
+    def commands(self, *closers: str) -> list[AndOr]:
+        """All commands up to one of the closers, which is not taken, or the end of the text."""
+        self._closers.append(closers)
+        self._limits.depth += 1
+        found: list[AndOr] = []
+        while self._spend() and not self._is_at_end():
+            if closer := _CLOSER.match(self._text, self._place):
+                if any(closer[0] in each for each in self._closers):
+                    break
+                self._place = closer.end()  # closes nothing
+            elif not self._takes_newline() and not self._take(r"[;&|]+"):
+                found.append(self._and_or())
+        self._limits.depth -= 1
+        self._closers.pop()
+        return found
+
+    def content(self, end: str = "", *, is_quoted: bool = True) -> Word:
+        """What follows up to `end` or the end of the text; without `is_quoted`, single quotes quote."""
+        parts: list[Part] = []
+        self._limits.depth += 1
+        while self._spend() and (match := _QUOTED.match(self._text, self._place)):
+            self._place = match.end()
+            if match["end"] == end:
+                break
+            if end == "}" and match["end"]:
+                parts += self.content('"')
+            elif match["single"] is not None and is_quoted:
+                self._place = match.start() + 1
+                parts.append(Text("'", True))
+            elif match["escape"] is not None:
+                is_escape = match["escape"] in ("\n", *'"\\$`')
+                parts.append(Text(match["escape"].strip("\n") if is_escape else match[0], True))
+            else:
+                parts.append(self._part(match, is_quoted=True))
+        self._limits.depth -= 1
+        return tuple(parts) or (Text("", True),)
+
     def _skip_newlines(self) -> None:
         while not self._is_at_end() and self._takes_newline():
             pass
@@ -199,7 +212,8 @@ class Parser:
         for redirect, has_tabs in pending:
             self._limits.tokens -= _COST_OF_A_DOCUMENT
             mark = "".join(part.text for part in redirect.word if isinstance(part, Text))
-            end = re.compile(("^\t*" if has_tabs else "^") + re.escape(mark) + "$", re.MULTILINE)
+            after = r"(?:\r?$|(?=\)))" if any(")" in each for each in self._closers) else r"\r?$"
+            end = re.compile(("^\t*" if has_tabs else "^") + re.escape(mark) + after, re.MULTILINE)
             match = end.search(self._text, self._place)
             body = self._text[self._place : match.start() if match else len(self._text)]
             self._place = match.end() if match else len(self._text)
@@ -225,7 +239,7 @@ class Parser:
 
     def _command(self) -> Command:
         start = self._take(_START)
-        while start and start["prefix"]:
+        while start and start["prefix"] and self._spend():
             start = self._take(_START)
         self._limits.tokens -= _COST_OF_A_COMMAND
         command = Command()
@@ -240,8 +254,11 @@ class Parser:
             if self._spend():
                 command.bodies.append([AndOr([("", [self._command()])], False)])
             self._limits.depth -= 1
-        elif start["compound"]:
-            command = self._compound(start["compound"])
+        elif start["sum"] and (word := self._sum(is_quoted=False)):
+            command.words += [(Text(":"),), word]
+        elif start["compound"] or start["sum"]:
+            self._place -= len(start["sum"] or "") and 1
+            command = self._compound(start["compound"] or "(")
         self._words(command, redirects_only=True)
         return command
 
@@ -255,8 +272,12 @@ class Parser:
             case "{" | "(":
                 self._bodies(command, "}" if keyword == "{" else ")")
             case "for" | "select":
-                if not self._take(r"\(\([^\n]*?\)\)"):
-                    self._words(command)
+                if self._take(r"\(\("):
+                    sum_ = Command()
+                    sum_.words += [(Text(":"),), self._sum(is_quoted=False) or (Text(""),)]
+                    command.bodies.append([AndOr([("", [sum_])], False)])
+                else:
+                    self._for_words(command)
                 self._take(";")
                 self._skip_newlines()
                 self._bodies(command, *(("}",) if self._take(r"\{") else ("done", "do")))
@@ -267,6 +288,14 @@ class Parser:
                 self._take(rf"in{_WORD_END}")
                 self._case_items(command)
         return command
+
+    def _for_words(self, command: Command) -> None:
+        self._take(" *")
+        command.words.append(self._word())
+        self._skip_newlines()
+        if self._take(rf"in{_WORD_END}"):
+            command.words.append((Text("in"),))
+            self._words(command)
 
     def _bodies(self, command: Command, end: str, *between: str) -> None:
         while True:
@@ -297,14 +326,23 @@ class Parser:
     def _words(self, command: Command, *, redirects_only: bool = False) -> None:
         """Read words and redirections up to the end of a command."""
         while not self._is_at_end():
-            if redirect := self._take(_REDIRECT):
-                command.redirects.append(Redirect(redirect[1], self._word()))
-                if redirect[1] in ("<<", "<<-"):
-                    self._documents.append((command.redirects[-1], redirect[1] == "<<-"))
+            if (redirect := self._take(_REDIRECT)) and self._spend():
+                self._redirect(command, redirect)
             elif redirects_only or not (word := self._word()):
                 return
             else:
                 command.words.append(word)
+                if word == (Text("]]"),) and command.words[0] == (Text("[["),):
+                    return  # a reserved word may follow
+
+    def _redirect(self, command: Command, match: re.Match[str]) -> None:
+        begin = self._place
+        redirect = Redirect(match[1] or "", match[2], self._word())
+        command.redirects.append(redirect)
+        if match[2] in ("<<", "<<-"):
+            mark = self._text[begin : self._place]
+            redirect.word = (Text(re.sub(r"['\"\\]", "", mark), bool(re.search(r"['\"\\]", mark))),)
+            self._documents.append((redirect, match[2] == "<<-"))
 
     # -------------------------------------------------------------- words
 
@@ -330,13 +368,13 @@ class Parser:
                 return Text(_ANSI_C.sub(_character, match["ansi"]), True)
             case "name":
                 return Parameter(match["name"], is_quoted)
-            case "arithmetic":
-                return Parameter("#", is_quoted)
+            case "sum":
+                return self._arithmetic(match[0], is_quoted=is_quoted)
             case "expansion":
                 return self._expansion(is_quoted=is_quoted)
             case "substitution" | "tick":
-                commands = self._between_ticks() if kind == "tick" else self._group()
-                return Substitution(commands, is_quoted, is_file=match[0] in ("<(", ">("))
+                commands = self._between_ticks(is_quoted=is_quoted) if kind == "tick" else self._group()
+                return Substitution(commands, is_quoted, match[0][0].strip("$`"))
             case "array":
                 return self._array()
             case _:
@@ -345,12 +383,39 @@ class Parser:
     def _expansion(self, *, is_quoted: bool) -> Parameter:
         match = _EXPANSION.match(self._text, self._place)
         if match is None or match["name"] is None:
-            return Parameter("#", is_quoted, operator="?", operand=self.content("}"))
+            return Parameter("#", is_quoted, operator="?", operand=self.content("}", is_quoted=is_quoted))
         self._place = match.end()
         given = match.groupdict("")
         return Parameter(
-            match["name"], is_quoted, match["index"], given["prefix"], given["operator"], self.content("}")
+            match["name"],
+            is_quoted,
+            match["index"],
+            given["prefix"],
+            given["operator"],
+            self.content("}", is_quoted=is_quoted),
         )
+
+    def _arithmetic(self, text: str, *, is_quoted: bool) -> Part:
+        """`$((...))`, of which only the substitutions run; else a substitution that begins with a subshell."""
+        if text != "$((":
+            return Parameter("#", is_quoted)
+        if word := self._sum(is_quoted=is_quoted):
+            return Parameter("#", is_quoted, operator="?", operand=word)
+        self._place -= 1
+        return Substitution(self._group(), is_quoted)
+
+    def _sum(self, *, is_quoted: bool) -> Word:
+        """Read an arithmetic expression behind its two parentheses; empty if it does not end with two."""
+        depth, place = 0, self._place
+        for place in range(self._place, min(len(self._text), self._place + _MAX_SUM)):
+            depth += {"(": 1, ")": -1}.get(self._text[place], 0)
+            if depth < 0:
+                break
+        if depth >= 0 or not self._text.startswith("))", place):
+            return ()
+        content = self._text[self._place : place]
+        self._place = place + 2
+        return Parser(content, self._limits).content(is_quoted=is_quoted)
 
     def _group(self) -> list[AndOr]:
         outer, self._documents = self._documents, []
@@ -359,11 +424,11 @@ class Parser:
         self._documents = outer + self._documents
         return commands
 
-    def _between_ticks(self) -> list[AndOr]:
+    def _between_ticks(self, *, is_quoted: bool) -> list[AndOr]:
         end = self._place
         while end < len(self._text) and self._text[end] != "`":
             end += 2 if self._text[end] == "\\" else 1
-        content = re.sub(r"\\([`$\\])", r"\1", self._text[self._place : end])
+        content = re.sub(r"\\([`$\\\"])" if is_quoted else r"\\([`$\\])", r"\1", self._text[self._place : end])
         self._place = end + 1
         return Parser(content, self._limits).commands()
 

@@ -9,7 +9,8 @@ import msgspec
 from bradawl.safety.shell.argv import SHELLS, Argv, name_of, names
 from bradawl.safety.shell.deny.expansion import UNKNOWN_VALUE
 
-_MAX_LINES = 8
+_MAX_LINES = 64
+_MAX_SED_SCRIPT = 600  # characters
 """Limit on the commands that one wrapper is taken to start."""
 
 # ------------------------------------------------------------------ programs that start a command among their words
@@ -112,7 +113,8 @@ def started_by(words: Argv, text: str | None) -> Started:
     if name in _WRAPPER_OPTIONS:
         return _started_by_wrapper(name, words, text)
     if name in _SHELL_WORD_JOINERS:
-        return Started(scripts=(" ".join(_command_words(words, "dnjis", 0)),))
+        rest = _without_double_dash(words[1:]) if name == "eval" else _command_words(words, "dnjis", 0)
+        return Started(scripts=(" ".join(rest),))
     if name in ("find", "fd", "fdfind"):
         return Started(tuple(_argvs_of_find(words)))
     if words[:2] in _RUN_SUBCOMMANDS:
@@ -272,7 +274,7 @@ def _scripts_of_c_option(words: Argv) -> Iterable[str]:
 
 
 def _script_of_trap(words: Argv) -> Iterable[str]:
-    return _command_words(words, "", 0)[:1]
+    return _without_double_dash(words[1:])[:1]
 
 
 def _scripts_of_nix(words: Argv) -> Iterable[str]:
@@ -335,7 +337,10 @@ def _commands_of_sed(words: Argv) -> Iterable[str]:
     """Commands that sed's `e` runs, and `s` with the flag `e`."""
     for word in words[1:]:
         yield from re.findall(r"(?:^|[;{}\n\d$/!]) {0,9}e {1,9}([^\n]+)", word)
-        yield from (match[2] for match in re.finditer(r"s(.)[^\n]{0,200}?\1([^\n]{1,400}?)\1[a-zA-Z0-9]*e", word))
+        for place in range(min(len(word) - 1, _MAX_SED_SCRIPT)):
+            parts = word[place + 2 : place + _MAX_SED_SCRIPT].split(word[place + 1], 2) if word[place] == "s" else ()
+            if len(parts) == 3 and re.match("[a-zA-Z0-9]*e", parts[2]):
+                yield parts[1]
 
 
 def _commands_in_code(words: Argv) -> Iterable[str]:
