@@ -9,6 +9,8 @@ from test_shell_line import decided
 
 from bradawl.core.permissions import MODES, Allow, Ask
 from bradawl.core.rules import Rule
+from bradawl.safety.shell.analysis import ShellContext, line_effects
+from bradawl.workspace.files import LocalFiles
 
 IN_BASE64 = base64.b64encode(b"rm -rf /").decode()
 
@@ -71,6 +73,13 @@ def test_a_finding_is_asked_about_for_this_call_only(tmp_path: Path, mode):
     decision = decided("cat x | base64 -d | sh", tmp_path, mode)
     assert isinstance(decision, Ask)
     assert "sh would run text" in decision.reason
+
+
+def test_an_approval_of_a_finding_holds_for_this_call_only():
+    context = ShellContext(LocalFiles("/home/u").resolve, home="/home/u", roots=("/ws",))
+    effects = line_effects("cat x | base64 -d | sh", "/ws", {}, context)
+    assert effects.opaque and effects.unsealed
+    assert not line_effects("cat x | base64 -d", "/ws", {}, context).unsealed
 
 
 def test_bypass_lets_a_finding_run(tmp_path: Path):
