@@ -238,10 +238,7 @@ async def test_a_job_that_seems_to_wait_for_input_is_reported_once(printed, is_t
 
 async def test_a_resumed_session_reports_the_jobs_that_are_gone():
     store = MemoryStore()
-    processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
-    processes.hold("serve")
-    script = [use(1, "bash", command="serve", run_in_background=True), {"text": "done"}]
-    agent, *_ = build(script, tools=TOOLS, processes=processes, store=store, clock=FakeClock())
+    agent, processes = serving([{"text": "done"}], store=store, clock=FakeClock())
     async with agent.open() as session:
         await session.run("go")
         entries = tuple(store.logs[session.id].entries)  # the log as a killed program leaves it
@@ -266,10 +263,7 @@ async def test_a_resumed_session_reports_the_jobs_that_are_gone():
 
 async def test_the_end_of_a_job_is_in_the_log():
     store = MemoryStore()
-    processes = ScriptedProcesses({"serve": CommandResult(0, b"", b"")})
-    processes.hold("serve")
-    script = [use(1, "bash", command="serve", run_in_background=True), {"text": "done"}]
-    agent, *_ = build(script, tools=TOOLS, processes=processes, store=store, clock=FakeClock())
+    agent, processes = serving([{"text": "done"}], store=store, clock=FakeClock())
     async with agent.open() as session:
         await session.run("go")
     events = [entry.event for entry in store.logs[session.id].entries]
@@ -277,12 +271,13 @@ async def test_the_end_of_a_job_is_in_the_log():
     assert processes.running == 0
 
 
-def serving(script: list[dict[str, Any]], printed: bytes = b"") -> tuple[Any, ScriptedProcesses]:
-    """An agent with this script. Its command `serve` prints `output` and keeps running."""
+def serving(script: list[dict[str, Any]], printed: bytes = b"", **ports: Any) -> tuple[Any, ScriptedProcesses]:
+    """An agent with this script and these ports. Its command `serve` prints `printed` and keeps running."""
     processes = ScriptedProcesses({"serve": CommandResult(0, printed, b"")})
     processes.hold("serve")
     begun = [use(1, "bash", command="serve", run_in_background=True), *script]
-    agent, *_ = build(begun, tools=TOOLS, processes=processes, clock=FakeClock(is_eager=True))
+    ports = {"clock": FakeClock(is_eager=True), **ports}
+    agent, *_ = build(begun, tools=TOOLS, processes=processes, **ports)
     return agent, processes
 
 

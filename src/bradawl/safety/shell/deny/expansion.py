@@ -21,7 +21,8 @@ Values = tuple[str, ...]
 _Value = TypeVar("_Value")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 SLICE = re.compile(r" *(-?[0-9]{1,4}) *(?:: *(-?[0-9]{1,4}) *)?")
-_MAX_LENGTH = 2_000
+MAX_LENGTH = 4_000  # of a value
+_MAX_TRANSFORMED = 2_000  # characters of a value or word
 _SEQUENCE = re.compile(r"\{\w+\.\.\w+(?:\.\.\w+)?\}")
 
 
@@ -41,17 +42,14 @@ def any_of(*values: Iterable[str]) -> Values:
 def with_braces(word: str) -> str:
     """Expand `a{b,c}` to `ab` and `ac`, separated by `FIELD`; `{1..3}` becomes `*`."""
     words = [_SEQUENCE.sub("*", word)]
-    if "{" not in word:
-        return word
-    while (
-        len(word) < _MAX_LENGTH
-        and len(words) < MAX_VALUES
-        and (match := next(filter(None, map(_BRACES.search, words)), None))
-    ):
-        place = next(place for place, each in enumerate(words) if each == match.string)
-        words[place : place + 1] = [
-            match.string[: match.start()] + part + match.string[match.end() :] for part in match[1].split(",")
-        ]
+    while len(word) < _MAX_TRANSFORMED and len(words) < MAX_VALUES:
+        place, match = next(
+            ((place, match) for place, match in enumerate(map(_BRACES.search, words)) if match), (0, None)
+        )
+        if match is None:
+            break
+        before, after = match.string[: match.start()], match.string[match.end() :]
+        words[place : place + 1] = [before + part + after for part in match[1].split(",")]
     return FIELD.join(words)
 
 
@@ -62,7 +60,7 @@ def as_fnmatch(pattern: str) -> str:
 
 def transformed(value: str, operator: str, rest: str) -> str:
     """Apply the operator `%`, `#`, `/` or `:` of `${name...}` to a value; `UNKNOWN_VALUE` if the result is unknown."""
-    if UNKNOWN_VALUE in value + rest or len(value) > _MAX_LENGTH:
+    if UNKNOWN_VALUE in value + rest or len(value) > _MAX_TRANSFORMED:
         return UNKNOWN_VALUE
     match operator:
         case "%" | "%%" | "#" | "##":

@@ -12,6 +12,7 @@ from bradawl.safety.shell.argv import Argv
 from bradawl.safety.shell.deny.exfiltration import PipelineStage
 from bradawl.safety.shell.deny.expansion import (
     FIELD,
+    MAX_LENGTH,
     MAX_VALUES,
     UNKNOWN_BUT_SET,
     UNKNOWN_VALUE,
@@ -29,7 +30,7 @@ Redirects = tuple[tuple[str, str], ...]
 Output = str | None
 """What a command prints or gets as input; None if that is unknown. An unknown input from a pipe is `UNKNOWN_VALUE`."""
 
-_EXTENDED_PATTERN = re.compile(r"[!@?*+]\([^()]*\)")
+_EXTENDED_PATTERN = re.compile(r"[!@?*+]\((?:[^()]|\([^()]*\))*\)")
 _KEY = re.compile(r"\A\[[^\]]*\]=")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\+?=|\[)")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[[^\]]*\])?(\+)?=")
@@ -155,6 +156,22 @@ class Interpreter(ABC):
             raise ScanBudgetExceeded
         if self._steps_left[self.is_repeated] < 0:
             return None
+        redirects, stdin = self._redirects(command, stdin)
+        mark = len(self.stages)
+        match command.keyword:
+            case "":
+                output = self._simple(command.words, redirects, stdin)
+            case "function":
+                output = self._define(command)
+            case "(" | "{":
+                with self.state.subshell() if command.keyword == "(" else nullcontext():
+                    output = self._run(command.bodies[0], stdin)
+            case _:
+                output = self._conditional(command, stdin)
+        return self.command_ended(self.stages[mark:], redirects, stdin, output)
+
+    def _redirects(self, command: Command, stdin: Output) -> tuple[Redirects, Output]:
+        """The files that a command opens, and its input."""
         redirects: list[tuple[str, str]] = []
         for redirect in command.redirects:
             targets = [value.replace(FIELD, " ") for value in self._values(redirect.word)]
@@ -166,18 +183,7 @@ class Interpreter(ABC):
                 stdin = self.text_of(targets[0]) if redirect.operator == "<" and is_input else stdin
         for operator, target in redirects:
             self.redirected(operator, target)
-        mark = len(self.stages)
-        match command.keyword:
-            case "":
-                output = self._simple(command.words, tuple(redirects), stdin)
-            case "function":
-                output = self._define(command)
-            case "(" | "{":
-                with self.state.subshell() if command.keyword == "(" else nullcontext():
-                    output = self._run(command.bodies[0], stdin)
-            case _:
-                output = self._conditional(command, stdin)
-        return self.command_ended(self.stages[mark:], tuple(redirects), stdin, output)
+        return tuple(redirects), stdin
 
     def _conditional(self, command: Command, stdin: Output) -> Output:
         """Follow a command that may run some of its parts, or some more than once."""
@@ -265,24 +271,25 @@ class Interpreter(ABC):
     def _values(self, word: Word, *, is_split: bool = True) -> Values:
         """Possible values of a word; the words that it expands to are separated by `FIELD`."""
         choices = [self._part(part, is_split=is_split) for part in word]
-        if any(isinstance(part, Text) and not part.is_quoted and "{" in part.text for part in word):
-            is_literal = [isinstance(part, Text) and not part.is_quoted for part in word]
-            hidden = [tuple(value.translate(_HIDDEN) for value in each) for each in choices]
-            choices = [each if plain else other for each, other, plain in zip(choices, hidden, is_literal, strict=True)]
+        plain = [isinstance(part, Text) and not part.is_quoted for part in word]
+        if any("{" in each[0] for each, is_plain in zip(choices, plain, strict=True) if is_plain):
+            choices = [
+                each if is_plain else tuple(value.translate(_HIDDEN) for value in each)
+                for each, is_plain in zip(choices, plain, strict=True)
+            ]
             values = tuple(with_braces("".join(each)).translate(_SHOWN) for each in combined(choices))
         else:
             values = any_of("".join(each) for each in combined(choices))
-        if prod(map(len, choices)) > MAX_VALUES or any(len(value) > _MAX_LENGTH for value in values):
+        if prod(map(len, choices)) > MAX_VALUES or any(len(value) > MAX_LENGTH for value in values):
             self.limits.is_whole = False
-            values = tuple(value if len(value) <= _MAX_LENGTH else UNKNOWN_VALUE for value in values)
+            values = tuple(value if len(value) <= MAX_LENGTH else UNKNOWN_VALUE for value in values)
         if word and not isinstance(word[0], Array) and not word[0].is_quoted:
             values = tuple(FIELD.join(map(self.state.with_home, value.split(FIELD))) for value in values)
         return values
 
     def _part(self, part: Part, *, is_split: bool) -> Values:
         if isinstance(part, Text):
-            plain = part.text if part.is_quoted else _EXTENDED_PATTERN.sub("*", part.text)
-            return (plain if part.is_quoted else _EXTENDED_PATTERN.sub("*", plain),)
+            return (part.text if part.is_quoted else _EXTENDED_PATTERN.sub("*", part.text),)
         if isinstance(part, Array):
             items = (_KEY.sub("", value) for word in part.words for value in self._values(word))
             return ("".join(FIELD + item for item in items),)
@@ -319,7 +326,6 @@ def _joined(outputs: list[Output]) -> Output:
 
 _HIDDEN, _SHOWN = str.maketrans("{},", "\x04\x05\x06"), str.maketrans("\x04\x05\x06", "{},")
 """For the braces in parts of a word that bash does not expand."""
-_MAX_LENGTH = 4_000  # of a value
 _MAX_CALLS = 8  # functions that call each other
 _MAX_STEPS = 1_000  # commands, simple and compound
 _MAX_REPEATED_STEPS = 300

@@ -5,7 +5,7 @@ import re
 from posixpath import dirname, join
 
 from bradawl.safety.shell.argv import Argv, name_of, names
-from bradawl.safety.shell.deny.expansion import UNKNOWN_VALUE
+from bradawl.safety.shell.deny.expansion import MAX_LENGTH, UNKNOWN_VALUE
 from bradawl.safety.shell.deny.shell_state import STATE_BUILTINS, ShellState
 
 
@@ -67,7 +67,7 @@ def formatted(words: Argv) -> str | None:
     text = ""
     while not text or (operands and "%" in shape):
         text += re.sub("%[sq]", lambda _: operands.pop(0) if operands else "", _escaped(shape))
-        if len(text) > _MAX_LENGTH or not shape:
+        if len(text) > MAX_LENGTH or not shape:
             break
     return text
 
@@ -93,7 +93,6 @@ def prints_paths(words: Argv) -> bool:
     return name_of(words) == "find" or any(re.match(r"-[a-zA-Z]*d", word) for word in words[1:])
 
 
-_MAX_LENGTH = 4_000
 _ECHO_OPTIONS = (("-n",), ("-e",), ("-E",), ("-ne",), ("-en",))
 _PRINT_NOTHING = names(": true false test [ [[")
 _LIST_ALL = names("-type -print -print0 -depth -mindepth -maxdepth -xdev -L -H -P")
