@@ -16,19 +16,20 @@ PACKAGE = REPOSITORY / "src" / "bradawl"
 PAGE = REPOSITORY / "docs" / "architecture.md"
 PICTURE = REPOSITORY / "docs" / "architecture.svg"
 LAYERS = (
-    {"app": (0, 6)},
-    {"testing": (4, 6)},
+    {"app": (0, 7)},
+    {"testing": (4, 7)},
     {
         "agent": (0, 1),
         "tools": (1, 2),
         "workspace": (2, 3),
-        "extensions": (3, 4),
-        "providers": (4, 5),
-        "session": (5, 6),
+        "checkpoints": (3, 4),
+        "extensions": (4, 5),
+        "providers": (5, 6),
+        "session": (6, 7),
     },
     {"sandbox": (2, 3)},
     {"folds": (0, 1), "shaping": (1, 2), "safety": (2, 4)},
-    {"core": (0, 6)},
+    {"core": (0, 7)},
 )
 """Rooms from top to bottom, as the import contracts in pyproject.toml order them, with the columns of their boxes."""
 

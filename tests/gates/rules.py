@@ -80,7 +80,7 @@ _PATH_METHODS = frozenset(
     {"write_text", "write_bytes", "read_text", "read_bytes", "unlink", "symlink_to", "hardlink_to", "touch", "mkdir"}
 )
 _MAY_TOUCH_THE_DISK = re.compile(
-    r"workspace/(files|processes|checkpoints)\.py|session/(journal|blobs|store)\.py|safety/trust/store\.py"
+    r"workspace/(files|processes)\.py|session/(journal|blobs|store)\.py|safety/trust/store\.py"
     r"|providers/(catalog|debug_log)\.py|(app|testing)/.*|__main__\.py"
     r"|workspace/process_tree\.py"  # reads /proc for workspace/processes.py
     r"|workspace/(child_process|private_folder|watchdog)\.py"  # parts of workspace/processes.py
@@ -386,7 +386,7 @@ def _is_one(node: ast.expr, tables: set[str]) -> bool:
 
 # ------------------------------------------------------------------ who may import whom
 
-_ADAPTERS = frozenset({"providers", "tools", "workspace", "session", "extensions"})
+_ADAPTERS = frozenset({"providers", "tools", "workspace", "session", "checkpoints", "extensions"})
 _MAY_IMPORT: dict[str, frozenset[str]] = {
     "core": frozenset(),
     "safety": frozenset({"core"}),
@@ -399,6 +399,7 @@ _MAY_IMPORT: dict[str, frozenset[str]] = {
     **dict.fromkeys(_ADAPTERS, frozenset({"core", "safety"})),
     "tools": frozenset({"core", "safety", "sandbox", "shaping"}),
     "workspace": frozenset({"core", "safety", "sandbox"}),
+    "checkpoints": frozenset({"core", "safety", "sandbox"}),
 }
 _PURE = frozenset({"core", "folds", "shaping"})
 _PLAIN = _PURE | {"agent"}

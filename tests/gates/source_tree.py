@@ -16,6 +16,7 @@ ROOMS = (
         "providers",
         "tools",
         "workspace",
+        "checkpoints",
         "safety",
         "sandbox",
         "session",

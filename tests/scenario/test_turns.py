@@ -22,6 +22,7 @@ from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Answer, Policy
 from bradawl.core.ports import ToolOutput
 from bradawl.core.retry import RetryBudget
+from bradawl.core.workspace import Checkpoint
 from bradawl.testing.fakes import FakeHook, MemoryStore, RecordingEmit, ScriptedApprover
 
 EVERYWHERE = Policy(roots=("/",))
@@ -383,14 +384,17 @@ async def test_a_hooks_change_to_a_call_still_applies_after_the_working_director
 
 async def test_a_change_is_not_made_if_its_files_can_not_be_backed_up() -> None:
     class FullDisk:
-        async def take(self, paths: tuple[str, ...]) -> str:
+        async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
             raise ToolError("no space left")
 
-        async def restore(self, checkpoint_ref: str) -> tuple[str, ...]:
+        def end(self, call_id: str) -> None:
+            raise AssertionError
+
+        async def settle(self) -> tuple[Checkpoint, ...]:
             return ()
 
     script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "ok"}]
-    result, messages, _, _, probe = await run(script, checkpoints=FullDisk())
+    result, messages, _, _, probe = await run(script, changes=FullDisk())
     assert result.reason == "completed" and probe.log == []
     assert "was not run" in results(messages)[0] and "no space left" in results(messages)[0]
 

@@ -1,4 +1,4 @@
-"""The fakes of clock, checkpoints, processes, ledger, HTTP and agent ports do what their ports promise."""
+"""The fakes of clock, workspace changes, processes, HTTP and agent ports do what their ports promise."""
 
 import asyncio
 
@@ -11,12 +11,11 @@ from bradawl.core.events import Envelope, Live, TurnFinished
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Answer, Grant, Question, Request
-from bradawl.core.workspace import Command, CommandResult
+from bradawl.core.workspace import Checkpoint, Command, CommandResult
 from bradawl.testing.fakes import (
-    FakeCheckpoints,
+    FakeChanges,
     FakeClock,
     FakeHook,
-    FakeLedger,
     FakeSpawner,
     MemoryFiles,
     RecordingEmit,
@@ -50,16 +49,16 @@ async def test_a_clock_wakes_its_sleepers_in_order_when_it_is_advanced():
     assert woken == ["early", "late"]
 
 
-async def test_checkpoints_restore_changed_files_and_remove_new_ones():
+async def test_changes_name_what_each_call_changed():
     files = MemoryFiles({"/p/a": b"old", "/p/same": b"same"})
-    checkpoints = FakeCheckpoints(files)
-    ref = await checkpoints.take(("/p/a", "/p/new", "/p/same"))
+    changes = FakeChanges(files)
+    assert await changes.begin("c1", None) == ()
     files.files.update({"/p/a": b"changed", "/p/new": b"made"})
-    assert await checkpoints.restore(ref) == ("/p/a", "/p/new")
-    assert files.files == {"/p/a": b"old", "/p/same": b"same"}
-    for unknown in ("checkpoint-1", "other-0", ""):
-        with pytest.raises(ToolError):
-            await checkpoints.restore(unknown)
+    changes.end("c1")
+    assert await changes.begin("c2", ("/p/a",)) == (Checkpoint("c1", "checkpoint-c1"),)
+    changes.end("c2")
+    assert await changes.settle() == ()
+    assert changes.changed == {"checkpoint-c1": {"/p/a": (b"old", b"changed"), "/p/new": (None, b"made")}}
 
 
 async def test_processes_record_what_ran_and_can_be_held_and_cancelled():
@@ -79,14 +78,6 @@ async def test_processes_record_what_ran_and_can_be_held_and_cancelled():
     for line in ("make", "unheard of"):
         with pytest.raises(ToolError, match=line):
             await processes.run(Command((line,), "/", is_shell=True), Grant())
-
-
-def test_a_ledger_never_reserves_more_than_its_cap():
-    ledger = FakeLedger(cap=1.0)
-    assert ledger.reserve(0.75) and not ledger.reserve(0.5)
-    ledger.settle(0.75, 0.25)
-    assert ledger.reserve(0.75) and (ledger.spent, ledger.reserved) == (0.25, 0.75)
-    assert FakeLedger().reserve(1e9) and ledger.reserve(None)
 
 
 async def test_scripted_http_replies_in_order_waits_for_events_and_fails_at_the_end_of_its_script():

@@ -109,7 +109,7 @@ def _open_session(
     conversation = Conversation(opened, agent.ids, agent.clock, name)
     prefix = PrefixLedger(conversation, agent.model, agent.tools, agent.system_prompt)
     policy = SessionPolicy(agent.policy, agent.files, conversation)
-    jobs = BackgroundJobs(conversation, opened.entries)
+    jobs = BackgroundJobs(conversation, opened.entries, changes=agent.changes)
     seen = SeenFiles.of(conversation)
     denials: list[ToolCall] = []
 
@@ -137,7 +137,7 @@ def _open_session(
         approver=agent.approver,
         asking=shared.asking,
         hooks=agent.hooks,
-        checkpoints=agent.checkpoints,
+        changes=agent.changes,
         seen=seen,
         jobs=jobs,
         spawner=sub_agents.at,

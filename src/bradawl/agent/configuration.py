@@ -10,7 +10,18 @@ from bradawl.agent.middleware import MiddlewareFactory
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.permissions import Policy
-from bradawl.core.ports import Approver, Checkpoints, Clock, Files, Hook, Ids, Model, Processes, SessionStore, Tool
+from bradawl.core.ports import (
+    Approver,
+    Clock,
+    Files,
+    Hook,
+    Ids,
+    Model,
+    Processes,
+    SessionStore,
+    Tool,
+    WorkspaceChanges,
+)
 from bradawl.core.retry import RetryBudget
 from bradawl.shaping.json_answer import CheckFor
 from bradawl.shaping.tool_list import check_tools
@@ -59,7 +70,8 @@ class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     middleware: tuple[MiddlewareFactory, ...] = ()
     """Each makes a further middleware for a session; they are called in this order, after bradawl's own and before the
     check of the final answer."""
-    checkpoints: Checkpoints | None = None
+    changes: WorkspaceChanges | None = None
+    """Saves what calls change, for undo; None to save nothing."""
     check_for: CheckFor | None = None
     """Makes the check of an answer from a JSON Schema; needed only for answers that must satisfy one."""
     on_close: Callable[[], None] | None = None

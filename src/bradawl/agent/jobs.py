@@ -7,7 +7,7 @@ from typing import Final
 from bradawl.agent.conversation import Conversation
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Envelope, JobEnded, JobStarted
-from bradawl.core.ports import Process
+from bradawl.core.ports import Process, WorkspaceChanges
 from bradawl.core.workspace import CommandResult, Job
 
 _KEPT_BYTES: Final = 250_000
@@ -16,8 +16,9 @@ _KEPT_BYTES: Final = 250_000
 class _Running:
     """One job; kept until the session is closed."""
 
-    def __init__(self, job_id: str, command: str, process: Process, now: float) -> None:
+    def __init__(self, job_id: str, call_id: str, command: str, process: Process, now: float) -> None:
         self.job_id = job_id
+        self.call_id = call_id
         self.command = command
         self.process = process
         self.started = now
@@ -52,7 +53,13 @@ class _Running:
 class BackgroundJobs:
     """`Jobs` of one session: they continue when a turn is cancelled, and end with the session."""
 
-    def __init__(self, conversation: Conversation, entries: Iterable[Envelope] = (), stall_s: float = 15.0) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        entries: Iterable[Envelope] = (),
+        stall_s: float = 15.0,
+        changes: WorkspaceChanges | None = None,
+    ) -> None:
         """`entries` are those already in the log.
 
         The model gets a note about a job that printed a question and then nothing for `stall_s` seconds.
@@ -60,6 +67,7 @@ class BackgroundJobs:
         self.tasks: asyncio.TaskGroup | None = None
         """Watches the jobs; owned by the session, None while the session is not open."""
         self._conversation = conversation
+        self._changes = changes
         self.stall_s = stall_s
         self._jobs: dict[str, _Running] = {}
         events = [entry.event for entry in entries if entry.agent == conversation.name]
@@ -82,7 +90,7 @@ class BackgroundJobs:
         if self.tasks is None:
             raise ToolError("nothing can go on in the background here")
         self._number += 1
-        job = _Running(f"job-{self._number}", command, process, self._conversation.clock.monotonic())
+        job = _Running(f"job-{self._number}", call_id, command, process, self._conversation.clock.monotonic())
         self._jobs[job.job_id] = job
         self._conversation.record(JobStarted(job.job_id, call_id, command))
         self.tasks.create_task(self._watch(job))
@@ -144,6 +152,8 @@ class BackgroundJobs:
             job.collect()
             job.seconds = self._conversation.clock.monotonic() - job.started
             self._conversation.record(JobEnded(job.job_id, job.result.exit_code))
+            if self._changes is not None:
+                self._changes.end(job.call_id)
             job.has_ended.set()
         if not job.watchers:
             self._note_end(job, job.result.exit_code)

@@ -9,6 +9,7 @@ from typing import Never, Self
 import msgspec
 
 from bradawl.agent.around_step import begin_turn
+from bradawl.agent.calls.changes import log_checkpoints
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation, ignore
@@ -262,6 +263,8 @@ class Session:
         for call_id in tuple(self.transcript.open_calls):
             text = "Not run: the turn ended before this call started."
             conversation.record(ToolFinished(call_id, "cancelled", (Text(text),)))
+        if (changes := self.agent.changes) is not None and not conversation.is_sub_agent:
+            log_checkpoints(conversation, await changes.settle())
         return await self.log.durable(conversation.record(finished))
 
     def _result(self, turn: Turn, finish: Finish, *, saved: bool) -> TurnResult:

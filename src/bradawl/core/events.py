@@ -227,10 +227,13 @@ class HookRan(Value, frozen=True):
 
 
 class CheckpointTaken(Value, frozen=True):
-    """The files a call may change were saved."""
+    """What a call changed in the workspace is known; the files as they were before are saved."""
 
     call_id: str
     checkpoint_ref: str
+    """Name of the change record; empty if it changed nothing."""
+    uncovered: str = ""
+    """What undo can't restore, and why."""
 
 
 class ToolStarted(Value, frozen=True):
@@ -319,6 +322,8 @@ class HeadMoved(Value, frozen=True):
 
     to: int
     restore: Literal["code", "talk", "both"]
+    checkpoint_ref: str = ""
+    """The change record of the files that were restored with it."""
 
 
 class LimitReached(Value, frozen=True):
@@ -336,35 +341,12 @@ class TurnFinished(Value, frozen=True):
     failure: Failure | None = None
 
 
-Event = (
-    SessionOpened
-    | PrefixOpened
-    | PromptSubmitted
-    | NoteQueued
-    | NoteDelivered
-    | RequestSent
-    | ReplyWithdrawn
-    | AssistantReplied
-    | CallPrepared
-    | PermissionAsked
-    | PermissionDecided
-    | HookRan
-    | CheckpointTaken
-    | ToolStarted
-    | ToolFinished
-    | ResultAmended
-    | StateChanged
-    | ToolsChanged
-    | JobStarted
-    | JobEnded
-    | AgentSpawned
-    | AgentEnded
-    | Compacted
-    | HeadMoved
-    | SessionForked
-    | LimitReached
-    | TurnFinished
-)
+_OfSessions = SessionOpened | SessionForked | PromptSubmitted | TurnFinished | LimitReached | StateChanged | HeadMoved
+_OfContext = PrefixOpened | Compacted | NoteQueued | NoteDelivered | ToolsChanged
+_OfReplies = RequestSent | ReplyWithdrawn | AssistantReplied
+_OfCalls = CallPrepared | PermissionAsked | PermissionDecided | HookRan | ToolStarted | ToolFinished | ResultAmended
+_OfEffects = CheckpointTaken | JobStarted | JobEnded | AgentSpawned | AgentEnded
+Event = _OfSessions | _OfContext | _OfReplies | _OfCalls | _OfEffects
 
 
 class Envelope(msgspec.Struct, frozen=True):

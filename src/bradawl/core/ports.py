@@ -20,7 +20,7 @@ from bradawl.core.retry import RetryBudget
 from bradawl.core.rules import Rule
 from bradawl.core.tools import JsonParams, ToolSpec
 from bradawl.core.usage import Price
-from bradawl.core.workspace import Command, CommandResult, FileContent, FileEntry, Job
+from bradawl.core.workspace import Checkpoint, Command, CommandResult, FileContent, FileEntry, Job
 
 Emit = Callable[[Envelope | Live], None]
 """Receives each event as it happens; must not block or raise."""
@@ -216,15 +216,22 @@ class Jobs(Protocol):
         ...
 
 
-class Checkpoints(Protocol):
-    """Saves files before they are changed."""
+class WorkspaceChanges(Protocol):
+    """Saves the state of the workspace's files before calls change them, and finds what each call changed."""
 
-    async def take(self, paths: tuple[str, ...]) -> str:
-        """Save the files; returns a reference, durable on return. Raises `ToolError`."""
+    async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
+        """Save the state before a call that may change `paths`, or any file if None. Raises `ToolError`.
+
+        Waits for the searches of ended calls, and returns their checkpoints, each once.
+        """
         ...
 
-    async def restore(self, checkpoint_ref: str) -> tuple[str, ...]:
-        """Restore the files; returns the paths that changed. Raises `ToolError`."""
+    def end(self, call_id: str) -> None:
+        """Search for what the call changed, in the background. Again for a call whose job has ended."""
+        ...
+
+    async def settle(self) -> tuple[Checkpoint, ...]:
+        """Wait for the searches of ended calls; returns their checkpoints, each once."""
         ...
 
 
@@ -439,18 +446,6 @@ class Inbox(Protocol):
 
     def drain(self) -> tuple[Note, ...]:
         """All waiting notes, oldest first."""
-        ...
-
-
-class Ledger(Protocol):
-    """Limits the cost. A request first reserves its highest possible cost, so the limit is never exceeded."""
-
-    def reserve(self, worst_case: float | None) -> bool:
-        """Reserve US dollars; false if they exceed what is left."""
-        ...
-
-    def settle(self, reserved: float | None, spent: float | None) -> None:
-        """Replace a reservation by the real cost."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Values of the ports `Files`, `Processes` and `Jobs`: file contents, commands and their results."""
+"""Values of the ports `Files`, `WorkspaceChanges`, `Processes` and `Jobs`: file contents, commands, their results."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -25,6 +25,16 @@ class FileEntry(msgspec.Struct, frozen=True):
     """Absolute."""
     modified_ns: int
     size: int
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """What one call changed in the workspace."""
+
+    call_id: str
+    ref: str = ""
+    """Name of the change record; empty if it changed nothing."""
+    uncovered: str = ""
+    """What it may have changed and undo can't restore, and why; empty for nothing."""
 
 
 class Command(msgspec.Struct, frozen=True):

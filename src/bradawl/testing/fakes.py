@@ -20,7 +20,7 @@ from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.core.ports import CallContext, OpenSession, ToolOutput
 from bradawl.core.tools import ToolSpec
-from bradawl.core.workspace import FileContent, FileEntry
+from bradawl.core.workspace import Checkpoint, FileContent, FileEntry
 from bradawl.session.blobs import MemoryBlobs
 from bradawl.session.journal import EntryNumbering, MemoryLog
 from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp
@@ -28,11 +28,10 @@ from bradawl.testing.fake_processes import ScriptedProcess, ScriptedProcesses
 
 __all__ = [
     "Cut",
-    "FakeCheckpoints",
+    "FakeChanges",
     "FakeClock",
     "FakeHook",
     "FakeIds",
-    "FakeLedger",
     "FakeSpawner",
     "FakeTool",
     "FakeToolParams",
@@ -173,33 +172,35 @@ class MemoryFiles:
         return found, len(below) > limit
 
 
-class FakeCheckpoints:
-    """`Checkpoints` over `MemoryFiles`."""
+class FakeChanges:
+    """`WorkspaceChanges` over `MemoryFiles`: a reference names a call, and `changed` holds what it changed."""
 
     def __init__(self, files: MemoryFiles) -> None:
         self._files = files
-        self.taken: list[dict[str, bytes | None]] = []
-        """The files of each checkpoint; None for a missing file."""
+        self._before: dict[str, bytes] = {}
+        self._ended: list[Checkpoint] = []
+        self.changed: dict[str, dict[str, tuple[bytes | None, bytes | None]]] = {}
+        """By reference and path, the content before and after; None for a missing file."""
 
-    async def take(self, paths: tuple[str, ...]) -> str:
-        """Save the files; references are numbered from 0."""
-        self.taken.append({path: self._files.files.get(path) for path in paths})
-        return f"checkpoint-{len(self.taken) - 1}"
+    async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
+        """Remember all files, whatever `paths` are."""
+        del call_id, paths
+        self._before = dict(self._files.files)
+        return await self.settle()
 
-    async def restore(self, checkpoint_ref: str) -> tuple[str, ...]:
-        """Restore the files. Raises `ToolError` for an unknown reference."""
-        name, _, number = checkpoint_ref.rpartition("-")
-        if name != "checkpoint" or not number.isdigit() or int(number) >= len(self.taken):
-            raise ToolError(f"There is no checkpoint {checkpoint_ref!r}.")
-        before = self.taken[int(number)]
-        changed = tuple(path for path, data in before.items() if self._files.files.get(path) != data)
-        for path in changed:
-            data = before[path]
-            if data is None:
-                del self._files.files[path]
-            else:
-                self._files.files[path] = data
-        return changed
+    def end(self, call_id: str) -> None:
+        """Compare all files; each call may overlap with others only if they change nothing."""
+        before, after = self._before, self._files.files
+        paths = (path for path in {**before, **after} if before.get(path) != after.get(path))
+        if changed := {path: (before.get(path), after.get(path)) for path in paths}:
+            self.changed[f"checkpoint-{call_id}"] = changed
+            self._ended.append(Checkpoint(call_id, f"checkpoint-{call_id}"))
+        self._before = dict(after)
+
+    async def settle(self) -> tuple[Checkpoint, ...]:
+        """The checkpoints of calls that changed something."""
+        ended, self._ended = tuple(self._ended), []
+        return ended
 
 
 class FakeToolParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -354,28 +355,6 @@ class ScriptedApprover:
         """The next of `words`; None after them."""
         self.choices.append(choice)
         return self._words.pop(0) if self._words else None
-
-
-class FakeLedger:
-    """`Ledger` with one cap in US dollars, or none. Unknown amounts count as 0."""
-
-    def __init__(self, cap: float | None = None) -> None:
-        self._cap = cap
-        self.reserved = 0.0
-        self.spent = 0.0
-
-    def reserve(self, worst_case: float | None) -> bool:
-        """Reserve an amount; false if it exceeds the cap."""
-        amount = worst_case or 0.0
-        if self._cap is not None and self.spent + self.reserved + amount > self._cap:
-            return False
-        self.reserved += amount
-        return True
-
-    def settle(self, reserved: float | None, spent: float | None) -> None:
-        """Replace the reservation by the actual cost."""
-        self.reserved -= reserved or 0.0
-        self.spent += spent or 0.0
 
 
 class RecordingEmit:

@@ -19,12 +19,12 @@ from bradawl.core.ports import (
     AnyTool,
     Approver,
     CallContext,
-    Checkpoints,
     Files,
     Hook,
     Jobs,
     Processes,
     Spawner,
+    WorkspaceChanges,
 )
 from bradawl.core.rules import path_rules
 from bradawl.shaping.ruled_files import ruled
@@ -47,7 +47,8 @@ class CallServices(msgspec.Struct, frozen=True, kw_only=True):
     asking: asyncio.Lock
     """Held while a question to the user is open; shared with sub-agents."""
     hooks: tuple[Hook, ...]
-    checkpoints: Checkpoints | None
+    changes: WorkspaceChanges | None
+    """None if nothing is saved for undo."""
     seen: SeenFiles
     jobs: Jobs
     spawner: MakeSpawner

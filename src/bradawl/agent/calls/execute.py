@@ -8,11 +8,12 @@ import msgspec
 from bradawl.agent.calls import hooks
 from bradawl.agent.calls.authorize import authorize
 from bradawl.agent.calls.call import Prepared, Refused, tool_failed
+from bradawl.agent.calls.changes import files_it_may_change, log_checkpoints
 from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of
 from bradawl.agent.recovery import state_of
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionError, ToolError
-from bradawl.core.events import CheckpointTaken, ResultAmended, ToolFinished, ToolStarted
+from bradawl.core.events import ResultAmended, ToolFinished, ToolStarted
 from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import ToolOutput
@@ -29,7 +30,10 @@ async def execute(services: CallServices, prepared: Prepared, grant: Grant) -> T
         if (unsaved := await _save_state(services, prepared)) is not None:
             return unsaved
         await _log_start(services, prepared)
-        output = await _run(services, prepared, grant, printed)
+        try:
+            output = await _run(services, prepared, grant, printed)
+        finally:
+            _search_for_changes(services, prepared)
         shown, full = fitted(output)
         full_ref, whereabouts = await _store(services, output, full)
     except asyncio.CancelledError:
@@ -63,17 +67,21 @@ async def _store(services: CallServices, output: ToolOutput, full: bytes | None)
 
 
 async def _save_state(services: CallServices, prepared: Prepared) -> ToolFinished | None:
-    """Save the files the call may overwrite. Returns the result of a call that may not run because saving failed."""
-    call, checkpoints = prepared.call, services.checkpoints
-    if checkpoints is None or not prepared.effects.writes:
+    """Save the files the call may change. Returns the result of a call that may not run because saving failed."""
+    call, paths = prepared.call, files_it_may_change(prepared.effects)
+    if services.changes is None or paths == ():
         return None
     try:
-        reference = await checkpoints.take(prepared.effects.writes)
+        log_checkpoints(services.conversation, await services.changes.begin(call.id, paths))
     except ToolError as error:
         text = f"{call.name} was not run: what it would change could not be saved first: {error}"
         return ToolFinished(call.id, "error", (Text(text),))
-    services.conversation.record(CheckpointTaken(call.id, reference))
     return None
+
+
+def _search_for_changes(services: CallServices, prepared: Prepared) -> None:
+    if services.changes is not None and files_it_may_change(prepared.effects) != ():
+        services.changes.end(prepared.call.id)
 
 
 class Printed:

@@ -1,0 +1,1 @@
+"""Undo: finds what calls change in the workspace, saves the contents, and restores them."""

@@ -1,0 +1,41 @@
+"""Change records: which files a call changed, with their states before and after. The store keeps the contents."""
+
+from typing import Literal
+
+import msgspec
+
+
+class FileState(msgspec.Struct, frozen=True, array_like=True):
+    """The state of a file, folder or link that undo restores exactly."""
+
+    kind: Literal["file", "folder", "link", "other"]
+    """`other`: a device, socket or pipe, which is never restored."""
+    mode: int
+    """Permission bits."""
+    content: str = ""
+    """sha256 of a file's bytes in hex; empty if they are not saved."""
+    size: int = 0
+    target: bytes = b""
+    """Target of a link."""
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """One changed path. A missing state means that the path did not exist."""
+
+    path: bytes
+    """Absolute."""
+    before: FileState | None
+    after: FileState | None
+
+
+class ChangeRecord(msgspec.Struct, frozen=True):
+    """What one call changed, or one undo."""
+
+    call_id: str
+    """Empty for an undo."""
+    at: int
+    """Unix time in milliseconds, when the search ended."""
+    changes: tuple[Change, ...]
+    """Sorted by path. A new or removed folder is listed with everything in it."""
+    uncovered: tuple[str, ...] = ()
+    """Sentences about what may have changed and can't be restored."""
