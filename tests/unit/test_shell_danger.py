@@ -41,6 +41,7 @@ DAMAGE = [
     rm -rf ${HOME:-/root}
     rm -rf ${UNSET:-/}
     rm --recurs --force /home
+    rm --r --f /
     rm -rf .. .
     rm -rf ../*
     rm -rf /ws/..

@@ -35,16 +35,19 @@ class Policies:
         own: tuple[str, ...],
         blobs: str,
         sandbox: Callable[[], Sandbox],
+        undo: Callable[[], bool] = bool,
     ) -> None:
         """`own` are bradawl's folders; `blobs` is the folder of stored results, which the model may read.
 
-        The first call of `sandbox` may block while sandboxes are probed.
+        The first call of `sandbox` may block while sandboxes are probed. `undo` tells whether undo is on and complete
+        for the workspace; it is called for each policy and must not block.
         """
         self._settings = settings
         self._roots = roots
         self._own = own
         self._blobs = blobs
         self._sandbox = sandbox
+        self._undo = undo
 
     def __call__(self) -> Policy:
         """The current policy."""
@@ -55,6 +58,7 @@ class Policies:
             roots=self._roots,
             readable=(*_READABLE, *filter(None, (self._blobs,))),
             sandbox=sandbox,
+            undo=self._undo(),
             has_guards=True,
         )
 

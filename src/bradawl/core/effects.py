@@ -35,6 +35,12 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     """Digest of the one command it runs, with its folder and environment; a grant starts only that. Empty for none."""
     opaque: str = ""
     """Why what it runs can't be known before: a question in every mode but `bypass`, unless a rule allows the call."""
+    forced: str = ""
+    """Why it is a question in every mode but `bypass`, also if a rule allows it, for example `it forces a push`."""
+    discards: str = ""
+    """What it discards that git does not keep, for example `uncommitted changes`."""
+    undoable: bool = False
+    """Undo can bring back what it discards."""
     unsealed: bool = False
     """The seal does not cover everything that decides what runs: an approval holds for this call only."""
     variables: tuple[str, ...] = ()
@@ -65,12 +71,8 @@ def is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _same_place(first: str, second: str) -> bool:
-    return is_within(first, second) or is_within(second, first)
-
-
 def _touch(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    return any(_same_place(one, other) for one in first for other in second)
+    return any(is_within(one, other) or is_within(other, one) for one in first for other in second)
 
 
 def conflict(earlier: Effects, later: Effects) -> bool:
@@ -83,5 +85,4 @@ def conflict(earlier: Effects, later: Effects) -> bool:
         return True
     if set(earlier.session) & set(later.session):
         return True
-    writes_meet = _touch(earlier.writes, later.writes)
-    return writes_meet or _touch(earlier.writes, later.reads) or _touch(earlier.reads, later.writes)
+    return _touch(earlier.writes, (*later.writes, *later.reads)) or _touch(earlier.reads, later.writes)

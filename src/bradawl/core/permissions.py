@@ -103,6 +103,8 @@ class Policy(msgspec.Struct, frozen=True):
     readable: tuple[str, ...] = ()
     """Folders outside it that may be read without a question."""
     sandbox: Sandbox = Sandbox()
+    undo: bool = False
+    """Undo is on, and complete for the workspace: it can bring back what calls discard there."""
     has_guards: bool = False
     """`rules` include the built-in ones; else a session adds the most important of them."""
 
@@ -133,7 +135,7 @@ def decide(policy: Policy, request: Request) -> Decision:
     if policy.mode == "bypass":
         return Allow(_grant(policy, request, network=True), "questions are switched off")
     asked = _grant(policy, request, network=bool(request.effects.hosts))
-    if question := _question(policy, request):
+    if question := request.effects.forced or _question(policy, request):
         return Ask(asked, question, by_rule=True)
     if rule := _allowing(policy, request):
         allowed = Allow(asked, f"{rule.text} ({rule.source}) allows it")
@@ -223,6 +225,8 @@ def _programs(effects: Effects) -> tuple[tuple[str, ...], ...]:
 def _by_mode(policy: Policy, request: Request) -> str | None:
     """Why the mode asks; None if it allows the call."""
     effects, mode = request.effects, policy.mode
+    if effects.discards and not (policy.undo and effects.undoable):
+        return f"it discards {effects.discards}, and undo {'is off' if effects.undoable else 'does not cover that'}"
     if effects.lifts and not _is_listed(policy, effects):
         return "it asks to run without the sandbox" if "sandbox" in effects.lifts else "it asks for the network"
     if outside := _outside(effects.writes, policy.roots):
@@ -256,8 +260,7 @@ def _what_changes(policy: Policy, effects: Effects) -> str:
 
 def _is_listed(policy: Policy, effects: Effects) -> bool:
     """Whether rules allow these commands the network."""
-    wants_more = set(effects.lifts) - {"network"}
-    return not wants_more and all_met(_allows(policy, "network"), _programs(effects)) is not None
+    return set(effects.lifts) <= {"network"} and all_met(_allows(policy, "network"), _programs(effects)) is not None
 
 
 def _grant(policy: Policy, request: Request, *, network: bool) -> Grant:

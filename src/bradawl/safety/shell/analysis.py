@@ -129,7 +129,10 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: She
         or changes.danger
         or _unsandboxed_keys_danger(text, argvs, scanned, cwd, home, around),
         opaque=scanned.opaque,
-        unsealed=bool(scanned.opaque) or not scanned.is_whole,
+        forced=scanned.forced,
+        discards=scanned.discards,
+        undoable=scanned.undoable,
+        unsealed=bool(scanned.opaque or scanned.forced) or not scanned.is_whole,  # a remote repository changes
     )
 
 

@@ -29,7 +29,7 @@ class Arguments(msgspec.Struct, frozen=True):
 
 
 def _is_one_of(option: str, letters: str, names: tuple[str, ...]) -> bool:
-    return option in letters if len(option) == 1 else any(name.startswith(option) for name in names)
+    return option in letters if len(option) == 1 else any(name.startswith(option.rstrip()) for name in names)
 
 
 def arguments(words: Argv, letters: str = "", names: str = "", optional: str = "") -> Arguments:

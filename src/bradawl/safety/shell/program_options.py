@@ -95,7 +95,7 @@ def copy_operands(argv: Argv) -> CopyOperands:
 # ------------------------------------------------------------------ tables
 
 GIT_OPTIONS_WITH_VALUE = frozenset(
-    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix"}
+    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix", "--attr-source"}
 )
 """Options of git before its subcommand whose value may be the next word."""
 _TAR = ValueOptions(

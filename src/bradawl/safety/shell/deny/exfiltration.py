@@ -202,6 +202,11 @@ def code_hazard(protected: ProtectedTargets, code: str, cwd: str | None) -> str:
     return ""
 
 
+def starts_programs(code: str) -> bool:
+    """Whether the names in code look like it starts programs."""
+    return _STARTS.search(code) is not None
+
+
 def scripts_in(code: str) -> list[str]:
     """String literals that the code may pass to a shell."""
-    return [text for text in literals(code) if " " in text] if _STARTS.search(code) else []
+    return [text for text in literals(code) if " " in text] if starts_programs(code) else []

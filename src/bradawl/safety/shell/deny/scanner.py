@@ -17,6 +17,7 @@ from bradawl.safety.shell.deny.deletions import hidden_deletions, hidden_shells,
 from bradawl.safety.shell.deny.destructive import HAZARD_CHECKS, hazard
 from bradawl.safety.shell.deny.exfiltration import NETWORK, PipelineStage, code_hazard, leak, prints_secret, scripts_in
 from bradawl.safety.shell.deny.expansion import FIELD, UNKNOWN_BUT_SET, UNKNOWN_VALUE, Values, any_of
+from bradawl.safety.shell.deny.git_findings import GitFindings
 from bradawl.safety.shell.deny.interpreter import Interpreter, Output, Redirects
 from bradawl.safety.shell.deny.known_output import formatted, known_output, listed_paths, prints_paths
 from bradawl.safety.shell.deny.oversized_text import obvious_danger
@@ -66,6 +67,12 @@ class ScanResult(msgspec.Struct, frozen=True):
     """Links that it creates, as (link, target)."""
     outputs: tuple[str, ...] = ()
     """Targets of redirections that write to a file."""
+    forced: str = ""
+    """Why it is asked about even if a rule allows it: a forced push; empty if there is none."""
+    discards: str = ""
+    """What its git commands discard that git does not keep."""
+    undoable: bool = False
+    """Whether undo could bring that back."""
 
 
 def scan(text: str, *, cwd: str, protected: ProtectedTargets) -> ScanResult:
@@ -77,7 +84,10 @@ def scan(text: str, *, cwd: str, protected: ProtectedTargets) -> ScanResult:
         return scanner.result(found.why)
     except (ScanBudgetExceeded, RecursionError):
         scanner.limits.is_whole = False
-    return scanner.result("" if scanner.limits.is_whole else obvious_danger(text))
+    if scanner.limits.is_whole:
+        return scanner.result("")
+    scanner.note_oversized(text)
+    return scanner.result(obvious_danger(text))
 
 
 class _DangerFound(Exception):
@@ -97,6 +107,7 @@ class _Scanner(Interpreter):
         self._opened: dict[str, None] = {}
         self._outputs: dict[str, None] = {}
         self._opaque = ""
+        self._git = GitFindings(self.state)
         self._visited: set[object] = set()
         self._commands_left = {True: _MAX_COMMANDS, False: _MAX_COMMANDS}
         """By `is_repeated`."""
@@ -115,7 +126,14 @@ class _Scanner(Interpreter):
             folders=tuple(self.state.folders),
             links=self.state.protected.links,
             outputs=tuple(map(_displayable, self._outputs)),
+            forced=self._git.forced,
+            discards=self._git.discards,
+            undoable=self._git.undoable,
         )
+
+    def note_oversized(self, text: str) -> None:
+        """Search a text that the scan did not reach the end of."""
+        self._git.note_oversized(text)
 
     # -------------------------------------------------------------- redirections, variables, pipelines
 
@@ -257,8 +275,9 @@ class _Scanner(Interpreter):
         if name == "xargs":
             text = next(filter(None, map(self.text_of, words)), text)
         started = started_by(words, None if text == UNKNOWN_VALUE else text)
-        with self._in_folder(folder_of(words)):
-            for argv in started.argvs if started is not STARTS_NOTHING else hidden_shells(name, words):
+        argvs = started.argvs if started is not STARTS_NOTHING else hidden_shells(name, words)
+        with self._in_folder(folder_of(words)), self._git.variables_of(name, words):
+            for argv in (*argvs, *self._git.check(name, words)):
                 output = self.visit(argv, redirects, stdin) if argv else None
         files = tuple(self._written_scripts(name, words))
         if name in _RUN_TEXT or name == "trap" or INTERPRETERS.fullmatch(name):
@@ -273,6 +292,7 @@ class _Scanner(Interpreter):
             _raise_if(code_hazard(self.state.protected, code[:_MAX_CODE_LENGTH], self.state.cwd))
             for script in scripts_in(code[:_MAX_CODE_LENGTH]):
                 self.read(script)
+            self._git.check_code(code[:_MAX_CODE_LENGTH])
         return output
 
     def _run_script(self, text: str, arguments: Argv, stdin: Output, *, in_current_shell: bool) -> Output:
