@@ -13,6 +13,10 @@ MACHINE_PATH = re.compile(r"(?<![\w.~$}*/>-])/(?:work/\w|root/[\w.]|home/\w+/|Us
 SAMPLES_ALLOWED = ("tests/", "src/bradawl/testing/")
 
 
+# The presets of the setting `network` are data of the program: they say where package managers download from.
+INDEX_HOSTS_ALLOWED = ("src/bradawl/app/settings/network_presets.py",)
+
+
 def findings(pattern: re.Pattern[str], path: str, text: str) -> list[str]:
     return [
         f"{path}:{number}: {line.strip()[:100]}"
@@ -22,7 +26,9 @@ def findings(pattern: re.Pattern[str], path: str, text: str) -> list[str]:
 
 
 def test_no_file_names_a_package_index():
-    assert not [found for path, text in text_files() for found in findings(INDEX_HOST, path, text)]
+    published = [(path, text) for path, text in text_files() if path not in INDEX_HOSTS_ALLOWED]
+    assert published
+    assert not [found for path, text in published for found in findings(INDEX_HOST, path, text)]
 
 
 def test_no_file_names_a_folder_of_a_particular_machine():

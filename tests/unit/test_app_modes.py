@@ -188,6 +188,18 @@ def test_rules_and_network_commands_are_advised_together():
     assert 'and put network_commands = ["npm ci"] into config.toml, or rerun with --yolo' in text
 
 
+def connection(host: str) -> Effects:
+    return Effects(hosts=(host,), lifts=("host",))
+
+
+def test_for_refused_hosts_the_flag_that_grants_them_is_advised():
+    text = advice(connection("a.example"), connection("b.example:81"), connection("a.example"))
+    assert "rerun with --network a.example --network b.example:81, or" in text
+    assert "--allowed-tools" not in text and "network_commands" not in text
+    many = advice(*(connection(f"{number}.example") for number in range(7)), network(("npm", "ci")))
+    assert "--network 4.example (and 2 more hosts) and put network_commands" in many
+
+
 def test_control_characters_of_a_command_are_not_printed():
     text = advice(Effects(commands=(("pytest", "it's", "\x1b[2J$(x)"),), unknown=True, seal="x"))
     assert "\x1b" not in text

@@ -170,6 +170,37 @@ def test_rules_of_all_sources_are_combined_and_name_their_source(load, write_use
     assert not any(rule.is_projects for rule in settings.rules)
 
 
+def test_domains_of_flags_variables_and_the_users_file_are_combined(load, write_user):
+    path = write_user("network = ['*.example.net', 'cargo']\n")
+    settings = load({"network": ["example.org", "pip", "registry.corp:8443"]}, BRADAWL_NETWORK="npm, a.example")
+    assert [(rule.verdict, rule.text, rule.source) for rule in settings.rules] == [
+        ("domain", "example.org", "--network"),
+        ("domain", "pip", "--network"),
+        ("domain", "registry.corp:8443", "--network"),
+        ("domain", "npm", "BRADAWL_NETWORK"),
+        ("domain", "a.example", "BRADAWL_NETWORK"),
+        ("domain", "*.example.net", f"{path}: network"),
+        ("domain", "cargo", f"{path}: network"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["https://x.org", "x.org/simple", "*", "10.0.0.1", "a b", "pipp"])
+def test_an_invalid_domain_is_an_error_of_its_flag_and_its_file(load, write_user, text):
+    with pytest.raises(SettingsError, match=r"^--network: "):
+        load({"network": [text]})
+    write_user(f"network = ['{text}']\n")
+    with pytest.raises(SettingsError, match=r"config\.toml: network: "):
+        load()
+
+
+def test_domains_of_a_project_count_only_if_it_is_trusted(load, write_project):
+    write_project("network = ['example.org', 'https://x.org']\n")
+    untrusted, trusted = load(), load({"trust": True})
+    assert untrusted.rules == () and any("network" in warning for warning in untrusted.warnings)
+    assert [(rule.text, rule.is_projects) for rule in trusted.rules] == [("example.org", True), ("https://x.org", True)]
+    assert any("URL" in warning and "ignored" in warning for warning in trusted.warnings)
+
+
 @pytest.mark.parametrize(
     ("text", "rules"),
     [
@@ -297,6 +328,18 @@ def test_managed_rules_come_first(load, managed, write_user):
         ("allow", "Bash(curl *)"),
     ]
     assert (settings.may_bypass, settings.is_mode_fixed, settings.warnings) == (True, False, ())
+
+
+@needs_root
+def test_the_administrator_may_grant_domains(load, managed):
+    managed.write_text("network = ['pip', 'example.org']\n")
+    assert [(rule.verdict, rule.text, rule.is_projects) for rule in load().rules] == [
+        ("domain", "pip", False),
+        ("domain", "example.org", False),
+    ]
+    managed.write_text("network = ['https://example.org']\n")
+    with pytest.raises(SettingsError, match=r"managed\.toml: network: "):
+        load()
 
 
 @needs_root

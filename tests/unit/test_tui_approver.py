@@ -131,6 +131,68 @@ def test_a_question_states_that_no_sandbox_confines_a_tool():
     assert granted_text(question({}, UNKNOWN, "deploy", SANDBOXED)) == "  no sandbox holds what this tool does"
 
 
+# ------------------------------------------------------------------ connections
+
+
+def connection(host: str) -> Question:
+    asked = question({"command": "pip install requests"}, Effects(hosts=(host,), lifts=("host",)))
+    return msgspec.structs.replace(asked, reason=f"it reaches {host}")
+
+
+def test_a_question_about_a_host_names_host_port_and_command_and_what_can_be_sent():
+    asked = connection("a.example")
+    assert question_text(asked) == (
+        "This command wants to connect to a.example, port 80 or 443 (it reaches a.example):\n    pip install requests"
+    )
+    assert "it can send there what it can read" in granted_text(asked) and "can't see" in granted_text(asked)
+    assert "connect to a.example, port 8443 (" in question_text(connection("a.example:8443"))
+    assert choices_text(asked, ("Network(a.example)",)) == (
+        "  y = once, a = a.example, port 80 or 443, for every command for the rest of the session\n"
+        "  p = always in this project: Network(a.example)\n"
+        "  n = no (a reason may follow)"
+    )
+
+
+def test_a_host_in_punycode_is_shown_as_it_is_with_a_warning():
+    asked = connection("xn--pple-43d.com")
+    assert "connect to xn--pple-43d.com, port" in question_text(asked)
+    assert "xn-- stands for letters that may look like others" in granted_text(asked)
+    assert "xn--" not in granted_text(connection("apple.com"))
+
+
+def test_a_host_with_invisible_characters_is_shown_on_one_line():
+    shown = question_text(connection("a\u202e.example\n  y = once"))
+    assert "a\\u202e.example\\n" in shown and shown.count("\n") == 1
+
+
+async def test_a_host_is_saved_for_the_project_as_a_rule_that_may_be_widened(memory):
+    answer, _ = await ask(connection("a.example"), "p", "", memory=memory)
+    assert answer.rules == ("Network(a.example)",)
+    answer, _ = await ask(connection("b.c.example"), "p", "Network(*.c.example)", memory=memory)
+    assert answer.rules == ("Network(*.c.example)",)
+    _, shown = await ask(
+        connection("c.example"), "p", "Network(*.c.example)", "p", "Network(https://c.example)", "y", memory=memory
+    )
+    assert [line for line in shown if line.startswith("Nothing was saved")] != []
+    assert "Network(a.example)" in memory.texts and "Network(c.example)" not in memory.texts
+
+
+def test_no_rule_is_offered_for_a_private_address(memory):
+    assert memory.proposals(connection("private:a.corp").request) == ()
+
+
+def test_a_request_for_any_host_shows_the_hosts_that_the_command_names():
+    commands = (
+        ("curl", "https://me:x@a.example/x?y"),
+        ("git", "clone", "ssh://git@b.example/c"),
+        ("curl", "http://a.example"),
+    )
+    asked = Effects(unknown=True, commands=commands, seal="s", lifts=("network",))
+    shown = granted_text(question(effects=asked, grant=Grant(writable=("/ws",), network=True)))
+    assert "to any host\n  hosts that it names: a.example, b.example" in shown
+    assert "hosts that it names" not in granted_text(question(effects=asked, grant=SANDBOXED))
+
+
 # ------------------------------------------------------------------ answers
 
 

@@ -24,6 +24,15 @@ class DenyAllApprover:
             self.refused.append(question)
         return Answer(False, by="nobody", message="No user is present to be asked.")
 
+    def refused_hosts(self) -> dict[str, tuple[str, ...]]:
+        """Hosts that commands were refused, by the id of the call."""
+        found: dict[str, tuple[str, ...]] = {}
+        for question in self.refused:
+            effects, call_id = question.request.effects, question.call.id
+            if effects.lifts == ("host",):
+                found[call_id] = tuple(dict.fromkeys((*found.get(call_id, ()), *effects.hosts)))
+        return found
+
     async def choose(self, choice: Choice) -> str | None:
         """No answer."""
         return None

@@ -1,7 +1,7 @@
 """The exit code of `bradawl -p` and the object of `--output-format json`, both from the same `TurnResult`."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -56,12 +56,14 @@ def exit_code(reason: str, failure: Failure | None, *, saved: bool, signal_code:
             return TRY_AGAIN if failure and failure.retryable else ERROR
 
 
-class Denial(msgspec.Struct, frozen=True):
-    """A call that was denied because no user was there to allow it."""
+class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call, or connections of its command, denied because no user was there to allow it."""
 
     tool_name: str
     tool_use_id: str
     tool_input: dict[str, object]
+    hosts: tuple[str, ...] = ()
+    """Hosts that the command was refused; without any the whole call was."""
 
 
 class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
@@ -113,7 +115,7 @@ def _without_surrogates(result: Result) -> Result:
     """Replace lone surrogates, which can't be encoded and which models do send."""
     errors = tuple(_encodable(error) for error in result.errors)
     denials = tuple(
-        Denial(_encodable(d.tool_name), _encodable(d.tool_use_id), _encodable_values(d.tool_input))
+        Denial(_encodable(d.tool_name), _encodable(d.tool_use_id), _encodable_values(d.tool_input), d.hosts)
         for d in result.permission_denials
     )
     return msgspec.structs.replace(result, result=_encodable(result.result), errors=errors, permission_denials=denials)
@@ -131,8 +133,14 @@ def _encodable_values(arguments: dict[str, object]) -> dict[str, object]:
     return arguments
 
 
-def result_of(turn: "TurnResult", code: int, errors: tuple[str, ...], meter: "Meter") -> Result:
-    """The object for a turn that was run."""
+def result_of(
+    turn: "TurnResult",
+    code: int,
+    errors: tuple[str, ...],
+    meter: "Meter",
+    hosts: Mapping[str, tuple[str, ...]] | None = None,
+) -> Result:
+    """The object for a turn that was run. `hosts` are those that commands were refused, by the id of the call."""
     return Result(
         subtype=_subtype(turn.reason, code),
         is_error=code != OK,
@@ -143,7 +151,7 @@ def result_of(turn: "TurnResult", code: int, errors: tuple[str, ...], meter: "Me
         total_cost_usd=turn.cost,
         usage=_counts(turn.usage),
         model_usage=meter.by_model(),
-        permission_denials=tuple(_denial(call) for call in turn.denials),
+        permission_denials=tuple(_denial(call, (hosts or {}).get(call.id, ())) for call in turn.denials),
         session_id=turn.session_id,
         answer=msgspec.UNSET if turn.answer is None else turn.answer,
         errors=errors,
@@ -189,9 +197,9 @@ def _counts(usage: Usage) -> TokenCounts:
     return TokenCounts(usage.input, usage.output, usage.cache_read, usage.cache_write)
 
 
-def _denial(call: ToolCall) -> Denial:
+def _denial(call: ToolCall, hosts: tuple[str, ...]) -> Denial:
     arguments, _ = parse_arguments(call.raw_arguments)
-    return Denial(call.name, call.id, {"_raw": call.raw_arguments} if arguments is None else arguments)
+    return Denial(call.name, call.id, {"_raw": call.raw_arguments} if arguments is None else arguments, hosts)
 
 
 class Meter:

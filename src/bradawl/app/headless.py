@@ -84,7 +84,8 @@ async def run_headless(
     outcome = outcome_of(turn, user_is_there=False, refusal=refusal, denials=denials)
     errors = (outcome.text,) if outcome.text else ()
     if as_json:
-        screen.console.answer(result_of(turn, code, errors, screen.meter).to_json())
+        hosts = _approver(session.session).refused_hosts()
+        screen.console.answer(result_of(turn, code, errors, screen.meter, hosts).to_json())
     else:
         screen.console.answer(answer_text(turn.text))
     if denials and turn.reason != "refused":
@@ -110,8 +111,7 @@ def _advice(session: "Session") -> str:
     """How the refused calls could be allowed."""
     from bradawl.app.refusal_advice import how_to_allow
 
-    asked = session.agent.approver
-    approver = asked if isinstance(asked, DenyAllApprover) else DenyAllApprover()
+    approver = _approver(session)
     return how_to_allow(
         approver.refused,
         session.policy(),
@@ -119,6 +119,12 @@ def _advice(session: "Session") -> str:
         home=approver.home,
         without_sandbox=approver.without_sandbox,
     )
+
+
+def _approver(session: "Session") -> DenyAllApprover:
+    """The session's approver; one without questions if an embedding program brought its own."""
+    asked = session.agent.approver
+    return asked if isinstance(asked, DenyAllApprover) else DenyAllApprover()
 
 
 def answer_text(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
@@ -54,7 +54,7 @@ class Policies:
         sandbox = self._sandbox()
         return Policy(
             mode=self._settings.permission_mode or default_mode(sandbox),
-            rules=(*self.fixed, *self._remembered.rules()),
+            rules=(*self.fixed, *self._domains, *self._remembered.rules()),
             roots=self._roots,
             readable=(*_READABLE, *filter(None, (self._blobs,))),
             sandbox=sandbox,
@@ -71,20 +71,52 @@ class Policies:
 
     @property
     def has_rules(self) -> bool:
-        """Whether the settings hold permission rules."""
-        return bool(self._settings.rules)
+        """Whether the settings hold permission rules, apart from domains."""
+        return any(rule.verdict != "domain" for rule in self._settings.rules)
 
     @cached_property
     def fixed(self) -> tuple[Rule, ...]:
-        """The rules that do not change during a run. Raises `SettingsError` for an invalid rule of the user."""
+        """The rules that do not change during a run, without domains. Raises `SettingsError` for an invalid rule of the
+        user.
+        """
         from bradawl.safety.permissions.protected_paths import built_in_rules, installation_rules
         from bradawl.safety.trusted_programs import installation_paths
 
         settings = self._settings
         built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,))
         built_in += tuple(map(_installed, _environments(self._roots)))
-        said = tuple(rule for text in settings.rules for rule in _read(text, settings))
+        said = tuple(rule for text in settings.rules if text.verdict != "domain" for rule in _read(text, settings))
         return (*built_in, *installation_rules(installation_paths(self._roots)), *said)
+
+    @cached_property
+    def _domains(self) -> tuple[Rule, ...]:
+        """Rules for the domains of the setting `network`. The first use reads the settings of the tools in presets."""
+        return network_rules(self._settings, self._roots)
+
+
+def network_rules(settings: Settings, roots: Sequence[str]) -> tuple[Rule, ...]:
+    """Rules for the domains of the setting `network`, with presets replaced by their domains.
+
+    Reads the settings of the tools that presets name, except in `roots`. A domain from a project's file covers no
+    private address, and is left out if it is invalid. Raises `SettingsError` for another invalid one.
+    """
+    texts = tuple(text for text in settings.rules if text.verdict == "domain")
+    if not texts:
+        return ()
+    from bradawl.app.settings.network_presets import PRESETS, ToolSettings, check_domains, preset_domains
+    from bradawl.safety.permissions.rule_syntax import domain_rule
+
+    tools = ToolSettings(settings.environment, settings.user_home, roots)
+    rules: list[Rule] = []
+    for text in texts:
+        if not text.is_projects:
+            check_domains((text.text,), text.source)
+        names = preset_domains(text.text, tools) if text.text in PRESETS else (text.text,)
+        source = f"{text.source}, preset {text.text}" if text.text in PRESETS else text.source
+        for name in names:
+            with suppress(ValueError):
+                rules.append(domain_rule(name, source, may_be_private=not text.is_projects))
+    return tuple(rules)
 
 
 def _environments(roots: tuple[str, ...]) -> Iterator[str]:

@@ -29,7 +29,9 @@ def how_to_allow(
 
 
 def _ways(questions: Sequence[Question], policy: "Policy", cwd: str, home: str) -> str:
-    flags = [*_mode_flags(questions, policy), *_rule_flags(questions, policy, cwd, home)]
+    connections = [one for one in questions if one.request.effects.lifts == ("host",)]
+    calls = [one for one in questions if one not in connections]
+    flags = [*_mode_flags(calls, policy), *_rule_flags(calls, policy, cwd, home), *_host_flags(connections)]
     ways = [f"rerun with {' '.join(flags)}"] if flags else []
     if line := _network_line(questions):
         ways.append(f"put {line} into config.toml")
@@ -73,6 +75,13 @@ def _rule_flags(questions: Sequence[Question], policy: "Policy", cwd: str, home:
     if rules:
         more = f" (and {len(rules) - _RULES_SHOWN} more rules)" if len(rules) > _RULES_SHOWN else ""
         yield f"--allowed-tools {shlex.quote(one_line(', '.join(list(rules)[:_RULES_SHOWN])))}{more}"
+
+
+def _host_flags(connections: Iterable[Question]) -> Iterable[str]:
+    hosts = list(dict.fromkeys(host for one in connections for host in one.request.effects.hosts))
+    yield from (f"--network {host}" for host in hosts[:_RULES_SHOWN])
+    if len(hosts) > _RULES_SHOWN:
+        yield f"(and {len(hosts) - _RULES_SHOWN} more hosts)"
 
 
 def _network_line(questions: Iterable[Question]) -> str:

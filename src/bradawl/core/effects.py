@@ -15,6 +15,7 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     commands: tuple[tuple[str, ...], ...] = ()
     """argv of each program that would run."""
     hosts: tuple[str, ...] = ()
+    """Names of hosts; `*` for any. A connection of a command: `NAME`, `NAME:PORT`, with `private:` before."""
     external: bool = False
     """Acts on a remote system whose state is not visible here."""
     spends: bool = False
@@ -46,7 +47,7 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     variables: tuple[str, ...] = ()
     """Variables set by earlier commands that decide what it runs or reaches outside a sandbox."""
     lifts: tuple[str, ...] = ()
-    """Sandbox limits it asks to lift: `network`, or `sandbox` for all of them."""
+    """Sandbox limits it asks to lift: `host` for `hosts` alone, `network` for any host, `sandbox` for all."""
 
     @property
     def is_read_only(self) -> bool:

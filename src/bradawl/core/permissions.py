@@ -125,6 +125,8 @@ def _outside(paths: Iterable[str], folders: tuple[str, ...]) -> tuple[str, ...]:
 def _change_in(effects: Effects) -> str:
     if effects.writes:
         return f"the call would write {', '.join(effects.writes[:3])}"
+    if "host" in effects.lifts:
+        return f"the command would reach {', '.join(effects.hosts[:3])}"
     return "what the call would change can't be told (plain ls, cat, head, grep, find and the like can)"
 
 
@@ -181,14 +183,15 @@ def _met(rule: Rule, request: Request) -> tuple[Part, ...]:
 
 
 def _allows(policy: Policy, on: str) -> tuple[Rule, ...]:
-    return tuple(rule for rule in policy.rules if rule.verdict == "allow" and rule.on == on)
+    kinds = ("reach", "connect") if on == "reach" else (on,)
+    return tuple(rule for rule in policy.rules if rule.verdict == "allow" and rule.on in kinds)
 
 
 def _allowing(policy: Policy, request: Request) -> Rule | None:
     """A rule that allows the whole call, alone or together with others."""
     effects = request.effects
     if effects.lifts:
-        return None
+        return all_met(_allows(policy, "connect"), effects.hosts) if effects.lifts == ("host",) else None
     if rule := next((each for each in _allows(policy, "tool") if _met(each, request)), None):
         return rule
     if effects.seal:
@@ -227,8 +230,10 @@ def _by_mode(policy: Policy, request: Request) -> str | None:
     effects, mode = request.effects, policy.mode
     if effects.discards and not (policy.undo and effects.undoable):
         return f"it discards {effects.discards}, and undo {'is off' if effects.undoable else 'does not cover that'}"
-    if effects.lifts and not _is_listed(policy, effects):
-        return "it asks to run without the sandbox" if "sandbox" in effects.lifts else "it asks for the network"
+    if effects.lifts not in ((), ("host",)) and not _is_listed(policy, effects):
+        whole = not policy.sandbox.name or "domains" in policy.sandbox.lacks
+        hosts = "the network" if whole else "any public host"
+        return "it asks to run without the sandbox" if "sandbox" in effects.lifts else f"it asks for {hosts}"
     if outside := _outside(effects.writes, policy.roots):
         return f"it writes outside the workspace: {', '.join(outside[:3])}"
     if mode == "auto" and _is_contained(policy, effects):

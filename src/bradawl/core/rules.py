@@ -13,7 +13,7 @@ import msgspec
 from bradawl.core.effects import Effects, is_within
 
 BUILT_IN = "built-in"
-Subject = Literal["tool", "read", "write", "run", "network", "reach"]
+Subject = Literal["tool", "read", "write", "run", "network", "reach", "connect"]
 ReadRules = Literal["whole", "exact", "later"]
 """How rules apply to a folder a tool reads. `whole`: also to all below it; `exact`: to the folder alone, the tool skips
 what is refused below it; `later`: not at all, the reads are judged one by one."""
@@ -24,10 +24,10 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True):
 
     verdict: Literal["deny", "ask", "allow"]
     on: Subject
-    """What it is about. `tool`: a name; `read`, `write`: a path; `run`: the words of a command; `reach`: a host;
-    `network`: the words of a command that may use the network without a question."""
+    """What it is about. `tool`: a name; `read`, `write`: a path; `run`: the words of a command; `reach`: a tool's host;
+    `connect`: a host of tools and commands; `network`: the words of a command that may reach any host unasked."""
     pattern: str = ""
-    """`tool`, `read`, `write`: a regular expression, matched in full. `reach`: a domain with all below it, or `*`."""
+    """A regular expression, matched in full. `reach`: a domain with all below it, or `*`."""
     words: tuple[str, ...] = ()
     """`run`, `network`: a glob for each word of the command; a last `*` matches any number of words."""
     text: str = ""
@@ -59,7 +59,7 @@ def parts(rule: Rule, names: tuple[str, ...], effects: Effects, reads: ReadRules
             return () if reads == "later" and effects.spends else effects.reads
         case "write":
             return effects.writes
-        case "reach":
+        case "reach" | "connect":
             return effects.hosts
         case "run":
             return effects.commands if rule.verdict == "allow" else (*effects.commands, *effects.inner)

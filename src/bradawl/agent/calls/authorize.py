@@ -10,8 +10,8 @@ import msgspec
 from bradawl.agent.calls.call import ASKS_USER, Prepared, Refused
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.conversation import Conversation
+from bradawl.core.effects import Effects
 from bradawl.core.events import PermissionAsked, PermissionDecided
-from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Policy, Question, Request, decide
 from bradawl.core.ports import Files
 from bradawl.safety.permissions.builtin_rules import with_builtin_rules
@@ -41,12 +41,12 @@ async def authorize(services: CallServices, prepared: Prepared, reply_ended: asy
     call = prepared.call
     if ASKS_USER in prepared.effects.session:
         await reply_ended.wait()  # a reply may be withdrawn until it has ended, but a question can't be
-    decision = _decide(services, prepared)
+    decision = decision_on(services, prepared)
     if isinstance(decision, Ask):
         await reply_ended.wait()
         async with services.asking:
             # The answer to an earlier question may cover this call too.
-            decision = _decide(services, prepared)
+            decision = decision_on(services, prepared)
             if isinstance(decision, Ask):
                 return await _ask(services, prepared, decision)
     match decision:
@@ -56,7 +56,7 @@ async def authorize(services: CallServices, prepared: Prepared, reply_ended: asy
             return grant
         case Deny(reason):
             services.conversation.record(PermissionDecided(call.id, "deny", "policy", reason))
-            return Refused(call, f"{call.name} was not run: {reason}.", "refused")
+            return _refused(prepared, reason, ".")
         case _:
             assert_never(decision)
 
@@ -69,10 +69,13 @@ def _scope_of(services: CallServices, prepared: Prepared, ask: Ask) -> str:
 def _request(prepared: Prepared) -> Request:
     digest = sha256(prepared.call.raw_arguments.encode("utf-8", "surrogatepass")).hexdigest()
     spec = prepared.tool.spec
+    if prepared.effects.lifts == ("host",):  # rules about the tool applied when its command was judged
+        return Request("network", digest, prepared.effects)
     return Request(spec.name, digest, prepared.effects, spec.rule_names, spec.read_rules)
 
 
-def _decide(services: CallServices, prepared: Prepared) -> Decision:
+def decision_on(services: CallServices, prepared: Prepared) -> Decision:
+    """The decision by rules, mode and the user's answers for the session."""
     decision = decide(services.policy(), _request(prepared))
     if isinstance(decision, Ask) and _scope_of(services, prepared, decision) in services.allowed:
         return Allow(decision.grant, "allowed by the user for this session")
@@ -91,16 +94,29 @@ async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | 
         if answer.scope == "session" and (scope := _scope_of(services, prepared, ask)):
             services.allowed.add(scope)
         return ask.grant
-    return _denied(services, call, ask.reason, answer)
+    return _denied(services, prepared, ask.reason, answer)
 
 
-def _denied(services: CallServices, call: ToolCall, reason: str, answer: Answer) -> Refused:
+def _denied(services: CallServices, prepared: Prepared, reason: str, answer: Answer) -> Refused:
     if answer.by == "nobody":
-        services.denials.append(call)
+        if prepared.call not in services.denials:  # a command may be refused several hosts
+            services.denials.append(prepared.call)
         text = (
-            f"it needs permission ({reason}), and no user is present to give it. Do what you can without, and say what "
-            "is left undone"
+            f"it needs permission ({_how_granted(prepared.effects) or reason}), and no user is present to give it. Do "
+            "what you can without, and say what is left undone"
         )
-        return Refused(call, f"{call.name} was not run: {text}.", "refused")
+        return _refused(prepared, text, ".")
     said = f" They said: {answer.message}" if answer.message else " Do something else, or say what you need and why."
-    return Refused(call, f"{call.name} was not run: the user declined.{said}", "refused")
+    return _refused(prepared, f"the user declined.{said}")
+
+
+def _how_granted(effects: Effects) -> str:
+    """The options that would allow the connections of a command; empty for any other call."""
+    return " ".join(f"--network {host}" for host in effects.hosts) if effects.lifts == ("host",) else ""
+
+
+def _refused(prepared: Prepared, why: str, end: str = "") -> Refused:
+    """A call that is not run; or a connection that is not made, for which the text is the reason alone."""
+    if prepared.effects.lifts == ("host",):
+        return Refused(prepared.call, why, "refused")
+    return Refused(prepared.call, f"{prepared.call.name} was not run: {why}{end}", "refused")

@@ -9,6 +9,7 @@ from bradawl.agent.calls import hooks
 from bradawl.agent.calls.authorize import authorize
 from bradawl.agent.calls.call import Prepared, Refused, tool_failed
 from bradawl.agent.calls.changes import files_it_may_change, log_checkpoints
+from bradawl.agent.calls.connections import is_connection, permit_connection
 from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of
 from bradawl.agent.recovery import state_of
 from bradawl.core.effects import Effects
@@ -106,7 +107,12 @@ def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> T
 
 
 async def _run(services: CallServices, prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
+    is_over = False
+
     async def permit(effects: Effects) -> None:
+        if is_connection(prepared, effects):
+            await permit_connection(services, prepared, grant, effects.hosts, is_over=is_over)
+            return
         begun = asyncio.Event()
         begun.set()
         found = await authorize(services, msgspec.structs.replace(prepared, effects=declared(effects)), begun)
@@ -125,6 +131,8 @@ async def _run(services: CallServices, prepared: Prepared, grant: Grant, printed
 
         full = traceback.format_exc().encode("utf-8", "replace")
         return ToolOutput((Text(tool_failed(prepared.tool, error)),), full=full, is_error=True)
+    finally:
+        is_over = True
 
 
 async def finalize(services: CallServices, call: ToolCall, finished: ToolFinished) -> None:

@@ -77,8 +77,12 @@ def read_managed(path: Path, table: SettingsTable, warnings: list[str]) -> Manag
     rules: list[RuleText] = []
     for name, verdict in RULE_SETTINGS.items():
         if name in found:
-            split = parse_texts if verdict == "network" else split_rules
+            split = parse_texts if verdict in ("network", "domain") else split_rules
             texts = split(found[name], places[name])
+            if verdict == "domain":
+                from bradawl.app.settings.network_presets import check_domains
+
+                check_domains(texts, places[name])
             rules += (RuleText(verdict, text, places[name], str(path.parent)) for text in texts)
     return Managed(path, values, tuple(rules))
 

@@ -8,7 +8,7 @@ import msgspec
 from bradawl.app.settings.values import parse_choice
 from bradawl.core.permissions import MODES, Mode
 
-RuleVerdict = Literal["deny", "ask", "allow", "network"]
+RuleVerdict = Literal["deny", "ask", "allow", "network", "domain"]
 SandboxChoice = Literal["required", "auto", "off"]
 SANDBOX_CHOICES: Final[tuple[SandboxChoice, ...]] = ("required", "auto", "off")
 RULE_SETTINGS: Final[Mapping[str, RuleVerdict]] = {
@@ -18,6 +18,7 @@ RULE_SETTINGS: Final[Mapping[str, RuleVerdict]] = {
     "allowed_tools": "allow",
     "permissions.allow": "allow",
     "network_commands": "network",
+    "network": "domain",
 }
 """The settings that hold permission rules, and what their rules do."""
 # Spellings of other agents.
@@ -28,7 +29,8 @@ class RuleText(msgspec.Struct, frozen=True):
     """One permission rule as it was written, and its source."""
 
     verdict: RuleVerdict
-    """`network`: these commands may reach the network without a question."""
+    """`network`: these commands may reach any public host without a question; `domain`: all commands may reach this
+    domain, or the domains of this preset, without a question."""
     text: str
     source: str
     """The place in messages: a flag, a variable, or file and key."""

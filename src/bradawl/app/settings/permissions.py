@@ -68,13 +68,17 @@ def _rules(sources: Sources, cwd: str, home: str) -> Iterator[RuleText]:
     for name, verdict in RULE_SETTINGS.items():
         for found in sources.all(name):
             is_projects = found.kind == "project"
-            if name == "network_commands":
+            if verdict in ("network", "domain"):
                 texts = parse_texts(found.value, found.place)
             else:
                 texts = split_rules(found.value, found.place, is_forgiving=is_projects)
             rules = [RuleText(verdict, text, found.place, found.folder or cwd, is_projects) for text in texts]
             if is_projects:
                 sources.warnings.extend(filter(None, (_problem_of(rule, home) for rule in rules)))
+            elif verdict == "domain":
+                from bradawl.app.settings.network_presets import check_domains
+
+                check_domains(texts, found.place)
             yield from rules
 
 

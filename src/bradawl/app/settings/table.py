@@ -197,9 +197,13 @@ ROWS: Final = (
     # `permissions.additionalDirectories`, as other agents spell it in a project's file
     Setting("permissions.add_dirs", TEXTS,
             has_variable=False, is_in_file=False, project_may_set="if trusted", is_plain=False),
+    Setting("network", TEXTS,
+            "a domain that commands may reach without a question: example.org, *.example.net, HOST:PORT, or a preset: "
+            "pip, uv, npm, yarn, pnpm, cargo, go, apt, github", flags=("--network",), metavar="DOMAIN",
+            is_in_managed_file=True, project_may_set="if trusted", is_plain=False),
     Setting("network_commands", TEXTS,
-            'commands that may use the network without a question, such as ["npm install *"]', is_in_managed_file=True,
-            project_may_set="if trusted", is_plain=False),
+            'commands that may reach any public host without a question, such as ["npm install *"]',
+            is_in_managed_file=True, project_may_set="if trusted", is_plain=False),
     Setting("kept_variables", VARIABLE_NAMES,
             "environment variables that commands see in the sandbox besides the usual ones", is_plain=False),
     Setting("allow_private_fetch", SWITCH, "`web_fetch` may read addresses that are not on the public internet",

@@ -21,6 +21,7 @@ RULE: Final = "Enter = save it so, other text = save that instead, n = back: "
 _LONG: Final = frozenset({"content", "old_string", "new_string"})
 _LINES_SHOWN: Final = 20
 _VARIABLES_SHOWN: Final = 20
+_HOSTS_SHOWN: Final = 10
 _VALUE_SHOWN: Final = 500
 # Blanks that push the following text out of sight; an indentation may be longer than a gap.
 _GAP: Final = r"(?<=[^ \t\n])[ \t]{20,}|(?m:^)[ \t]{80,}"
@@ -51,6 +52,8 @@ def question_text(question: Question, *, whole: bool = False) -> str:
     call = question.call
     arguments, _ = parse_arguments(call.raw_arguments)
     lines = [f"{_in_line(call.name)} wants to run ({_in_line(question.reason)}):"]
+    if question.request.effects.lifts == ("host",):
+        lines = [f"This command wants to connect to {_destinations(question)} ({_in_line(question.reason)}):"]
     if arguments is None:
         return "\n".join([*lines, *_indented(call.raw_arguments)])
     if isinstance(command := arguments.get("command"), str):
@@ -64,6 +67,8 @@ def question_text(question: Question, *, whole: bool = False) -> str:
 def granted_text(question: Question) -> str:
     """The declared effects of the call, with real paths, and what a yes would grant; empty if there are none."""
     effects, grant = question.request.effects, question.grant
+    if effects.lifts == ("host",):
+        return "\n".join(_connection_lines(effects))
     lines = [f"  {verb} {_in_line(name)}" for verb, names in _touched(effects) for name in names]
     if effects.seal:
         lines += [f"  in the folder {_in_line(question.place)}"] * bool(question.place)
@@ -77,6 +82,25 @@ def granted_text(question: Question) -> str:
     if effects.session and grant.environment:
         lines.append(f"  changes for all later commands: {', '.join(map(_in_line, grant.environment))}")
     return "\n".join(lines)
+
+
+def _destinations(question: Question) -> str:
+    """Each host with its port, as `example.org, port 80 or 443`."""
+    found = (host.partition(":") for host in question.request.effects.hosts)
+    return "; ".join(f"{_in_line(name)}, port {_in_line(port) or '80 or 443'}" for name, _, port in found)
+
+
+def _connection_lines(effects: Effects) -> Iterator[str]:
+    yield "  it can send there what it can read; where the connection is encrypted, bradawl can't see what it sends"
+    if any(label.startswith("xn--") for host in effects.hosts for label in host.split(".")):
+        yield "  xn-- stands for letters that may look like others: check that you know this name"
+
+
+def _named_hosts(effects: Effects) -> tuple[str, ...]:
+    """Hosts of the URLs in the words of a command."""
+    words = "\n".join(word for argv in (*effects.commands, *effects.inner) for word in argv)
+    found = re.findall(r"(?:https?|ftp|ssh|git)://(?:[^\s/@]*@)?([A-Za-z0-9._-]+)", words)
+    return tuple(dict.fromkeys(found))[:_HOSTS_SHOWN]
 
 
 def _touched(effects: Effects) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -109,13 +133,20 @@ def _held(effects: Effects, grant: Grant) -> Iterator[str]:
         writes = ", ".join(map(_in_line, grant.writable))
         yield f"  in the sandbox it may write to: {writes}" if writes else "  in the sandbox it may write nowhere"
         asked = ", as it asks" if "network" in effects.lifts else ""
-        yield f"  with network{asked}: it can send what it can read" if grant.network else "  without network"
+        if not grant.network:
+            yield "  without network"
+            return
+        yield f"  with network{asked}: it can send what it can read, to any host"
+        if hosts := _named_hosts(effects):
+            yield f"  hosts that it names: {', '.join(map(_in_line, hosts))}"
 
 
 def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: bool = False) -> str:
     """The possible answers; each lasting one names what it covers. `rules`: the rules offered for the project."""
     name = _in_line(question.call.name)
-    if question.request.stands_alone:
+    if question.request.effects.lifts == ("host",):
+        covered = f"{_destinations(question)}, for every command"
+    elif question.request.stands_alone:
         covered = f"this exact {'command' if question.request.effects.seal else f'{name} call'}"
     else:
         covered = f"every {name} call"

@@ -13,12 +13,17 @@ import msgspec
 from bradawl.core.errors import SettingsError
 from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.core.tools import ToolSpec
+from bradawl.safety.permissions.domains import Domain, parse_domain
 from bradawl.safety.permissions.path_globs import Bases, Resolve, located_pattern, name_pattern
 
-Verdict = Literal["deny", "ask", "allow", "network"]
-"""What a rule does. `network`: these commands may use the network without a question."""
+Verdict = Literal["deny", "ask", "allow", "network", "domain"]
+"""What a rule does. `network`: these commands may reach any public host without a question. `domain`: all commands may
+reach this domain without a question.
+"""
 _LONGEST: Final = 2_000
 _MOST_WORDS: Final = 60
+_STARRED: Final = ("run", "reach", "connect", "tool")
+"""What a rule may be about if its parentheses hold only a star, which is the same as none."""
 
 
 class _RuleName(NamedTuple):
@@ -66,6 +71,7 @@ RULE_NAMES: Final[Mapping[str, _RuleName]] = {
     "KillBash": _KILL_SHELL,
     "TaskStop": _KILL_SHELL,
     "WebFetch": _RuleName("WebFetch", "reach"),
+    "Network": _RuleName("Network", "connect", is_kind=True),
     "WebSearch": _RuleName("web_search", "tool"),
     "Agent": _AGENT,
     "Task": _AGENT,
@@ -116,6 +122,8 @@ def parse_rule(
     try:
         if verdict == "network":
             return (_network(text, source, bases.home),)
+        if verdict == "domain":
+            return (domain_rule(text, source, may_be_private=True),)
         return _rules_of(_RuleText(verdict, *_split_rule(text), source, bases, resolve))
     except ValueError as error:
         raise SettingsError(f"{source}: the rule {text[:200]!r} can't be used: {error}.") from error
@@ -135,7 +143,7 @@ def parse_project_rule(
     try:
         return parse_rule(text, verdict, source, bases, resolve), ""
     except SettingsError as error:
-        if verdict in ("allow", "network"):
+        if verdict in ("allow", "network", "domain"):
             return (), f"{error} It is ignored."
         name = text.partition("(")[0].strip()
         bare = _RuleText("deny", name, None, text[:200], source, bases, resolve)
@@ -153,6 +161,15 @@ def network_rule(text: str, source: str, home: str) -> Rule:
     Raises `SettingsError`.
     """
     return parse_rule(text, "network", source, Bases("", home, ""))[0]
+
+
+def domain_rule(text: str, source: str, *, may_be_private: bool = False) -> Rule:
+    """A rule that lets all commands reach a domain. Raises `ValueError`.
+
+    `may_be_private`: a host that is named in full may have an address in a private network.
+    """
+    pattern = parse_domain(text).allowed(may_be_private=may_be_private)
+    return Rule("allow", "connect", pattern, text=text.strip(), source=source)
 
 
 def hidden_tools(rules: Iterable[Rule], specs: Iterable[ToolSpec]) -> tuple[str, ...]:
@@ -192,7 +209,7 @@ def _rules_of(rule_text: _RuleText) -> tuple[Rule, ...]:
     if subject is None:
         subject = _RuleName("", "tool")
         _check_name(rule_text)
-    if rule_text.spec is None or (rule_text.spec in ("*", ":*") and subject.on in ("run", "reach", "tool")):
+    if rule_text.spec is None or (rule_text.spec in ("*", ":*") and subject.on in _STARRED):
         return _bare_rules(rule_text, subject)
     match subject.on:
         case "read" | "write":
@@ -203,15 +220,27 @@ def _rules_of(rule_text: _RuleText) -> tuple[Rule, ...]:
             words = _words(rule_text.spec, rule_text.bases.home, widens=rule_text.widens)
             return tuple(rule_text.rule("run", words=each) for each in _ways_to_call(words, widens=rule_text.widens))
         case "reach":
-            return (rule_text.rule("reach", _host(rule_text.spec)),)
+            return tuple(_fetch_rules(rule_text, _host(rule_text.spec)))
+        case "connect":
+            domain = parse_domain(rule_text.spec.removeprefix("domain:"))
+            return (rule_text.rule("connect", domain.allowed() if rule_text.widens else domain.refused()),)
         case "tool" | "network":
             raise ValueError(f"{rule_text.name} takes nothing in parentheses; write {rule_text.name}")
         case _:
             assert_never(subject.on)
 
 
+def _fetch_rules(rule_text: _RuleText, host: str) -> Iterable[Rule]:
+    """The rules for a host of `web_fetch`. Refusals and questions also apply to connections of commands."""
+    yield rule_text.rule("reach", host)
+    if not rule_text.widens and ":" not in host:  # commands reach no addresses
+        yield rule_text.rule("connect", ".*" if host == "*" else Domain(host).refused())
+
+
 def _bare_rules(rule_text: _RuleText, subject: _RuleName) -> tuple[Rule, ...]:
     """The rules of a bare name: for the tools, and if it names a kind of access, for every such access."""
+    if subject.on == "connect" and rule_text.widens:
+        raise ValueError('name a domain, as Network(example.org); network_commands = ["*"] allows any public host')
     if rule_text.name.lower().startswith("mcp__"):
         pattern = name_pattern(rule_text.name)
         tools = pattern if "__" in rule_text.name[5:] else f"{pattern}(?:__.*)?"

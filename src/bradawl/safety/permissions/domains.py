@@ -1,0 +1,125 @@
+"""Parses domains as rules and settings name them: `docs.example.org`, `*.example.net`, `registry.corp:8443`.
+
+The patterns are compared with the destination of a connection: `NAME` for the ports 80 and 443, `NAME:PORT` for any
+other port, with `private:` before it if the address belongs to a private network.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
+_LONGEST_NAME: Final = 253
+_LONGEST_TEXT: Final = 300
+_WEB_PORTS: Final = (80, 443)
+_EXAMPLE: Final = "write a name such as docs.example.org, *.example.net for all names below it, or registry.corp:8443"
+PRIVATE: Final = "private:"
+"""What a destination begins with if its address belongs to a private network."""
+DESTINATION: Final = re.compile(r"(?:private:)?(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}(?::[1-9]\d{0,4})?")
+"""The destination of a connection."""
+
+
+class Domain(NamedTuple):
+    """One host, or all hosts below a domain."""
+
+    name: str
+    """In lower case and ASCII, without a dot at the end."""
+    is_below: bool = False
+    """All names below `name`, not the name itself."""
+    port: int = 0
+    """0: the ports 80 and 443."""
+
+    def allowed(self, *, may_be_private: bool = False) -> str:
+        """A regular expression for the destinations that an allow rule covers. Only the full name of a host, not `*.`,
+        covers addresses of private networks, and only if `may_be_private`.
+        """
+        end = f":{self.port}" if self.port else ""
+        if self.is_below:
+            return rf"(?:[^.:]+\.)+{re.escape(self.name)}{end}"
+        return f"{f'(?:{PRIVATE})?' if may_be_private else ''}{re.escape(self.name)}{end}"
+
+    def refused(self) -> str:
+        """A regular expression for the destinations that a deny or ask rule covers: the name and all below it, on every
+        port unless one is given.
+        """
+        end = f":{self.port}" if self.port else r"(?::\d+)?"
+        return rf"(?:{PRIVATE})?(?:[^:]+\.)?{re.escape(self.name)}{end}"
+
+
+def parse_domain(text: str) -> Domain:
+    """The domain in a text. Raises `ValueError` that says what is wrong and what to write."""
+    text = text.strip(" \t")
+    _check_is_a_host(text)
+    starred = text.startswith("*.")
+    rest = text[2:] if starred else text
+    if "*" in rest:
+        raise ValueError(f"a star can only be the first of several names, as in *.example.net; {_EXAMPLE}")
+    rest, colon, digits = rest.partition(":")
+    name = host_name(rest)
+    if starred and "." not in name:
+        raise ValueError(f"*.{name} would cover a whole top-level domain; {_EXAMPLE}")
+    return Domain(name, starred, _port(digits) if colon else 0)
+
+
+def _check_is_a_host(text: str) -> None:
+    if not text:
+        raise ValueError(f"it is empty; {_EXAMPLE}")
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError(f"it is longer than {_LONGEST_TEXT} characters")
+    if not text.isprintable():
+        raise ValueError("it contains an invisible character")
+    if "://" in text:
+        raise ValueError(f"it is a URL, and only its host can be named; {_EXAMPLE}")
+    if "@" in text:
+        raise ValueError(f"it contains a user name; {_EXAMPLE}")
+    if found := re.search(r"[/\\?#\s]", text):
+        raise ValueError(f"{found[0]!r} can't be part of a host; {_EXAMPLE}")
+    if text == "*":
+        raise ValueError('it would be every host; network_commands = ["*"] allows any public host to every command')
+    if text.startswith("[") or text.count(":") > 1:
+        raise ValueError(f"addresses can't be named, only hosts; {_EXAMPLE}")
+
+
+def _port(digits: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,4}", digits) or int(digits) > 65_535:
+        raise ValueError(f"{digits!r} is not a port; ports are from 1 to 65535")
+    if int(digits) in _WEB_PORTS:
+        raise ValueError("a name without a port covers the ports 80 and 443; leave the port out")
+    return int(digits)
+
+
+def host_name(text: str) -> str:
+    """A host's name in lower case and ASCII (punycode), without a dot at the end. Raises `ValueError`."""
+    name = _ascii(text).lower().removesuffix(".")
+    labels = name.split(".")
+    if not all(map(_LABEL.fullmatch, labels)):
+        raise ValueError(f"{text!r} is not the name of a host; {_EXAMPLE}")
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(f"the name is longer than {_LONGEST_NAME} characters")
+    if _NUMBER.fullmatch(labels[-1]):  # resolvers read 127.1, 0x7f.1 and 2130706433 as addresses
+        raise ValueError(f"{text!r} is an address, and only names can be used; {_EXAMPLE}")
+    for label in labels:
+        if label.startswith("xn--") and not _is_punycode(label):
+            raise ValueError(f"{label!r} is not valid punycode")
+    return name
+
+
+def _ascii(text: str) -> str:
+    """The name in punycode. A name that IDNA 2003 and 2008 may encode differently is refused."""
+    if text.isascii():
+        return text
+    try:
+        encoded = text.encode("idna").decode("ascii")
+        is_same = encoded.encode("ascii").decode("idna") == text.lower()
+    except UnicodeError:
+        encoded, is_same = "", False
+    if not is_same:
+        raise ValueError(f"{text!r} has characters that programs encode differently; write the name in punycode (xn--)")
+    return encoded
+
+
+def _is_punycode(label: str) -> bool:
+    try:
+        return bool(label.encode("ascii").decode("idna"))
+    except UnicodeError:
+        return False
