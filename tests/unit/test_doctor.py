@@ -10,16 +10,19 @@ import pytest
 from bradawl.app.build.agent import build_agent
 from bradawl.app.console import Console
 from bradawl.app.context_window import WindowWatch, longer_context
-from bradawl.app.doctor import diagnose, run_doctor
+from bradawl.app.doctor import diagnose, network_checks, run_doctor
 from bradawl.app.local_models import suggestions
 from bradawl.core.deltas import TextDelta
 from bradawl.core.errors import SessionError
 from bradawl.core.events import Envelope, Live, RequestParams, RequestSent
 from bradawl.core.messages import Origin
+from bradawl.core.permissions import Policy, Sandbox
 from bradawl.core.ports import ModelInfo, Window
 from bradawl.folds.session_state import SessionState
 from bradawl.providers.local_server_answers import LocalModel
 from bradawl.providers.local_servers import LocalServer
+from bradawl.safety.permissions.path_globs import Bases
+from bradawl.safety.permissions.rule_syntax import Verdict, parse_rule
 from bradawl.testing.fakes import Cut, Reply, ScriptedHttp
 
 SECRET = "sk-" + "doctor-0123456789abcdef"
@@ -338,3 +341,43 @@ async def test_without_user_tools_their_folders_are_named(user_home, examine, sc
         await examine({"model": scripted}, BRADAWL_HOME=f"{user_home}/own")
     )
     assert "user tools: left out" in texts(await examine({"model": scripted, "user_tools": False}))
+
+
+# ------------------------------------------------------------------ rules about hosts
+
+
+def test_the_rules_about_hosts_are_listed_with_their_sources():
+    def rules(text: str, verdict: Verdict, source: str):
+        return parse_rule(text, verdict, source, Bases("/", "/home/u", "/ws"))
+
+    given = (
+        *rules("a.example", "domain", "config.toml: network"),
+        *rules("b.example", "domain", "config.toml: network"),
+        *rules("Network(c.example)", "allow", "permissions/ws.toml"),
+        *rules("npm ci", "network", "managed.toml: network_commands"),
+        *rules("WebFetch(domain:evil.example)", "deny", "--disallowed-tools"),
+        *rules("Network(odd.example)", "ask", "config.toml: permissions.ask"),
+    )
+    checks = network_checks(Policy("auto", rules=given, sandbox=Sandbox("bubblewrap")))
+    assert [(check.name, check.state, check.text) for check in checks] == [
+        (
+            "network",
+            "ok",
+            "commands reach without a question: a.example, b.example (config.toml: network); Network(c.example) "
+            "(permissions/ws.toml); any host for `npm ci` (managed.toml: network_commands)",
+        ),
+        ("network", "ok", "always asked about: Network(odd.example) (config.toml: permissions.ask)"),
+        ("network", "ok", "refused: WebFetch(domain:evil.example) (--disallowed-tools)"),
+    ]
+
+
+def test_a_sandbox_that_can_not_limit_hosts_is_named():
+    (check,) = network_checks(Policy("auto", sandbox=Sandbox("landlock", ("domains",))))
+    assert check.state == "warning" and "can't limit the network to domains" in check.text
+    (check,) = network_checks(Policy("auto", sandbox=Sandbox("bubblewrap")))
+    assert check.text == "commands reach no host without a question"
+
+
+async def test_domains_of_the_settings_and_of_presets_are_examined(examine, user_home):
+    found = await examine({"network": ["cargo", "a.example"]}, BRADAWL_MODEL="ollama/x", CARGO_HOME="/nonexistent")
+    assert "index.crates.io, static.crates.io (--network, preset cargo); a.example (--network)" in texts(found)

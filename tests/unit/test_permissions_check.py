@@ -67,6 +67,22 @@ def test_the_users_rules_apply(place):
     assert place.check("ls -la")["decision"] == "deny"
 
 
+def test_a_connection_is_decided_by_the_rules_about_hosts_and_names_the_rule(place):
+    place.configure(
+        'network = ["a.example", "*.b.example:81"]\n[permissions]\ndeny = ["WebFetch(domain:evil.example)"]\n'
+    )
+    answer = place.check("--connect", "A.example.")
+    assert answer["decision"] == "allow" and "config.toml: network" in answer["reason"]
+    assert place.check("--connect", "x.b.example:81")["decision"] == "allow"
+    assert place.check("--connect", "x.b.example")["decision"] == "ask"
+    assert "WebFetch(domain:evil.example)" in place.check("--connect", "x.evil.example:22")["reason"]
+    assert place.check("--mode", "plan", "--connect", "a.example")["decision"] == "deny"
+    for host in ("https://a.example", "127.0.0.1", "*.a.example", ""):
+        assert place.check("--connect", host)["decision"] == "error"
+    code, _, err = place.run("ls", "--connect", "a.example")
+    assert code == 2 and "--connect HOST" in err
+
+
 def test_a_project_may_restrict_but_not_permit(place):
     (place.project / ".bradawl").mkdir()
     (place.project / ".bradawl" / "config.toml").write_text(

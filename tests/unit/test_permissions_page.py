@@ -8,6 +8,7 @@ import pytest
 from tool_specs import SPECS
 
 from bradawl.app.remembered_rules import RememberedRules
+from bradawl.app.settings.network_presets import PRESETS, check_domains
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import RULE_NAMES, network_rule, parse_rule
 
@@ -28,11 +29,38 @@ def test_the_lists_of_rules_on_the_page_are_valid():
             assert parsed(text, verdict)
     for text in EXAMPLES["network"]["network_commands"]:
         assert network_rule(text, "page", "/home/you")
+    check_domains(EXAMPLES["domains"]["network"], "page")
+    for verdict, texts in EXAMPLES["domains"]["permissions"].items():
+        assert all(parsed(text, verdict) for text in texts)
 
 
-@pytest.mark.parametrize("text", sorted(set(re.findall(r"`((?:Bash|Read|Edit|WebFetch)\([^`]*\)|mcp__\w+\**)`", PAGE))))
+def test_the_page_names_every_preset():
+    table = PAGE.split("| Preset |")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)) == {
+        "`pip`",
+        "`uv`",
+        "`npm`, `pnpm`, `yarn`",
+        "`cargo`",
+        "`go`",
+        "`apt`",
+        "`github`",
+    }
+    assert all(f"`{name}`" in table for name in PRESETS)
+
+
+@pytest.mark.parametrize(
+    "text", sorted(set(re.findall(r"`((?:Bash|Read|Edit|WebFetch|Network)\([^`]*\)|mcp__\w+\**)`", PAGE)))
+)
 def test_each_rule_in_the_text_is_valid(text):
-    if text in ("Bash(words)", "Read(path)", "Edit(path)", "Bash(...)"):
+    if text in (
+        "Bash(words)",
+        "Read(path)",
+        "Edit(path)",
+        "Bash(...)",
+        "Network(...)",
+        "Network(domain)",
+        "Network(host)",
+    ):
         return
     assert parsed(text, "deny")
 

@@ -1,7 +1,11 @@
 """The tool `bash` adds hints to commands that failed because of the sandbox, and to no others."""
 
+import os
 import shutil
 import subprocess
+import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -205,3 +209,143 @@ def test_messages_of_real_programs_in_a_sandbox_are_recognised(tmp_path: Path, l
     result = CommandResult(done.returncode, done.stdout, done.stderr, sandbox="bubblewrap")
     (note,) = notes_on(result, IN_WORKSPACE, user_is_there=True)
     assert f'sandbox: "{lift}"' in note
+
+
+# ------------------------------------------------------------------ a sandbox that decides about each host
+
+REFUSED_BY_PROXY = [
+    "curl: (56) CONNECT tunnel failed, response 403",
+    "fatal: unable to access 'https://a.example/x/': CONNECT tunnel failed, response 403",
+    "curl: (56) Received HTTP code 403 from proxy after CONNECT",
+    "WARNING: Retrying (Retry(total=0)) after connection broken by 'ProxyError('Cannot connect to proxy.', "
+    "OSError('Tunnel connection failed: 403 Forbidden'))': /simple/x/\nERROR: No matching distribution found for x",
+    "urllib.error.URLError: <urlopen error Tunnel connection failed: 403 Forbidden>",
+    "TypeError: fetch failed\n cause: RequestAbortedError: Proxy response (403) !== 200 when HTTP Tunneling",
+    "npm error network tunneling socket could not be established, statusCode=403",
+    "Proxy tunneling failed: ForbiddenUnable to establish SSL connection.",
+    "E: Failed to fetch https://a.example/x  Invalid response from proxy: HTTP/1.1 403 Forbidden",
+    "the network proxy refused a.example: the user declined.",
+]
+
+
+def by_domain(
+    error: str, *, code: int = 1, notes: tuple[str, ...] = (), grant: Grant | None = IN_WORKSPACE, there: bool = True
+) -> tuple[str, ...]:
+    result = CommandResult(code, b"", error.encode(), sandbox="bubblewrap", notes=notes)
+    return notes_on(result, grant, user_is_there=there, by_domain=True)
+
+
+@pytest.mark.parametrize("error", REFUSED_BY_PROXY)
+@pytest.mark.parametrize("network", [False, True])
+def test_a_refused_connection_is_explained_by_the_note_that_names_the_host_or_by_a_hint(error: str, network: bool):
+    grant = Grant(writable=("/ws",), network=network)
+    told = "the network proxy refused a.example: the user declined."
+    assert by_domain(error, notes=(told,), grant=grant) == (f"[{told}]",)
+    (hint,) = by_domain(error, grant=grant)
+    assert "the network proxy refused a host" in hint and 'sandbox: "' not in hint
+    (hint,) = by_domain(error, grant=grant, there=False)
+    assert "say in the end what is left undone" in hint
+
+
+@pytest.mark.parametrize("error", [each for each in NO_NETWORK if "ssh" not in each])
+@pytest.mark.parametrize("network", [False, True])
+def test_a_program_that_does_not_use_the_proxy_is_explained_with_the_way_out_of_the_sandbox(error: str, network: bool):
+    (hint,) = by_domain(error, grant=Grant(writable=("/ws",), network=network))
+    assert "this program does not use it" in hint and 'sandbox: "off"' in hint
+    (hint,) = by_domain(error, there=False)
+    assert 'sandbox: "off"' not in hint and "No user is present" in hint
+
+
+@pytest.mark.parametrize("error", [each for each in NO_NETWORK if "ssh" in each])
+def test_for_ssh_the_hint_names_https_for_git(error: str):
+    (hint,) = by_domain(error)
+    assert "ssh can't leave the sandbox" in hint and "https://" in hint and 'sandbox: "off"' in hint
+
+
+@pytest.mark.parametrize("error", NO_SOCKETS)
+def test_other_sockets_stay_shut_with_the_network(error: str):
+    (hint,) = by_domain(error)
+    assert "no Unix and no UDP sockets" in hint and 'sandbox: "off"' in hint
+
+
+def test_servers_of_other_commands_are_reached_only_outside_the_sandbox():
+    (hint,) = by_domain("curl: (7) Failed to connect to localhost port 8000 after 0 ms: Couldn't connect to server")
+    assert "(server & client)" in hint and 'send both calls with sandbox: "off"' in hint
+    (hint,) = by_domain("Error: connect ECONNREFUSED 127.0.0.1:5432", there=False)
+    assert 'sandbox: "' not in hint.removeprefix("[bubblewrap sandbox:")
+
+
+@pytest.mark.parametrize("error", ORDINARY)
+def test_an_ordinary_failure_has_no_hint_where_hosts_are_decided_about(error: str):
+    assert by_domain(error) == ()
+
+
+def test_a_note_about_a_refused_host_is_shown_after_a_success_too():
+    assert by_domain("", code=0, notes=("the network proxy refused a.example: x",)) == (
+        "[the network proxy refused a.example: x]",
+    )
+
+
+def test_pip_that_finds_nothing_without_a_network_gets_a_hint():
+    error = "ERROR: Could not find a version that satisfies the requirement x (from versions: none)"
+    assert 'sandbox: "network"' in notes(error)[0]
+    assert by_domain(error) == ()
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """A proxy that refuses every connection, as that of the sandbox does."""
+
+    def do_CONNECT(self) -> None:
+        body = b"the network proxy refused a.example: no\n"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_CONNECT
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def refusing_proxy():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+        thread = threading.Thread(target=partial(server.serve_forever, 0.01), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        ("curl", "curl -sS https://a.example/x"),
+        ("git", "git ls-remote https://a.example/x"),
+        ("wget", "wget -O - https://a.example/x"),
+        ("python3", "python3 -c 'import urllib.request as r; r.urlopen(\"https://a.example/x\")'"),
+        ("node", "node -e 'fetch(\"https://a.example/x\").catch(e => { console.error(e); process.exit(1) })'"),
+        ("cargo", "cargo search x --registry a"),
+        ("go", "GOPROXY=https://a.example GOFLAGS=-mod=mod GONOSUMDB=* go install a.example/x@latest"),
+    ],
+)
+def test_what_real_programs_print_if_the_proxy_refuses_is_recognised(
+    tmp_path: Path, refusing_proxy: str, program: str, line: str
+):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    names = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    environment = dict.fromkeys(names, refusing_proxy) | {"NODE_USE_ENV_PROXY": "1", "HOME": str(tmp_path)}
+    environment |= {"PATH": os.environ["PATH"], "CARGO_REGISTRIES_A_INDEX": "sparse+https://a.example/"}
+    rustup = os.environ.get("RUSTUP_HOME", str(Path("~/.rustup").expanduser()))
+    environment |= {"CARGO_NET_RETRY": "0", "RUSTUP_HOME": rustup, "CARGO_HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False
+    )
+    text = (done.stdout + done.stderr).decode()
+    assert done.returncode != 0
+    (hint,) = by_domain(text)
+    # Node uses the variables of a proxy from version 24 on.
+    explained = "the network proxy refused a host" in hint
+    assert explained or (program == "node" and "this program does not use it" in hint), text

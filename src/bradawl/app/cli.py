@@ -238,6 +238,9 @@ def _parse_check(rest: Sequence[str]) -> dict[str, object]:
         allow_abbrev=False,
     )
     parser.add_argument("shell_line", nargs="?", metavar="CMD", help="one line of bash, in quotes")
+    parser.add_argument(
+        "--connect", metavar="HOST", help="judge a connection of a command to HOST or HOST:PORT instead"
+    )
     parser.add_argument("--stdin", action="store_true", help="judge the cases on stdin")
     parser.add_argument("--workspace", metavar="DIR", help="the workspace (without: this folder, or /ws)")
     parser.add_argument("--home", metavar="DIR", help="the home folder (without: yours, or /home/u)")
@@ -246,8 +249,8 @@ def _parse_check(rest: Sequence[str]) -> dict[str, object]:
     options = vars(parser.parse_args(list(rest[1:] if rest[:1] == ["check"] else rest)))
     if options.pop("help") or not rest:
         return {"help": True, "help_text": parser.format_help()}
-    if (options["shell_line"] is None) != options["stdin"]:
-        raise UsageError("permissions check takes either one command, in quotes, or --stdin")
+    if [options["shell_line"] is not None, options["connect"] is not None, options["stdin"]].count(True) != 1:
+        raise UsageError("permissions check takes either one command, in quotes, or --connect HOST, or --stdin")
     return {**options, "command": "permissions"}
 
 

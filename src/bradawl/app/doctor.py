@@ -39,6 +39,15 @@ _WIDTH: Final = 100
 _ASKED_WITHOUT: Final = (
     "In the mode auto each command whose changes can't be predicted is asked about because of the missing guarantees."
 )
+_NETWORK_VERDICTS: Final = {
+    "allow": "commands reach without a question",
+    "ask": "always asked about",
+    "deny": "refused",
+}
+_WHOLE_NETWORK: Final = (
+    "this sandbox can't limit the network to domains: a command gets none, or all of it after a question; rules that "
+    "grant domains have no effect"
+)
 _MARKS: Final = {"ok": "ok", "warning": "note", "problem": "PROBLEM"}
 
 BuildAgent = Callable[[Settings, Callable[[str], None]], "Agent"]
@@ -312,7 +321,7 @@ def _permission_checks(agent: "Agent") -> list[Check]:
         policy = agent.policy()
     except BradawlError as error:
         return [Check("permissions", "problem", str(error))]
-    return [Check("mode", "ok", mode_text(policy.mode)), *rule_checks(policy)]
+    return [Check("mode", "ok", mode_text(policy.mode)), *rule_checks(policy), *network_checks(policy)]
 
 
 def rule_checks(policy: Policy) -> list[Check]:
@@ -324,6 +333,23 @@ def rule_checks(policy: Policy) -> list[Check]:
         f"{', '.join(dict.fromkeys(rules))}: nothing here hides files from programs; unclear commands are asked about"
     )
     return [Check("rules", "warning", text)]
+
+
+def network_checks(policy: Policy) -> list[Check]:
+    """The rules about hosts that commands may reach, each with its source."""
+    rules = [rule for rule in policy.rules if rule.on in ("connect", "network")]
+    checks: list[Check] = []
+    for verdict, what in _NETWORK_VERDICTS.items():
+        found: dict[str, list[str]] = {}
+        for rule in rules:
+            if rule.verdict == verdict:
+                text = f"any host for `{rule.text}`" if rule.on == "network" else rule.text
+                found.setdefault(rule.source, []).append(text)
+        named = "; ".join(f"{', '.join(dict.fromkeys(texts))} ({source})" for source, texts in found.items())
+        checks += [Check("network", "ok", f"{what}: {named}")] if named else []
+    if policy.sandbox.name and not policy.sandbox.limits_hosts:
+        checks.append(Check("network", "warning", _WHOLE_NETWORK))
+    return checks or [Check("network", "ok", "commands reach no host without a question")]
 
 
 def _window_check(settings: Settings, needed: int, window: Window) -> Check:

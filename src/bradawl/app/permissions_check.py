@@ -1,4 +1,6 @@
-"""`bradawl permissions check`: the decision on a command, and the reason, as JSON. Nothing is run, read or written."""
+"""`bradawl permissions check`: the decision on a command or a connection, and the reason, as JSON. Nothing is run, read
+or written.
+"""
 
 import json
 import os
@@ -15,12 +17,13 @@ from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.permission_values import parse_mode
 from bradawl.app.settings.settings import Settings
+from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import State
-from bradawl.core.permissions import Mode, Policy
+from bradawl.core.permissions import Mode, Policy, Request
 from bradawl.core.ports import CallContext, Tool
 from bradawl.core.rules import path_rules
-from bradawl.safety.permissions.dry_run import Verdict, dry_run, error_as_verdict
+from bradawl.safety.permissions.dry_run import Verdict, dry_run, error_as_verdict, verdict_on
 from bradawl.tools.bash import BashParams
 
 if TYPE_CHECKING:
@@ -39,7 +42,8 @@ def run_check(
 ) -> int:
     """Judge a command, or the cases on stdin; print JSON and return the exit code. Raises `SettingsError`.
 
-    A command is judged by the agent that `build` makes of the settings, cases without settings and sandbox.
+    A command or a connection is judged by the agent that `build` makes of the settings, cases without settings and
+    sandbox.
     """
     if options.get("stdin"):
         from bradawl.testing.permission_cases import answers
@@ -47,7 +51,11 @@ def run_check(
         for answer in answers(console.stdin, case_workspace(options, cwd)):
             console.answer(answer)
         return 0
-    verdict = _verdict_here(_settings_here(options, environ, cwd), str(options["shell_line"]), build)
+    settings = _settings_here(options, environ, cwd)
+    if (host := options.get("connect")) is not None:
+        verdict = _connection_verdict(settings, str(host), build)
+    else:
+        verdict = _verdict_here(settings, str(options["shell_line"]), build)
     console.answer(json.dumps(msgspec.to_builtins(verdict), indent=2) + "\n")
     return 0
 
@@ -78,6 +86,25 @@ def _settings_here(options: Mapping[str, object], environ: Mapping[str, str], cw
     settings = settings_with(read, ModelSettings("none", "none"))  # no model is asked
     home = settings.user_home if options.get("home") is None else _folder(options["home"], cwd)
     return msgspec.structs.replace(settings, user_home=home, user_tools=False)
+
+
+def _connection_verdict(settings: Settings, host: str, build: Callable[[Settings], Agent]) -> Verdict:
+    from bradawl.safety.permissions.domains import parse_domain
+
+    try:
+        domain = parse_domain(host)
+    except ValueError as error:
+        return Verdict("error", f"{host!r} can't be a destination: {error}")
+    if domain.is_below:
+        return Verdict("error", f"{host!r} can't be a destination: name one host")
+    destination = f"{domain.name}:{domain.port}" if domain.port else domain.name
+    agent = build(settings)
+    try:
+        request = Request("network", "0" * 64, Effects(hosts=(destination,), lifts=("host",)))
+        return verdict_on(agent.policy(), request)
+    finally:
+        if agent.on_close is not None:
+            agent.on_close()
 
 
 def _verdict_here(settings: Settings, command: str, build: Callable[[Settings], Agent]) -> Verdict:

@@ -88,7 +88,12 @@ class Sandbox(msgspec.Struct, frozen=True):
     @property
     def holds_anything(self) -> bool:
         """Whether it may run a program whose effects are unknown."""
-        return bool(self.name) and not self.lacks
+        return bool(self.name) and not set(self.lacks) - {"domains"}
+
+    @property
+    def limits_hosts(self) -> bool:
+        """Whether programs reach only hosts that are permitted one by one, or for a command as a whole."""
+        return bool(self.name) and "domains" not in self.lacks
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -182,9 +187,8 @@ def _met(rule: Rule, request: Request) -> tuple[Part, ...]:
     return met(rule, request.names, request.effects, request.read_rules)
 
 
-def _allows(policy: Policy, on: str) -> tuple[Rule, ...]:
-    kinds = ("reach", "connect") if on == "reach" else (on,)
-    return tuple(rule for rule in policy.rules if rule.verdict == "allow" and rule.on in kinds)
+def _allows(policy: Policy, *on: str) -> tuple[Rule, ...]:
+    return tuple(rule for rule in policy.rules if rule.verdict == "allow" and rule.on in on)
 
 
 def _allowing(policy: Policy, request: Request) -> Rule | None:
@@ -203,11 +207,11 @@ def _allowing(policy: Policy, request: Request) -> Rule | None:
         return None
     rule = None
     for on, found in (
-        ("write", effects.writes),
-        ("reach", effects.hosts),
-        ("read", _outside(effects.reads, (*policy.roots, *policy.readable))),
+        (("write",), effects.writes),
+        (("reach", "connect"), effects.hosts),
+        (("read",), _outside(effects.reads, (*policy.roots, *policy.readable))),
     ):
-        if found and (rule := all_met(_allows(policy, on), found)) is None:
+        if found and (rule := all_met(_allows(policy, *on), found)) is None:
             return None
     return rule
 
@@ -231,8 +235,7 @@ def _by_mode(policy: Policy, request: Request) -> str | None:
     if effects.discards and not (policy.undo and effects.undoable):
         return f"it discards {effects.discards}, and undo {'is off' if effects.undoable else 'does not cover that'}"
     if effects.lifts not in ((), ("host",)) and not _is_listed(policy, effects):
-        whole = not policy.sandbox.name or "domains" in policy.sandbox.lacks
-        hosts = "the network" if whole else "any public host"
+        hosts = "any public host" if policy.sandbox.limits_hosts else "the network"
         return "it asks to run without the sandbox" if "sandbox" in effects.lifts else f"it asks for {hosts}"
     if outside := _outside(effects.writes, policy.roots):
         return f"it writes outside the workspace: {', '.join(outside[:3])}"

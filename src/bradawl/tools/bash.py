@@ -42,7 +42,10 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
     sandbox: Annotated[
         Literal["", "network", "off"],
-        msgspec.Meta(description="If the sandbox made it fail: asks the user."),
+        msgspec.Meta(
+            description="Lifts the sandbox's limits: asks the user. Hosts are asked about as they are reached: run it "
+            'without first. "network" is for many unknown hosts.'
+        ),
     ] = ""
 
 
@@ -160,7 +163,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             notes = ("[it ended at once, so there is no job]", *notes)
         ending = ending_of(result, timeout_s, params.timeout)
         there = self.user_is_there
-        return output_of(params.command, result, ending, notes, context.grant, user_is_there=there)
+        by_domain = bool(result.sandbox) and self.sandbox().limits_hosts
+        return output_of(params.command, result, ending, notes, context.grant, user_is_there=there, by_domain=by_domain)
 
     def _command(self, params: BashParams, context: CallContext) -> Command:
         """The command that is analyzed, sealed and started."""

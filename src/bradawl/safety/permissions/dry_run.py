@@ -39,7 +39,13 @@ def dry_run(tool: Tool[P], params: P, context: CallContext, policy: Policy) -> V
     except ToolError as error:
         return Verdict("error", str(error))
     digest = sha256(repr(params).encode("utf-8", "surrogatepass")).hexdigest()
-    match decide(policy, Request(tool.spec.name, digest, effects, tool.spec.rule_names, tool.spec.read_rules)):
+    return verdict_on(policy, Request(tool.spec.name, digest, effects, tool.spec.rule_names, tool.spec.read_rules))
+
+
+def verdict_on(policy: Policy, request: Request) -> Verdict:
+    """The policy's decision on a request."""
+    effects = request.effects
+    match decide(policy, request):
         case Allow(grant, reason):
             return Verdict("allow", reason, effects, grant)
         case Ask(grant, reason):

@@ -35,8 +35,12 @@ def output_of(
     grant: Grant | None = None,
     *,
     user_is_there: bool = True,
+    by_domain: bool = False,
 ) -> ToolOutput:
-    """The whole result; `ending` describes how the command ended, `grant` is what the command was allowed."""
+    """The whole result; `ending` describes how the command ended, `grant` is what the command was allowed.
+
+    `by_domain`: its sandbox decides about each host, through a proxy.
+    """
     body = body_of(result.stdout, result.stderr)
     shown, cut = _shown(body, result)
     remarks = [ending, *cut]
@@ -47,7 +51,8 @@ def output_of(
     if result.sandbox:
         from bradawl.tools.shell.sandbox_hints import notes_on  # most results need no notes
 
-        notes = (*notes, *notes_on(result, grant, user_is_there=user_is_there))
+        hints = notes_on(result, grant, user_is_there=user_is_there, by_domain=by_domain)
+        notes = (*notes, *hints)
     full = None if result.spilled or shown == body else body.encode("utf-8", "backslashreplace")
     return ToolOutput(
         (Text(shown or "(no output)"), Text("\n" + "\n".join((*remarks, *notes)))),

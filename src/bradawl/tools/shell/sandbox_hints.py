@@ -24,6 +24,17 @@ _NO_NETWORK: Final = (
     r"|(?i:\bconnect(?:ion|ing)?\b[^\n]{0,120}(?:\bEACCES\b|\bEPERM\b|permission denied \(os error 13\)))"
     r"|(?i:\bsocket\b[^\n]{0,40}: (?:operation not permitted|permission denied))"
 )
+_NOTHING_FOUND: Final = r"\(from versions: none\)"
+"""What pip prints if it reaches no index, and also for a package that does not exist."""
+_PROXY_REFUSED: Final = (
+    r"CONNECT tunnel failed, response 403|Received HTTP code 403 from proxy|Tunnel connection failed: 403"
+    r"|Proxy response \(403\)|statusCode=403|Proxy tunneling failed: Forbidden"
+    r"|Invalid response from proxy: HTTP/1\.1 403|proxyconnect tcp: [^\n]*Forbidden|the network proxy refused "
+)
+"""Messages of curl, git, cargo, Python, Node, npm, wget, apt and Go if a proxy answers CONNECT with 403."""
+_REFUSED_NOTE: Final = "the network proxy refused "
+"""The beginning of the note of a sandbox about a refused host."""
+_OVER_SSH: Final = r"ssh: |Could not resolve hostname|git@[\w.-]+:|Could not read from remote repository"
 _OWN_LOOPBACK: Final = (
     r"(?i:(?:localhost|127\.0\.0\.1|\[?::1\]?)[^\n]{0,120}(?:connection refused|couldn't connect|could not connect)"
     r"|ECONNREFUSED (?:127\.0\.0\.1|::1)"
@@ -61,6 +72,13 @@ _LOOPBACK = (
     "server in the command that needs it (server & client)"
 )
 _NO_SOCKETS = "commands without network can open no Unix and no UDP sockets here"
+_NEVER_SOCKETS = "commands can open no Unix and no UDP sockets here"
+_NOT_BY_PROXY = (
+    "commands reach other machines only over HTTP and HTTPS, through the proxy that HTTP_PROXY and HTTPS_PROXY name; "
+    "this program does not use it, or looks up names itself"
+)
+_NOT_BY_SSH = "ssh can't leave the sandbox, only HTTP and HTTPS can. git works with https:// addresses"
+_REFUSED = "the network proxy refused a host, so no connection was made; the output names it"
 _FILES = "commands can write only in the workspace, /tmp and their caches here, not to protected files"
 _OWN_PROGRAM = (
     "bradawl itself runs from {prefix}, so commands can't change it. Make another environment for the project "
@@ -70,14 +88,19 @@ _HIDDEN = "commands can't use {path} here"
 _POWERS = "commands here get no further rights, and no sockets of other programs"
 
 
-def notes_on(result: CommandResult, grant: Grant | None, *, user_is_there: bool) -> tuple[str, ...]:
-    """What the sandbox blocked or restored, one line each; empty for a command that would fail anywhere."""
+def notes_on(
+    result: CommandResult, grant: Grant | None, *, user_is_there: bool, by_domain: bool = False
+) -> tuple[str, ...]:
+    """What the sandbox blocked or restored, one line each; empty for a command that would fail anywhere.
+
+    `by_domain`: the sandbox gives commands a proxy that decides about each host, and no other network.
+    """
     if not result.sandbox:
         return ()
     put_back = (*(f"[{note}]" for note in result.notes), *_put_back(result.restored))
     if grant is None or not (result.exit_code or any(result.pipe_status)):
         return put_back
-    what, lift = _why(result, grant)
+    what, lift = _why(result, grant, by_domain=by_domain)
     if not what:
         return put_back
     return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
@@ -103,22 +126,28 @@ def _first(paths: tuple[str, ...]) -> str:
 
 def _how(lift: str, *, user_is_there: bool) -> str:
     match lift, user_is_there:
-        case "both", False:
+        case "both" | "both off", False:
             return "No user is present to lift that"
         case _, False:
             return "No user is present to lift that: do without, and say in the end what is left undone"
         case "both", True:
             return 'If that can\'t be, send both calls with sandbox: "network"; the user is then asked'
+        case "both off", True:
+            return 'If that can\'t be, send both calls with sandbox: "off"; the user is then asked'
+        case "", True:
+            return "Ask the user if the task needs it"
         case _:
             return f'If the task needs it, send the call again with sandbox: "{lift}"; the user is then asked'
 
 
-def _why(result: CommandResult, grant: Grant) -> tuple[str, str]:
+def _why(result: CommandResult, grant: Grant, *, by_domain: bool) -> tuple[str, str]:
     """What the sandbox blocked, and which of its limits to lift; empty if the output does not show it."""
     text = _end_of(result)
     if re.search(_ENGINES, text):
         return _POWERS, "off"
-    if not grant.network and re.search(_NO_NETWORK, text):
+    if by_domain and (found := _by_proxy(result, text)) is not None:
+        return found
+    if not by_domain and not grant.network and re.search(f"{_NO_NETWORK}|{_NOTHING_FOUND}", text):
         return _NETWORK, "network"
     if re.search(_READ_ONLY, text):
         return (_OWN_PROGRAM.format(prefix=sys.prefix) if _is_own(text, grant) else _FILES), "off"
@@ -126,7 +155,29 @@ def _why(result: CommandResult, grant: Grant) -> tuple[str, str]:
         return _POWERS, "off"
     if result.sandbox != _ONLY_READ and (path := _refused_outside(text, grant)):
         return _HIDDEN.format(path=path), "off"
+    if by_domain:
+        return _in_own_network(text)
     return ("", "") if grant.network else _without_network(text)
+
+
+def _by_proxy(result: CommandResult, text: str) -> tuple[str, str] | None:
+    """What the proxy refused, or what does not use it; None if the output shows neither.
+
+    A note that names the refused host says all there is to say.
+    """
+    if any(note.startswith(_REFUSED_NOTE) for note in result.notes):
+        return "", ""
+    if re.search(_PROXY_REFUSED, text):
+        return _REFUSED, ""
+    if re.search(_NO_NETWORK, text):
+        return (_NOT_BY_SSH if re.search(_OVER_SSH, text) else _NOT_BY_PROXY), "off"
+    return None
+
+
+def _in_own_network(text: str) -> tuple[str, str]:
+    if re.search(_SOCKETS, text):
+        return _NEVER_SOCKETS, "off"
+    return (_LOOPBACK, "both off") if re.search(_OWN_LOOPBACK, text) else ("", "")
 
 
 def _is_own(text: str, grant: Grant) -> bool:
