@@ -44,6 +44,8 @@ class Coverage(msgspec.Struct, frozen=True):
     watches: int = 50_000
     """Most folders watched by inotify; more need a full search before each call."""
     heavy_folders: frozenset[str] = HEAVY_FOLDERS
+    excluded: frozenset[bytes] = frozenset()
+    """Absolute paths of folders that are not searched and not mentioned."""
 
 
 def reason_by_name(name: str, limits: Coverage) -> Reason:

@@ -235,6 +235,8 @@ class Search:
             below = folder.add_folder(name, self._role(folder, name, found) or "plain")
             below.is_listed = self.records and (folder.is_listed or self._knows_absent)
             below.reason = reason_by_name(name, self._limits) if below.role == "plain" else ""
+            if below.path in self._limits.excluded:
+                below.reason = "quiet"
             if len(below.path) > self._limits.path_bytes:
                 below.reason = "long"
         below.device = found[5]

@@ -77,7 +77,6 @@ class WorkspaceTree:
             if next(self._steps, self) is self:
                 self._steps = None
                 self._note_error(self._unsaved.store_error)
-                self._contents.flush()
             elif time.monotonic() > until:
                 break
         return self.is_complete
@@ -115,8 +114,6 @@ class WorkspaceTree:
                 search.gaps.add_sentence(_LATE)
                 self._is_late = not self.is_listed
         self._note_error(search.store_error)
-        if search.changes:
-            self._contents.flush()
         return tuple(sorted(search.changes, key=lambda change: change.path)), search.gaps.sentences()
 
     def dump(self) -> bytes:
