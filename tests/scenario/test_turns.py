@@ -390,7 +390,7 @@ async def test_a_change_is_not_made_if_its_files_can_not_be_backed_up() -> None:
         def end(self, call_id: str) -> None:
             raise AssertionError
 
-        async def settle(self) -> tuple[Checkpoint, ...]:
+        async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
             return ()
 
     script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "ok"}]

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from bradawl.agent.calls.authorize import SessionPolicy
+from bradawl.agent.calls.changes import ConversationChanges
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.agent.configuration import AgentConfiguration
@@ -109,7 +110,8 @@ def _open_session(
     conversation = Conversation(opened, agent.ids, agent.clock, name)
     prefix = PrefixLedger(conversation, agent.model, agent.tools, agent.system_prompt)
     policy = SessionPolicy(agent.policy, agent.files, conversation)
-    jobs = BackgroundJobs(conversation, opened.entries, changes=agent.changes)
+    changes = ConversationChanges(agent.changes, conversation) if agent.changes else None
+    jobs = BackgroundJobs(conversation, opened.entries, changes=changes)
     seen = SeenFiles.of(conversation)
     denials: list[ToolCall] = []
 
@@ -137,7 +139,7 @@ def _open_session(
         approver=agent.approver,
         asking=shared.asking,
         hooks=agent.hooks,
-        changes=agent.changes,
+        changes=changes,
         seen=seen,
         jobs=jobs,
         spawner=sub_agents.at,

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
+from bradawl.agent.calls.changes import ConversationChanges
 from bradawl.agent.conversation import Conversation
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Envelope, JobEnded, JobStarted
-from bradawl.core.ports import Process, WorkspaceChanges
+from bradawl.core.ports import Process
 from bradawl.core.workspace import CommandResult, Job
 
 _KEPT_BYTES: Final = 250_000
@@ -58,7 +59,7 @@ class BackgroundJobs:
         conversation: Conversation,
         entries: Iterable[Envelope] = (),
         stall_s: float = 15.0,
-        changes: WorkspaceChanges | None = None,
+        changes: ConversationChanges | None = None,
     ) -> None:
         """`entries` are those already in the log.
 
@@ -92,6 +93,8 @@ class BackgroundJobs:
         self._number += 1
         job = _Running(f"job-{self._number}", call_id, command, process, self._conversation.clock.monotonic())
         self._jobs[job.job_id] = job
+        if self._changes is not None:
+            self._changes.continues(call_id)
         self._conversation.record(JobStarted(job.job_id, call_id, command))
         self.tasks.create_task(self._watch(job))
         return job.job_id

@@ -9,7 +9,7 @@ from typing import Never, Self
 import msgspec
 
 from bradawl.agent.around_step import begin_turn
-from bradawl.agent.calls.changes import log_checkpoints
+from bradawl.agent.calls.changes import files_it_may_change
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation, ignore
@@ -152,6 +152,7 @@ class Session:
                 closing.push_async_exit(self._tasks)  # cancels the rest if this task is cancelled
                 await self._end_turn()
                 await self.jobs.close()
+                await self._log_changes()
 
     def show_with(self, emit: Emit) -> None:
         """Show the events between turns with `emit`, beginning with the warnings about the opened session.
@@ -248,12 +249,21 @@ class Session:
             conversation.record(SessionOpened(FORMAT_VERSION, agent.project, agent.project, agent.version))
             for note in self.inbox.waiting:
                 conversation.record(NoteQueued(note))
+        self._find_changes_of_interrupted_calls()
         changed = await what_changed(agent.files, self.transcript)
         known = {**changed, **await self._parts.recover_children()}
         for event in repair(self.transcript, self.prefix.info.origin, self.state.steps, known):
             conversation.record(event)
         self.jobs.recover()
         await self.prefix.open()
+
+    def _find_changes_of_interrupted_calls(self) -> None:
+        if (changes := self.calls.changes) is None:
+            return
+        for call_id in self.transcript.started:
+            prepared = self.transcript.prepared.get(call_id)  # None if its reply was logged
+            if prepared is None or files_it_may_change(prepared.effects) != ():
+                changes.end(call_id)
 
     async def _close_turn(self, finished: TurnFinished) -> bool:
         """Answer the open calls, log the end, and wait for the disk. True if the whole session is on the disk."""
@@ -263,9 +273,15 @@ class Session:
         for call_id in tuple(self.transcript.open_calls):
             text = "Not run: the turn ended before this call started."
             conversation.record(ToolFinished(call_id, "cancelled", (Text(text),)))
-        if (changes := self.agent.changes) is not None and not conversation.is_sub_agent:
-            log_checkpoints(conversation, await changes.settle())
-        return await self.log.durable(conversation.record(finished))
+        try:
+            await self._log_changes()
+        finally:  # also if the wait for the search is cancelled
+            end = conversation.record(finished)
+        return await self.log.durable(end)
+
+    async def _log_changes(self) -> None:
+        if self.calls.changes is not None and self.conversation.last_event is not None:
+            await self.calls.changes.settle()
 
     def _result(self, turn: Turn, finish: Finish, *, saved: bool) -> TurnResult:
         spent = self.conversation.turn_state

@@ -31,6 +31,7 @@ from bradawl.safety.control_characters import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
+    from bradawl.app.build.workspace import RunFolders
     from bradawl.safety.trusted_programs import Rejected
 
 _WORK: Final = 4_000
@@ -187,6 +188,7 @@ def _machine_checks(settings: Settings) -> list[Check]:
         *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.is_workspace_suitable),
         *_process_limit_check(found),
         *_installation_check(folders.roots),
+        _undo_check(settings, folders),
         _program_check("bash", programs.on_path("bash"), "problem", no_bash, rejected("bash")),
         _program_check("git", programs.on_path("git"), "warning", no_git, rejected("git")),
         _program_check("ripgrep", rg, "warning", no_rg, rejected("rg")),
@@ -215,6 +217,23 @@ def _installation_check(roots: Sequence[str]) -> list[Check]:
     text = f"bradawl runs from {', '.join(places)}, in the workspace: no command and no tool can change that"
     hint = "Install it outside of projects: `pipx install .` or `uv tool install .` in a clone of bradawl."
     return [Check("installation", "warning", text, hint)]
+
+
+def _undo_check(settings: Settings, folders: "RunFolders") -> Check:
+    """Where changes are saved for undo, how large that is, and what is not covered."""
+    from bradawl.app.build.workspace import why_no_undo
+
+    if not settings.undo:
+        return Check("undo", "ok", "switched off: changes are not saved")
+    if reason := why_no_undo(folders):
+        return Check("undo", "warning", f"off: {reason}")
+    place = Path(folders.checkpoints)
+    try:
+        size = sum(each.lstat().st_size for each in place.iterdir()) if place.is_dir() else 0
+    except OSError as error:
+        return Check("undo", "problem", f"{place} can't be read: {error.strerror}", "Make it yours, or remove it.")
+    not_covered = "not covered: other folders, network, databases, dependencies and caches, files over 50 MB"
+    return Check("undo", "ok", f"{size / 1_000_000:.1f} MB in {place}; {not_covered}")
 
 
 def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, could_be: bool = True) -> list[Check]:

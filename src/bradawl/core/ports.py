@@ -217,21 +217,24 @@ class Jobs(Protocol):
 
 
 class WorkspaceChanges(Protocol):
-    """Saves the state of the workspace's files before calls change them, and finds what each call changed."""
+    """Saves the state of the workspace's files before calls change them, and finds what each call changed.
+
+    A call is named `OWNER/ID` or by its id alone. Checkpoints have the id; each goes to its owner, once.
+    """
 
     async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
         """Save the state before a call that may change `paths`, or any file if None. Raises `ToolError`.
 
-        Waits for the searches of ended calls, and returns their checkpoints, each once.
+        Waits for the searches of ended calls, and returns the checkpoints of the same owner.
         """
         ...
 
     def end(self, call_id: str) -> None:
-        """Search for what the call changed, in the background. Again for a call whose job has ended."""
+        """Search for what the call changed, in the background. A call not begun is one of an interrupted session."""
         ...
 
-    async def settle(self) -> tuple[Checkpoint, ...]:
-        """Wait for the searches of ended calls; returns their checkpoints, each once."""
+    async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
+        """Wait for the searches of ended calls; returns the owner's checkpoints."""
         ...
 
 

@@ -178,29 +178,36 @@ class FakeChanges:
     def __init__(self, files: MemoryFiles) -> None:
         self._files = files
         self._before: dict[str, bytes] = {}
-        self._ended: list[Checkpoint] = []
+        self._ended: list[tuple[str, Checkpoint]] = []
         self.changed: dict[str, dict[str, tuple[bytes | None, bytes | None]]] = {}
         """By reference and path, the content before and after; None for a missing file."""
 
     async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
         """Remember all files, whatever `paths` are."""
-        del call_id, paths
+        del paths
         self._before = dict(self._files.files)
-        return await self.settle()
+        return await self.settle(_owner_and_id(call_id)[0])
 
     def end(self, call_id: str) -> None:
         """Compare all files; each call may overlap with others only if they change nothing."""
         before, after = self._before, self._files.files
         paths = (path for path in {**before, **after} if before.get(path) != after.get(path))
         if changed := {path: (before.get(path), after.get(path)) for path in paths}:
-            self.changed[f"checkpoint-{call_id}"] = changed
-            self._ended.append(Checkpoint(call_id, f"checkpoint-{call_id}"))
+            owner, bare_id = _owner_and_id(call_id)
+            self.changed[f"checkpoint-{bare_id}"] = changed
+            self._ended.append((owner, Checkpoint(bare_id, f"checkpoint-{bare_id}")))
         self._before = dict(after)
 
-    async def settle(self) -> tuple[Checkpoint, ...]:
-        """The checkpoints of calls that changed something."""
-        ended, self._ended = tuple(self._ended), []
-        return ended
+    async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
+        """The checkpoints of the owner's calls that changed something."""
+        found = tuple(each for named, each in self._ended if named == owner)
+        self._ended = [(named, each) for named, each in self._ended if named != owner]
+        return found
+
+
+def _owner_and_id(call: str) -> tuple[str, str]:
+    owner, _, call_id = call.rpartition("/")
+    return owner, call_id
 
 
 class FakeToolParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

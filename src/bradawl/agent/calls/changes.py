@@ -1,10 +1,13 @@
-"""What a call may change in the workspace, and the entries of the log about what it changed."""
+"""What calls change in the workspace: which files a call may change, and the log entries about what it changed."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Iterable
 
 from bradawl.agent.conversation import Conversation
 from bradawl.core.effects import Effects
 from bradawl.core.events import CheckpointTaken
+from bradawl.core.ports import WorkspaceChanges
 from bradawl.core.workspace import Checkpoint
 
 
@@ -15,8 +18,54 @@ def files_it_may_change(effects: Effects) -> tuple[str, ...] | None:
     return effects.writes
 
 
-def log_checkpoints(conversation: Conversation, found: Iterable[Checkpoint]) -> None:
-    """Log what ended calls have changed; nothing for a call that changed nothing."""
-    for each in found:
-        if each.ref or each.uncovered:
-            conversation.record(CheckpointTaken(each.call_id, each.ref, each.uncovered))
+class ConversationChanges:
+    """The port `WorkspaceChanges` for the calls of one conversation. Logs what they changed.
+
+    A call that leaves a job running ends with that job.
+    """
+
+    def __init__(self, changes: WorkspaceChanges, conversation: Conversation) -> None:
+        self._changes = changes
+        self._conversation = conversation
+        self._owner = f"{conversation.log.session_id}.{conversation.name}"
+        self._jobs: Counter[str] = Counter()
+        """Number of running jobs by call id."""
+
+    async def begin(self, call_id: str, effects: Effects) -> bool:
+        """Save the state before a call; False if it changes no file. The call must be ended then, also if this raises.
+
+        Raises `ToolError`.
+        """
+        paths = files_it_may_change(effects)
+        if paths == ():
+            return False
+        try:
+            self._log(await self._changes.begin(self._key(call_id), paths))
+        except asyncio.CancelledError:
+            self._changes.end(self._key(call_id))
+            raise
+        return True
+
+    def end(self, call_id: str) -> None:
+        """Search for what the call changed, in the background; does nothing while a job of the call runs."""
+        if self._jobs[call_id]:
+            self._jobs[call_id] -= 1
+        else:
+            self._changes.end(self._key(call_id))
+
+    def continues(self, call_id: str) -> None:
+        """The running call has started a job, which calls `end` once more."""
+        self._jobs[call_id] += 1
+
+    async def settle(self) -> None:
+        """Wait for the searches of ended calls, and log what they found."""
+        self._log(await self._changes.settle(self._owner))
+
+    def _key(self, call_id: str) -> str:
+        return f"{self._owner}/{call_id}"
+
+    def _log(self, found: Iterable[Checkpoint]) -> None:
+        """Log what ended calls have changed; nothing for a call that changed nothing."""
+        for each in found:
+            if each.ref or each.uncovered:
+                self._conversation.record(CheckpointTaken(each.call_id, each.ref, each.uncovered))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from bradawl.agent.calls.call import Place
+from bradawl.agent.calls.changes import ConversationChanges
 from bradawl.agent.calls.questions import SerializedApprover
 from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.agent.conversation import Conversation
@@ -24,7 +25,6 @@ from bradawl.core.ports import (
     Jobs,
     Processes,
     Spawner,
-    WorkspaceChanges,
 )
 from bradawl.core.rules import path_rules
 from bradawl.shaping.ruled_files import ruled
@@ -47,7 +47,7 @@ class CallServices(msgspec.Struct, frozen=True, kw_only=True):
     asking: asyncio.Lock
     """Held while a question to the user is open; shared with sub-agents."""
     hooks: tuple[Hook, ...]
-    changes: WorkspaceChanges | None
+    changes: ConversationChanges | None
     """None if nothing is saved for undo."""
     seen: SeenFiles
     jobs: Jobs

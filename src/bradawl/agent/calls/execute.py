@@ -8,7 +8,6 @@ import msgspec
 from bradawl.agent.calls import hooks
 from bradawl.agent.calls.authorize import authorize
 from bradawl.agent.calls.call import Prepared, Refused, tool_failed
-from bradawl.agent.calls.changes import files_it_may_change, log_checkpoints
 from bradawl.agent.calls.connections import is_connection, permit_connection
 from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of
 from bradawl.agent.recovery import state_of
@@ -28,15 +27,12 @@ async def execute(services: CallServices, prepared: Prepared, grant: Grant) -> T
     """Run an allowed call. Before it may change anything, its start is in the log and on the disk."""
     call, output, printed = prepared.call, None, Printed()
     try:
-        if (unsaved := await _save_state(services, prepared)) is not None:
-            return unsaved
-        await _log_start(services, prepared)
-        try:
-            output = await _run(services, prepared, grant, printed)
-        finally:
-            _search_for_changes(services, prepared)
+        output = await _run_and_find_changes(services, prepared, grant, printed)
         shown, full = fitted(output)
         full_ref, whereabouts = await _store(services, output, full)
+    except _NotSaved as error:
+        text = f"{call.name} was not run: what it would change could not be saved first: {error}"
+        return ToolFinished(call.id, "error", (Text(text),))
     except asyncio.CancelledError:
         if call.id in services.conversation.transcript.started:
             services.conversation.record(_cancelled(call, output, printed))
@@ -67,22 +63,26 @@ async def _store(services: CallServices, output: ToolOutput, full: bytes | None)
         return ref, (Text(f"\n[the rest can't be read again: {error}]"),)
 
 
-async def _save_state(services: CallServices, prepared: Prepared) -> ToolFinished | None:
-    """Save the files the call may change. Returns the result of a call that may not run because saving failed."""
-    call, paths = prepared.call, files_it_may_change(prepared.effects)
-    if services.changes is None or paths == ():
-        return None
+class _NotSaved(Exception):
+    """The state before the call could not be saved, so the call may not run."""
+
+
+async def _run_and_find_changes(
+    services: CallServices, prepared: Prepared, grant: Grant, printed: "Printed"
+) -> ToolOutput:
+    """Run a call between the save of the state before it and the search for what it changed. Raises `_NotSaved`."""
+    changes, call_id, has_begun = services.changes, prepared.call.id, False
+    if changes is not None:
+        try:
+            has_begun = await changes.begin(call_id, prepared.effects)
+        except ToolError as error:
+            raise _NotSaved(str(error)) from error
     try:
-        log_checkpoints(services.conversation, await services.changes.begin(call.id, paths))
-    except ToolError as error:
-        text = f"{call.name} was not run: what it would change could not be saved first: {error}"
-        return ToolFinished(call.id, "error", (Text(text),))
-    return None
-
-
-def _search_for_changes(services: CallServices, prepared: Prepared) -> None:
-    if services.changes is not None and files_it_may_change(prepared.effects) != ():
-        services.changes.end(prepared.call.id)
+        await _log_start(services, prepared)
+        return await _run(services, prepared, grant, printed)
+    finally:
+        if changes is not None and has_begun:
+            changes.end(call_id)
 
 
 class Printed:

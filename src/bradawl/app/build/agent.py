@@ -59,7 +59,7 @@ def build_agent(
         raise TypeError(f"build_agent has no parameter named {unknown[0]}")
     clock, ids = SystemClock(), SystemIds()
     settings = with_real_home(settings)
-    workspace = open_workspace(settings)
+    workspace = open_workspace(settings, notify)
     policies = _policies(settings, workspace)
     headless = settings.headless or approver is None
     if tools is None:
@@ -86,6 +86,7 @@ def build_agent(
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
         hooks=tuple(parts.get("hooks", ())),
         middleware=tuple(parts.get("middleware", ())),
+        changes=workspace.changes,
         check_for=check_for,
         on_close=workspace.close,
     )
@@ -104,12 +105,13 @@ def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awa
         is_trusted=settings.is_trusted,
         git=workspace.git_status,
     )
-    choice = workspace.choice
-    if choice is None:
+    background = [part for part in (workspace.choice, workspace.changes) if part is not None]
+    if not background:
         return write
 
-    async def write_and_find_sandbox() -> str:
-        choice.start()  # finished before the model's first reply
+    async def write_and_prepare_calls() -> str:
+        for part in background:
+            part.start()  # finished before the model's first reply
         return await write()
 
-    return write_and_find_sandbox
+    return write_and_prepare_calls

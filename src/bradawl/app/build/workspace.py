@@ -24,6 +24,7 @@ from bradawl.workspace.machine import home_in
 from bradawl.workspace.processes import LocalProcesses
 
 if TYPE_CHECKING:
+    from bradawl.checkpoints.client import LocalChanges
     from bradawl.sandbox.backend import SandboxLayout
     from bradawl.sandbox.selection import SandboxSelection
 
@@ -45,6 +46,8 @@ class RunFolders(NamedTuple):
     """Files of the sandbox."""
     private: str
     """Files of a run that no command may change."""
+    checkpoints: str
+    """Contents and records of changes, for undo. They may hold secrets."""
 
     @property
     def untrusted(self) -> tuple[str, ...]:
@@ -67,6 +70,8 @@ class Workspace(NamedTuple):
     git: GitConfig
     """The programs that git's configuration would start."""
     git_status: GitStatus
+    changes: "LocalChanges | None"
+    """Saves what calls change; None where the settings switch it off."""
 
     def sandbox(self) -> Sandbox:
         """The sandbox that commands run in. The first call may wait until it is found."""
@@ -74,13 +79,15 @@ class Workspace(NamedTuple):
 
     def close(self) -> None:
         """End all processes and remove the sandbox's files."""
+        if self.changes is not None:
+            self.changes.close()
         self.processes.close()
         if self.choice is not None:
             self.choice.close()
 
 
-def open_workspace(settings: Settings) -> Workspace:
-    """The workspace of a run with these settings. Raises `SettingsError` and `NoSandbox`."""
+def open_workspace(settings: Settings, notify: Callable[[str], None] | None = None) -> Workspace:
+    """The workspace of a run with these settings. `notify` gets warnings. Raises `SettingsError` and `NoSandbox`."""
     folders = folders_of(settings)
     programs = programs_for(settings.environment, folders.untrusted)
     environment = without_keys(settings.environment, settings.key_names)
@@ -99,7 +106,33 @@ def open_workspace(settings: Settings) -> Workspace:
         files_of_commands=None if real is None else LocalFiles(settings.user_home, real, only_held=True),
         git=git,
         git_status=GitStatus(git, processes, programs.find("git"), folders.private),
+        changes=changes_of(settings, folders, programs, notify),
     )
+
+
+def changes_of(
+    settings: Settings, folders: RunFolders, programs: TrustedPrograms, notify: Callable[[str], None] | None
+) -> "LocalChanges | None":
+    """What saves the changes of calls, not started yet; None where there is no undo."""
+    if not settings.undo or why_no_undo(folders):
+        return None
+    from bradawl.checkpoints.client import LocalChanges
+
+    linker = {name: value for name, value in settings.environment.items() if name.startswith("LD_")}
+    return LocalChanges(
+        folders.roots,
+        folders.checkpoints,
+        own=(*folders.own, folders.cache),
+        environment=programs.without_foreign_libraries(linker),
+        notify=notify,
+        may_restart=not installation_paths(folders.roots),
+    )
+
+
+def why_no_undo(folders: RunFolders) -> str:
+    """Why changes can't be saved in these folders; empty if they can."""
+    whole = next((root for root in folders.roots if root in ("/", "/usr")), "")
+    return f"the workspace {whole} is the whole system" if whole else ""
 
 
 def folders_of(settings: Settings) -> RunFolders:
@@ -109,8 +142,9 @@ def folders_of(settings: Settings) -> RunFolders:
     data = os.path.realpath(settings.home)
     folder = str(project_folder(Path(data), project))
     own = tuple(dict.fromkeys((data, os.path.realpath(home.config))))
-    blobs, cache, state, private = (str(Path(folder, name)) for name in ("blobs", "cache", "sandbox", "git"))
-    return RunFolders(project, (project, *settings.add_dirs), own, blobs, cache, state, private)
+    names = ("blobs", "cache", "sandbox", "git", "checkpoints")
+    blobs, cache, state, private, checkpoints = (str(Path(folder, name)) for name in names)
+    return RunFolders(project, (project, *settings.add_dirs), own, blobs, cache, state, private, checkpoints)
 
 
 def choose_sandbox(

@@ -61,6 +61,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """No user can answer questions."""
     user_tools: bool = True
     """Offer tools that the user wrote or installed."""
+    undo: bool = True
+    """Save what calls change in the workspace, for undo."""
     allow_private_fetch: bool = False
     """`web_fetch` may read addresses that are not on the public internet."""
     proxy: str = ""

@@ -165,6 +165,8 @@ ROWS: Final = (
     Setting("user_tools", SWITCH,
             "offer tools of the folder `tools` beside config.toml and of installed packages; the flag leaves them out",
             flags=("--no-user-tools",), default=True),
+    Setting("undo", SWITCH, "save what calls change in the workspace, for undo; the flag switches it off",
+            flags=("--no-undo",), default=True),
     Setting("debug_log", SWITCH, "log the structure of requests and replies, without contents or keys",
             flags=("--debug",), default=False),
     Setting("headless", SWITCH, default=False, has_variable=False, is_in_file=False),

@@ -1,0 +1,363 @@
+"""Finds what calls change in a workspace, through a process of its own that keeps an index of all files.
+
+The process is started with bradawl's own modules and no others, outside of any sandbox. It ends when the agent closes
+its socket or dies.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bradawl.core.workspace import Checkpoint
+
+if TYPE_CHECKING:
+    from bradawl.checkpoints.protocol import Request
+
+BEGIN_S: Final = 2.0
+"""Longest wait of a call for the state before it, in seconds."""
+SETTLE_S: Final = 5.0
+"""Longest wait for the searches of ended calls, in seconds."""
+_SILENT_S: Final = 60.0
+"""A process that answers nothing for so long is ended."""
+_EXIT_S: Final = 1.0
+LOST: Final = "Undo can't restore it: the process that finds changes ended while it ran."
+"""`uncovered` of a call that ran then."""
+_PROGRAM: Final = """\
+import sys
+sys.path += sys.argv[1:]
+from bradawl.checkpoints.worker import main
+main(0)
+"""
+
+
+class LocalChanges:
+    """`WorkspaceChanges` for the folders of one workspace. Its owner calls `close`.
+
+    If the process ends unexpectedly it is started once more. If that fails too, calls run all the same, and each
+    checkpoint says that nothing was saved.
+    """
+
+    def __init__(
+        self,
+        roots: tuple[str, ...],
+        folder: str,
+        *,
+        own: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+        notify: Callable[[str], None] | None = None,
+        may_restart: bool = True,
+        interpreter: str = "",
+    ) -> None:
+        """Nothing is started before `start` or the first call.
+
+        `folder` is for contents, change records and the index; no search enters it or the folders `own`. `notify` gets
+        each warning once. Without `may_restart` the process is not started again: a command could have changed its
+        modules, because they are in the workspace.
+        """
+        self._roots, self._folder, self._own = roots, folder, (folder, *own)
+        self._environment = dict(environment or {})
+        self._notify = notify
+        self._interpreter = interpreter or sys.executable
+        self._starts_left = 2 if may_restart else 1
+        self._uses_index = True
+        self._thread: threading.Thread | None = None
+        self._process: _SearchProcess | None = None
+        self._problem = ""
+        """Why nothing is saved; empty while the process works."""
+        self._warned: set[str] = set()
+        self._numbers = 0
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._begun: set[str] = set()
+        """Calls that the present process has been told to begin."""
+        self._lost: set[str] = set()
+        """Calls that ran when a process ended."""
+        self._searches: Counter[str] = Counter()
+        """Ended calls without an answer yet."""
+        self._found: defaultdict[str, list[Checkpoint]] = defaultdict(list)
+        """By owner."""
+        self._failure = ""
+        """Why the process has ended, in its own words."""
+        self._unanswered_since = 0.0
+        """Monotonic time; 0 while no answer is expected."""
+        self._is_closed = False
+
+    # ------------------------------------------------------------------ the port
+
+    async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
+        """Wait until the state before the call is saved, at most `BEGIN_S` seconds. Raises nothing."""
+        until = time.monotonic() + BEGIN_S
+        process = self._running()
+        if process is not None:
+            self._numbers += 1
+            self._begun.add(call_id)
+            self._ask(process, process.protocol.Begin(self._numbers, call_id, paths, until))
+            await self._answer(process, self._numbers, BEGIN_S + 0.1)
+        return self._taken(_owner_and_id(call_id)[0])
+
+    def end(self, call_id: str) -> None:
+        """Search for what the call changed, in the background."""
+        process = self._running()
+        if process is None or call_id in self._lost:
+            self._lost.discard(call_id)
+            self._add(call_id, "", self._problem or LOST)
+            return
+        self._begun.discard(call_id)
+        self._searches[call_id] += 1
+        self._ask(process, process.protocol.End(call_id))
+
+    async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
+        """Wait for the searches of ended calls, at most `SETTLE_S` seconds. What is found later is returned later."""
+        process = self._process
+        if process is not None and (self._searches or self._begun):
+            self._numbers += 1
+            self._ask(process, process.protocol.Settle(self._numbers))
+            await self._answer(process, self._numbers, SETTLE_S)
+        return self._taken(owner)
+
+    # ------------------------------------------------------------------ the process
+
+    @property
+    def pid(self) -> int | None:
+        """Id of the running process; None if there is none."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the process in the background, unless it was started."""
+        if self._thread is None and not self._problem and not self._is_closed:
+            self._starts_left -= 1
+            thread = threading.Thread(target=self._start, name="changes", daemon=True)
+            thread.start()  # before others see it: a thread that was not started can't be joined
+            self._thread = thread
+
+    def close(self) -> None:
+        """End the process; waits at most a second for it. Safe to call twice."""
+        self._is_closed = True
+        if self._thread is not None:
+            self._thread.join()
+        if self._process is not None:
+            self._process.close()
+        self._process = None
+        self._problem = self._problem or "the agent is closed."
+
+    def _start(self) -> None:
+        uses_index, self._uses_index = self._uses_index, False
+        try:
+            process = _SearchProcess(self, self._interpreter, self._environment)
+            self._process = process
+            process.send(process.protocol.Open(self._roots, self._folder, self._own, uses_index))
+        except OSError as error:
+            self._process = None
+            self._problem = f"Undo can't restore it: {error.strerror or error}."
+
+    def _running(self) -> "_SearchProcess | None":
+        """The process, started if need be; None if there is none."""
+        while self._process is None and not self._problem:
+            self.start()
+            if (thread := self._thread) is None:
+                break
+            thread.join()  # it only starts a program
+        if self._problem:
+            self._warn(f"Changes of this session can't be undone. {self._problem}")
+        return self._process
+
+    def lost(self, process: "_SearchProcess", why: str) -> None:
+        """The process has ended, or broken the protocol."""
+        if process is not self._process:
+            return
+        self._process = self._thread = None
+        process.close()
+        self._lost |= self._begun
+        for call_id, count in self._searches.items():
+            for _ in range(count):
+                self._add(call_id, "", LOST)
+        self._begun.clear()
+        self._searches.clear()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_result(None)
+        if self._starts_left > 0 and not self._is_closed:
+            self.start()
+        else:
+            why = why or self._failure
+            self._problem = f"Undo can't restore it: the process that finds changes ended{why and f': {why}'}."
+
+    # ------------------------------------------------------------------ answers
+
+    def _ask(self, process: "_SearchProcess", request: "Request") -> None:
+        self._unanswered_since = self._unanswered_since or time.monotonic()
+        process.send(request)
+
+    async def _answer(self, process: "_SearchProcess", number: int, timeout_s: float) -> None:
+        """Wait for the answer with this number. Ends without it after the timeout, and if the process has ended."""
+        loop = asyncio.get_running_loop()
+        if process is not self._process:
+            return
+        future = self._waiting[number] = loop.create_future()
+        try:
+            process.listen(loop)
+            async with asyncio.timeout(timeout_s):
+                await future
+        except TimeoutError:
+            if time.monotonic() - self._unanswered_since > _SILENT_S:
+                self._starts_left = 0
+                self.lost(process, f"it did not answer for {_SILENT_S:.0f} s")
+        finally:
+            del self._waiting[number]
+            if not self._waiting:
+                process.stop_listening()
+
+    def received(self, process: "_SearchProcess", messages: list[bytes]) -> None:
+        """Take messages of the process. Raises `ValueError` for one that is not valid."""
+        protocol = process.protocol
+        for data in messages:
+            match protocol.decode_reply(data):
+                case protocol.Ready(number):
+                    if (future := self._waiting.get(number)) is not None and not future.done():
+                        future.set_result(None)
+                case protocol.Found(call_id, ref, uncovered, answers_end):
+                    if answers_end and self._searches[call_id] <= 1:
+                        del self._searches[call_id]
+                    elif answers_end:
+                        self._searches[call_id] -= 1
+                    self._add(call_id, ref, uncovered)
+                case protocol.Warn(text):
+                    self._warn(text)
+                case protocol.Failed(why):
+                    self._failure = why
+        self._unanswered_since = time.monotonic() if self._waiting or self._searches else 0.0
+
+    def _add(self, call: str, ref: str, uncovered: str) -> None:
+        owner, call_id = _owner_and_id(call)
+        if ref or uncovered:
+            self._found[owner].append(Checkpoint(call_id, ref, uncovered))
+
+    def _taken(self, owner: str) -> tuple[Checkpoint, ...]:
+        return tuple(self._found.pop(owner, ()))
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            if self._notify is not None:
+                self._notify(text)
+
+
+class _SearchProcess:
+    """The running process and the agent's end of its socket."""
+
+    def __init__(self, client: LocalChanges, interpreter: str, environment: Mapping[str, str]) -> None:
+        """Start it. Raises `OSError`."""
+        import msgspec
+
+        from bradawl.checkpoints import protocol
+
+        self.protocol = protocol
+        self._client = weakref.ref(client)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._unsent = bytearray()
+        self._buffer = bytearray()
+        ours, theirs = socket.socketpair()
+        places = dict.fromkeys((_parent(__file__, 3), _parent(msgspec.__file__, 2)))
+        try:
+            with theirs:
+                process = subprocess.Popen(
+                    (interpreter, "-I", "-S", "-c", _PROGRAM, *places),
+                    cwd="/",
+                    env=environment,
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl+C does not reach it
+                )
+        except OSError:
+            ours.close()
+            raise
+        ours.setblocking(False)
+        self._line = ours
+        self.pid = process.pid
+        self._ending = weakref.finalize(client, _end, process, ours)
+
+    def send(self, message: "Request") -> None:
+        """Send a message; what the socket can't take yet is sent later."""
+        self._unsent += self.protocol.frame(message)
+        self._send_waiting()
+        if len(self._unsent) > self.protocol.LONGEST_FRAME:
+            self._lost("it takes no requests")
+
+    def _send_waiting(self) -> None:
+        try:
+            while self._unsent:
+                del self._unsent[: self._line.send(self._unsent, getattr(socket, "MSG_NOSIGNAL", 0))]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lost()
+
+    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read what arrives until `stop_listening`."""
+        if self._loop is loop:
+            return
+        self.stop_listening()
+        self._loop = loop
+        loop.add_reader(self._line, self._read)
+
+    def stop_listening(self) -> None:
+        """Leave what arrives in the socket. Safe to call twice."""
+        if self._loop is not None:
+            self._loop.remove_reader(self._line)
+            self._loop = None
+
+    def _read(self) -> None:
+        client = self._client()
+        try:
+            data = self._line.recv(1 << 18)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data or client is None:
+            self._lost()
+            return
+        self._buffer += data
+        try:
+            client.received(self, self.protocol.take_frames(self._buffer))
+        except ValueError as error:
+            self._lost(str(error))
+        else:
+            self._send_waiting()
+
+    def _lost(self, why: str = "") -> None:
+        if (client := self._client()) is not None:
+            client.lost(self, why)
+
+    def close(self) -> None:
+        """End it; safe to call twice."""
+        self.stop_listening()
+        self._ending()
+
+
+def _end(process: "subprocess.Popen[bytes]", line: socket.socket) -> None:
+    line.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_EXIT_S)
+    process.kill()
+    process.wait()
+
+
+def _parent(module: str, levels: int) -> str:
+    """The folder so many levels above a module's file; links are not followed, as in an import."""
+    return str(Path(os.path.abspath(module)).parents[levels - 1])  # noqa: PTH100 - pathlib has no such function
+
+
+def _owner_and_id(call: str) -> tuple[str, str]:
+    owner, slash, call_id = call.partition("/")
+    return (owner, call_id) if slash else ("", call)

@@ -1,0 +1,25 @@
+"""Errors of the content store and of restoring that a caller can act on."""
+
+from bradawl.core.errors import BradawlError
+
+
+class StoreError(BradawlError):
+    """The content store can't provide what was asked of it."""
+
+
+class ContentGone(StoreError):
+    """A content or record was never saved, or was dropped to keep the quota."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name[:12]} is not kept any more: undo no longer reaches so far back.")
+        self.name = name
+        """sha256 in hex."""
+
+
+class ContentDamaged(StoreError):
+    """Saved bytes differ from what was saved, or can't be read."""
+
+    def __init__(self, name: str, file: str) -> None:
+        super().__init__(f"The saved content {name[:12]} is damaged in {file}, so undo can't use it.")
+        self.name = name
+        """sha256 in hex."""

@@ -1,0 +1,99 @@
+"""Saved indexes of a workspace: the latest one, and those that were current when an agent ended while a call ran.
+
+Each is replaced as a whole. A damaged one is not used.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+_LATEST: Final = "workspace.index"
+_INTERRUPTED: Final = ".interrupted"
+_MOST_INTERRUPTED: Final = 8
+_LIMIT_BYTES: Final = 200_000_000
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+Paths = tuple[str, ...] | None
+"""Files that a call may change; None for any."""
+
+
+class _Interrupted(msgspec.Struct, frozen=True, array_like=True):
+    calls: dict[str, Paths]
+    index: bytes
+
+
+def save(folder: Path, index: bytes) -> None:
+    """Save the latest index. Raises `OSError`."""
+    _replace(folder, _LATEST, index)
+
+
+def load(folder: Path) -> bytes | None:
+    """The latest index; None if there is none that can be read."""
+    return _read(folder / _LATEST)
+
+
+def save_interrupted(folder: Path, calls: dict[str, Paths], index: bytes) -> None:
+    """Save the index as it was before these calls. Raises `OSError`."""
+    kept = sorted(_interrupted(folder), key=lambda path: path.stat().st_mtime_ns)
+    for path in kept[: 1 - _MOST_INTERRUPTED]:
+        path.unlink(missing_ok=True)
+    _replace(folder, f"{os.urandom(8).hex()}{_INTERRUPTED}", msgspec.msgpack.encode(_Interrupted(calls, index)))
+
+
+def take_interrupted(folder: Path, call_id: str) -> tuple[bytes, Paths] | None:
+    """Remove and return the index as it was before this call, and the call's files; None if there is none."""
+    for path in _interrupted(folder):
+        data = _read(path)
+        with contextlib.suppress(msgspec.DecodeError, OSError):
+            found = msgspec.msgpack.decode(data or b"", type=_Interrupted)
+            if call_id in found.calls:
+                path.unlink()
+                return found.index, found.calls[call_id]
+    return None
+
+
+def _interrupted(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return [path for path in folder.iterdir() if path.name.endswith(_INTERRUPTED)]
+    return []
+
+
+def _replace(folder: Path, name: str, data: bytes) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = folder / f"{name}-{os.urandom(6).hex()}.tmp"
+    file = os.open(temporary, _NEW, 0o600)
+    try:
+        try:
+            at = 0
+            while at < len(data):
+                at += os.write(file, data[at : at + (1 << 20)])
+        finally:
+            os.close(file)
+        temporary.replace(folder / name)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        file = os.open(path, _READ)
+    except OSError:
+        return None
+    try:
+        pieces: list[bytes] = []
+        left = _LIMIT_BYTES
+        while left > 0 and (piece := os.read(file, min(left, 1 << 20))):
+            pieces.append(piece)
+            left -= len(piece)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return b"".join(pieces) if left > 0 else None

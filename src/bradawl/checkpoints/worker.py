@@ -1,0 +1,299 @@
+"""The process that finds what calls change: keeps the index of a workspace, and saves contents and change records.
+
+It works on one request at a time. Meanwhile the agent waits only where a call needs the state before it.
+"""
+
+import contextlib
+import os
+import select
+import socket
+import time
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bradawl.checkpoints import index_files
+from bradawl.checkpoints.coverage import Coverage
+from bradawl.checkpoints.protocol import (
+    Begin,
+    End,
+    Failed,
+    Found,
+    Open,
+    Ready,
+    Reply,
+    Request,
+    Settle,
+    Warn,
+    decode_request,
+    frame,
+    take_frames,
+)
+from bradawl.checkpoints.record import Change, ChangeRecord
+from bradawl.checkpoints.store import ContentStore
+from bradawl.checkpoints.tree import WorkspaceTree
+
+_NICENESS: Final = 5
+GRACE_S: Final = 0.1
+"""An answer to `Begin` that is late by this many seconds is still in time."""
+_SLICE_S: Final = 0.05
+_FLUSH_S: Final = 0.05
+"""Idle seconds before what was saved is brought to the disk."""
+_IDLE_S: Final = 1.0
+"""Idle seconds before the index is saved and garbage is collected."""
+_UNCOVERED_CHARACTERS: Final = 2_000
+
+_EARLY: Final = "Undo can't restore it: the first search of the workspace was not complete when it began."
+_LATE: Final = (
+    "The search of the workspace was not complete when it began: some of these changes may be older, and some may be"
+    " missing."
+)
+_OVERLAP: Final = "It ran in the background: some of these changes may have been made by other programs or the user."
+_INTERRUPTED: Final = "The agent ended while it ran: some of these changes may have been made by the user since."
+_UNKNOWN: Final = "The agent ended while it ran: what it changed is not known."
+
+
+class _Call(msgspec.Struct):
+    """A call that runs."""
+
+    paths: tuple[str, ...] | None
+    problem: str = ""
+    """What is missing in the state before it, for the user."""
+    is_searched: bool = True
+    """False: the state before it is not known."""
+
+
+class Worker:
+    """Answers the requests of one agent, until it closes the socket."""
+
+    def __init__(self, line: socket.socket) -> None:
+        """Reads the first request. The caller closes the socket."""
+        self._line = line
+        self._buffer = bytearray()
+        self._requests: list[Request] = []
+        self._is_closed = False
+        while not self._requests and not self._is_closed:
+            self._receive(None)
+        opening = self._requests.pop(0) if self._requests else Open((), "", ())
+        if not isinstance(opening, Open):
+            raise TypeError(f"the first request is {opening!r}")
+        self._roots, self._folder = opening.roots, Path(opening.folder)
+        self._coverage = Coverage(excluded=frozenset(map(os.fsencode, opening.own)))
+        self._store = ContentStore(self._folder)
+        known = index_files.load(self._folder) if opening.uses_index else None
+        self._tree = self._new_tree(known)
+        self._calls: dict[str, _Call] = {}
+        """Running calls, in the order in which they began."""
+        self._needs_flush = self._needs_saving = self._needs_collection = False
+
+    def _new_tree(self, known: bytes | None) -> WorkspaceTree:
+        return WorkspaceTree(self._roots, self._store, self._coverage, known)
+
+    def serve(self) -> None:
+        """Answer requests until the agent closes the socket; then save the index."""
+        while not self._is_closed:
+            if self._requests:
+                self._answer(self._requests.pop(0))
+            elif not self._receive(self._patience()):
+                self._work_in_background()
+        self._finish()
+
+    # ------------------------------------------------------------------ requests
+
+    def _receive(self, timeout_s: float | None) -> bool:
+        """Read what has arrived, waiting for it so long; false if that is nothing."""
+        ready, _, _ = select.select([self._line], [], [], timeout_s)
+        if not ready:
+            return False
+        try:
+            data = self._line.recv(1 << 18)
+        except ConnectionError:
+            data = b""
+        if not data:
+            self._is_closed = True
+        self._buffer += data
+        self._requests += map(decode_request, take_frames(self._buffer))
+        return True
+
+    def _send(self, reply: Reply) -> None:
+        if self._is_closed:
+            return
+        try:
+            self._line.sendall(frame(reply), getattr(socket, "MSG_NOSIGNAL", 0))
+        except ConnectionError:
+            self._is_closed = True
+
+    def _answer(self, request: Request) -> None:
+        match request:
+            case Begin():
+                self._begin(request)
+            case End(call_id):
+                self._end(call_id)
+            case Settle(number):
+                self._find_changes_of_running_calls(None)
+                self._send(Ready(number))
+            case Open():
+                raise ValueError("a workspace is open already")
+
+    def _begin(self, request: Begin) -> None:
+        call, is_late = _Call(request.paths), time.monotonic() > request.until
+        if request.paths is None and not self._complete_index(request.until):
+            call.problem, call.is_searched = _EARLY, False
+        elif is_late:
+            call.problem = _LATE
+        else:
+            if not self._find_changes_of_running_calls(request.paths):
+                self._tree.refresh(request.paths)
+                self._warn_of_full_disk()
+            if time.monotonic() > request.until + GRACE_S:
+                call.problem = call.problem or _LATE
+        self._needs_flush = True
+        self._calls[request.call_id] = call
+        self._send(Ready(request.number))
+
+    def _complete_index(self, until: float) -> bool:
+        """Go on with the first search until it is complete or the time is over; true if all files are listed."""
+        while not self._tree.is_complete and time.monotonic() < until and not self._is_closed:
+            self._go_on_with_first_search(min(until, time.monotonic() + _SLICE_S))
+            self._receive(0)
+        return self._tree.is_listed
+
+    def _end(self, call_id: str) -> None:
+        call = self._calls.pop(call_id, None)
+        if call is None:
+            self._find_changes_of_interrupted_call(call_id)
+        elif call.is_searched:
+            self._find_changes(call_id, call, answers_end=True)
+        else:
+            self._send(Found(call_id, "", call.problem, answers_end=True))
+
+    # ------------------------------------------------------------------ searches
+
+    def _find_changes(self, call_id: str, call: _Call, *, answers_end: bool, more: tuple[str, ...] = ()) -> None:
+        sentences = (*((call.problem,) if call.problem else ()), *more)
+        self._search(self._tree, call_id, call.paths, sentences, answers_end=answers_end)
+
+    def _search(
+        self,
+        tree: WorkspaceTree,
+        call_id: str,
+        paths: tuple[str, ...] | None,
+        sentences: tuple[str, ...],
+        *,
+        answers_end: bool = True,
+    ) -> None:
+        ref = ""
+        changes, gaps = tree.changes(paths)
+        uncovered = (*(sentences if changes else ()), *gaps)
+        try:
+            if changes:
+                ref = self._save(call_id, changes, uncovered)
+        except OSError as error:
+            uncovered = (*uncovered, self._not_saved(error))
+        self._warn_of_full_disk()
+        self._needs_flush = self._needs_saving = True
+        if answers_end or ref:
+            self._send(Found(call_id, ref, " ".join(uncovered)[:_UNCOVERED_CHARACTERS], answers_end))
+
+    def _save(self, call_id: str, changes: tuple[Change, ...], uncovered: tuple[str, ...]) -> str:
+        bare_id = call_id.partition("/")[2] or call_id
+        return self._store.save_record(ChangeRecord(bare_id, int(time.time() * 1000), changes, uncovered))
+
+    def _find_changes_of_running_calls(self, paths: tuple[str, ...] | None) -> bool:
+        """Before these paths may change otherwise, find what running calls changed in them; false if none may have.
+
+        What is found belongs to the call that began last.
+        """
+        running = [(call_id, call) for call_id, call in self._calls.items() if call.is_searched]
+        for call_id, call in running if paths is None else ():
+            if call.paths is not None:
+                self._find_changes(call_id, call, answers_end=False)
+        anywhere = [(call_id, call) for call_id, call in running if call.paths is None]
+        if not anywhere:
+            return False
+        call_id, call = anywhere[-1]
+        call.problem = call.problem or _OVERLAP
+        self._find_changes(call_id, _Call(paths, call.problem), answers_end=False)
+        return True
+
+    def _find_changes_of_interrupted_call(self, call_id: str) -> None:
+        before = index_files.take_interrupted(self._folder, call_id)
+        if before is None:
+            self._send(Found(call_id, "", _UNKNOWN, answers_end=True))
+        else:
+            known, paths = before
+            tree = self._new_tree(known)
+            self._search(tree, call_id, paths, (_INTERRUPTED,))
+            tree.close()
+
+    def _warn_of_full_disk(self) -> None:
+        if self._tree.store_error is not None:
+            self._not_saved(self._tree.store_error)
+
+    def _not_saved(self, error: OSError) -> str:
+        why = error.strerror or str(error)
+        self._send(Warn(f"Changes can't be undone at present: {self._folder} can't be written ({why})."))
+        return f"Undo can't restore all of it: its changes could not be saved ({why})."
+
+    # ------------------------------------------------------------------ between requests
+
+    def _patience(self) -> float | None:
+        """Seconds to wait for a request before work in the background."""
+        if self._has_more_to_list:
+            return 0
+        if self._needs_flush:
+            return _FLUSH_S
+        return _IDLE_S if self._needs_saving or self._needs_collection else None
+
+    @property
+    def _has_more_to_list(self) -> bool:
+        """Whether the first search can go on: not while calls change files of their own, which it would take over."""
+        runs = any(call.is_searched and call.paths is not None for call in self._calls.values())
+        return not self._tree.is_complete and not runs
+
+    def _work_in_background(self) -> None:
+        try:
+            if self._has_more_to_list:
+                self._go_on_with_first_search(time.monotonic() + _SLICE_S)
+            elif self._needs_flush:
+                self._needs_flush = False
+                self._store.flush()
+            elif self._needs_saving:
+                self._needs_saving = False
+                self._needs_collection = True
+                index_files.save(self._folder, self._tree.dump())
+            else:
+                self._needs_collection = False
+                self._store.collect_garbage(self._tree.contents())
+        except OSError as error:
+            self._not_saved(error)
+
+    def _go_on_with_first_search(self, until: float) -> None:
+        if self._tree.baseline(until):
+            self._needs_flush = self._needs_saving = True
+            self._warn_of_full_disk()
+
+    def _finish(self) -> None:
+        """Save the index; if calls are running, as the state before them too."""
+        with contextlib.suppress(OSError):
+            self._store.flush()
+            if running := {name: call.paths for name, call in self._calls.items() if call.is_searched}:
+                index_files.save_interrupted(self._folder, running, self._tree.dump())
+            elif self._needs_saving and self._tree.is_listed:
+                index_files.save(self._folder, self._tree.dump())
+        self._tree.close()
+        self._store.close()
+
+
+def main(descriptor: int) -> None:
+    """Serve the agent at the other end of a socket. Ends with it."""
+    os.umask(0o077)
+    os.nice(_NICENESS)
+    with socket.socket(fileno=descriptor) as line:
+        try:
+            Worker(line).serve()
+        except Exception as error:
+            with contextlib.suppress(OSError):
+                line.sendall(frame(Failed(f"{type(error).__name__}: {error}")))
+            raise

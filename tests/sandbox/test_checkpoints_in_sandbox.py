@@ -1,0 +1,117 @@
+"""Commands in bubblewrap: what they changed is found, and they can't reach what is saved for undo."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bwrap import needs_bwrap
+
+from bradawl import ModelSettings, Settings, build_agent
+from bradawl.agent.agent import Agent
+from bradawl.app.build.workspace import folders_of
+from bradawl.checkpoints.store import ContentStore
+from bradawl.core.events import CheckpointTaken, Envelope, ToolFinished
+from bradawl.core.messages import Text
+
+pytestmark = [needs_bwrap, pytest.mark.timeout(60)]
+
+
+class SandboxedProject:
+    """A workspace whose agent runs its scripted commands in bubblewrap."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.root = place, place / "work"
+        self.root.mkdir()
+        self.agents: list[Agent] = []
+
+    def settings(self, *lines: str, **changes: Any) -> Settings:
+        script = [
+            {"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]}
+            for n, line in enumerate(lines)
+        ]
+        (self.place / "script.json").write_text(json.dumps([*script, {"text": "done"}]))
+        given = {
+            "model": ModelSettings("scripted", str(self.place / "script.json")),
+            "cwd": str(self.root),
+            "home": str(self.place / "data"),
+            "user_home": str(self.place),
+            "environment": {"HOME": str(self.place), "PATH": os.environ["PATH"]},
+            "sandbox": "required",
+            "user_tools": False,
+        }
+        return Settings(**{**given, **changes})
+
+    async def run(self, *lines: str, **changes: Any) -> list[Envelope]:
+        """The entries of a session in which the model calls bash with each of the lines."""
+        agent = build_agent(self.settings(*lines, **changes))
+        entries: list[Envelope] = []
+        try:
+            async with agent.open() as session:
+                await session.run("go", lambda item: entries.append(item) if isinstance(item, Envelope) else None)
+        finally:
+            await agent.aclose()
+        return entries
+
+    @property
+    def checkpoints(self) -> Path:
+        return Path(folders_of(self.settings()).checkpoints)
+
+    def changed(self, entries: list[Envelope]) -> dict[str, list[str]]:
+        with ContentStore(self.checkpoints) as store:
+            return {
+                entry.event.call_id: [
+                    os.path.relpath(os.fsdecode(change.path), self.root)
+                    for change in store.record(entry.event.checkpoint_ref).changes
+                ]
+                for entry in entries
+                if isinstance(entry.event, CheckpointTaken)
+            }
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[SandboxedProject]:
+    yield SandboxedProject(Path(os.path.realpath(tmp_path)))
+
+
+def outputs(entries: list[Envelope]) -> list[str]:
+    finished = [entry.event for entry in entries if isinstance(entry.event, ToolFinished)]
+    return ["".join(part.text for part in event.shown if isinstance(part, Text)) for event in finished]
+
+
+async def test_a_command_is_credited_with_its_changes_and_with_nothing_of_the_sandbox(project: SandboxedProject):
+    (project.root / "old").write_text("1")
+    entries = await project.run("echo hi > new; rm old", "true", "git init -q . && git status --short", "touch last")
+    changed = project.changed(entries)
+    assert changed["c0"] == ["new", "old"] and changed["c3"] == ["last"] and "c1" not in changed
+    assert all(path == ".git" or path.startswith(".git/") for path in changed["c2"])
+
+
+async def test_a_command_can_not_reach_what_is_saved(project: SandboxedProject):
+    (project.root / "notes").write_text("TOP-SECRET")
+    entries = await project.run(
+        "echo changed > notes",
+        "cd ..; find . -name '*.pack'; find . -type f -exec grep -l TOP-[S]EC {} +; echo searched",
+        "cd ..; python3 -c 'import shutil; shutil.rmtree(\"data\", True)'; echo tried",
+        "for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; done; echo listed",
+    )
+    changed, looked, removed, listed = outputs(entries)
+    assert "[exit code 0]" in changed, changed
+    assert looked.splitlines()[0] == "searched" and "tried" in removed
+    assert "listed" in listed and "checkpoints.worker" not in listed
+    assert project.changed(entries)["c0"] == ["notes"]
+    with ContentStore(project.checkpoints) as store:
+        (change,) = store.record(next(refs(entries))).changes
+        assert change.before is not None and store.read(change.before.content) == b"TOP-SECRET"
+
+
+def refs(entries: list[Envelope]) -> Iterator[str]:
+    return (entry.event.checkpoint_ref for entry in entries if isinstance(entry.event, CheckpointTaken))
+
+
+async def test_nothing_is_saved_or_started_with_undo_switched_off(project: SandboxedProject):
+    entries = await project.run("echo hi > new", undo=False)
+    assert (project.root / "new").exists() and not project.checkpoints.exists()
+    assert not [entry for entry in entries if isinstance(entry.event, CheckpointTaken)]
