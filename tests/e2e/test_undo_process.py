@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,8 @@ def test_discarded_work_comes_back_to_the_byte_and_no_filter_runs(project: Proje
     assert differences(project.state(), states[0]) == {}, done.stdout
     assert not project.marker.exists(), "a program of the project's git configuration was started"
     project.git("fsck", "--strict")
+    subprocess.run(["git", "status"], cwd=project.root, env=project.environ, check=True, capture_output=True)
+    assert project.marker.exists(), "git itself starts them"
 
 
 def test_a_dry_run_names_what_a_hard_reset_discarded(project: Project) -> None:
@@ -212,3 +215,47 @@ def test_an_edit_and_its_conversation_are_undone(project: Project) -> None:
     assert differences(project.state(), before) == {}
     listed = project.run("-c", "-p", "/rewind").stdout
     assert "edit" in listed and "taken back" not in listed.splitlines()[0]
+
+
+def test_what_an_interrupted_command_removed_comes_back(project: Project) -> None:
+    """The program is killed in the middle of a command; `bradawl undo` finds what the command had done."""
+    project.bash("printf 1 > first.txt", is_first=True)
+    before = project.state()
+    command = "rm -r a.txt b.txt ignored && echo removed > gone.txt && sleep 60"
+    project.replies({"tool_calls": [_bash(command)]}, {"text": "never"})
+    with subprocess.Popen(
+        [*START, "-c", "-y", "-p", "break it"],
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        end = time.monotonic() + 30
+        while not (project.root / "gone.txt").exists():
+            assert time.monotonic() < end, "the command did not run"
+            time.sleep(0.02)
+        process.kill()
+    dry = project.run("undo", "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert "+ a.txt" in dry.stdout and "+ ignored/kept.bin" in dry.stdout, dry.stdout
+    done = project.run("undo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert differences(project.state(), before) == {}
+
+
+def test_it_refuses_while_a_job_runs(project: Project) -> None:
+    job = {"id": "job", "name": "bash", "arguments": {"command": "rm c.txt; sleep 60", "run_in_background": True}}
+    project.replies({"tool_calls": [job]}, {"text": "finished one"})
+    terminal = Terminal([*START, "-y"], project.root, project.environ)
+    try:
+        terminal.wait_for("> ")
+        terminal.type("do it\r")
+        terminal.wait_for("finished one")
+        terminal.type("/undo\r")
+        terminal.wait_for("background job is running")
+    finally:
+        terminal.end()
+    done = project.run("undo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (project.root / "c.txt").exists() and "A background job ran" in done.stdout
