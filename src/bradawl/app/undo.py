@@ -238,7 +238,8 @@ def _chosen(history: UndoHistory, name: str, part: Part) -> UndoStep:
             raise UndoRefused("There is no prompt left in the conversation.")
         return last
     if (last := history.last_changed()) is None:
-        raise UndoRefused("There is nothing to undo: no step has changed a file of the workspace that was saved.")
+        missed = next((f" Not covered: {each.uncovered}" for each in reversed(history.applied) if each.uncovered), "")
+        raise UndoRefused(f"There is nothing to undo: no step has changed a file that was saved.{missed}")
     return last
 
 
@@ -263,6 +264,7 @@ def _redone(history: UndoHistory, last: Undone) -> tuple[CallChange, ...]:
 
 
 def _uncovered(calls: Sequence[CallChange], jobs: Sequence[str]) -> tuple[str, ...]:
-    said = dict.fromkeys(call.uncovered for call in calls if call.uncovered)
+    # The records of the other calls, and so the plan of the files, have the same sentences.
+    said = dict.fromkeys(call.uncovered for call in calls if call.uncovered and not call.ref)
     said |= dict.fromkeys(f"A background job ran: {job}" for job in jobs)
     return tuple(said)

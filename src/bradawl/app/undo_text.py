@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 100
 _MOST_TURNS: Final = 40
-_MOST_FILES: Final = 20
-_MOST_CALLS: Final = 8
+_MOST_FILES: Final = 12
+_MOST_OTHERS: Final = 6
+"""Lines of git's data, of conflicts, of calls and of what is not covered: with the files about one screen."""
 _IN_NOTE: Final = 10
 _NEVER: Final = "Never covered: other folders, the network, databases, what was sent or installed elsewhere."
 _PARTS: Final = {"code": "the files", "talk": "the conversation", "both": "the files and the conversation"}
@@ -85,7 +86,7 @@ def _headline(plan: UndoPlan) -> str:
 
 
 def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
-    lines = [f"  {_label(call, _WIDTH - 4)}" for call in plan.calls[:_MOST_CALLS]]
+    lines = [f"  {_label(call, _WIDTH - 4)}" for call in plan.calls[:_MOST_OTHERS]]
     if more := len(plan.calls) - len(lines):
         lines.append(f"  ... and {more} more calls")
     if len(plan.prompts) > 1:
@@ -93,7 +94,7 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
     if plan.files is None:
         return lines
     files = plan.files
-    lines += _changes_group("Files", _agreed(files.changes), root)
+    lines += _changes_group("Files", _agreed(files.changes), root, _MOST_FILES)
     lines += _changes_group("Data of git", _agreed(files.git), root)
     conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts]
     lines += _group("Changed by you or another program since, restored only if you say so:", conflicts)
@@ -114,16 +115,16 @@ def _counts_of(found: Sequence[Change]) -> str:
     return ", ".join(f"{count} {what}" for count, what in parts if count)
 
 
-def _changes_group(title: str, changes: Sequence[Change], root: str) -> list[str]:
-    return _group(f"{title} ({_counts_of(changes)}):", [_line(each, root) for each in changes])
+def _changes_group(title: str, changes: Sequence[Change], root: str, most: int = _MOST_OTHERS) -> list[str]:
+    return _group(f"{title} ({_counts_of(changes)}):", [_line(each, root) for each in changes], most)
 
 
-def _group(title: str, lines: Sequence[str]) -> list[str]:
+def _group(title: str, lines: Sequence[str], most: int = _MOST_OTHERS) -> list[str]:
     """A title and its lines, of which only the first ones; nothing without lines."""
     if not lines:
         return []
-    more = len(lines) - _MOST_FILES
-    return [title, *lines[:_MOST_FILES], *([f"  ... and {more} more"] if more > 0 else [])]
+    more = len(lines) - most
+    return [title, *lines[:most], *([f"  ... and {more} more"] if more > 0 else [])]
 
 
 def _line(change: Change, root: str) -> str:
@@ -140,7 +141,7 @@ def _coverage_lines(plan: UndoPlan) -> list[str]:
     if plan.part == "talk":
         return ["No file is restored."]
     uncovered = dict.fromkeys((*plan.uncovered, *(() if plan.files is None else plan.files.uncovered)))
-    said = tuple(uncovered)[:_MOST_CALLS]
+    said = tuple(uncovered)[:_MOST_OTHERS]
     more = len(uncovered) - len(said)
     return [
         *(cut(f"Not covered: {one_line(text)}", 4 * _WIDTH) for text in said),
@@ -171,7 +172,7 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
         planned = set() if plan.files is None else {each.path for each in plan.files.git}
         files = [each for each in record.changes if each.path not in planned]
         git = [each for each in record.changes if each.path in planned]
-        lines += _changes_group("Files", files, root)
+        lines += _changes_group("Files", files, root, _MOST_FILES)
         lines += _changes_group("Data of git", git, root)
         lines += [f"Not restored: {one_line(text)}" for text in record.uncovered[:_MOST_FILES]]
     lines += [f"Left alone, because it was changed since: {shown_path(path, root)}" for path in outcome.kept]
