@@ -12,10 +12,10 @@ import msgspec
 
 from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.errors import SessionError
-from bradawl.core.events import Compacted, Envelope, Event, Live, NoteDelivered, NoteQueued
+from bradawl.core.events import Compacted, Envelope, Event, HeadMoved, Live, NoteDelivered, NoteQueued
 from bradawl.core.messages import Message, Note
 from bradawl.core.ports import Blobs, Clock, Emit, Ids, OpenSession, SessionLog
-from bradawl.folds.session_state import SessionState, remember
+from bradawl.folds.session_state import SessionState, add_spending, remember
 from bradawl.folds.transcript import Transcript, apply, branch
 
 
@@ -69,10 +69,8 @@ class Conversation:
         self.emit: Emit = ignore
         self._last: Envelope | None = None
         self._listeners: list[Callable[[Event], None]] = []
-        for envelope in branch(opened.entries, name):
-            self._take(envelope)
-        for note in self.transcript.waiting_notes.values():
-            self.inbox.put(note)
+        self._read = opened.read
+        self._fold(opened.entries)
 
     @property
     def last_event(self) -> Event | None:
@@ -105,6 +103,33 @@ class Conversation:
         self.emit(envelope)
         return envelope
 
+    def entries(self) -> tuple[Envelope, ...]:
+        """All entries of the log, those of sub-agents and of abandoned branches too. Raises `SessionError`."""
+        if self._last is None:
+            return ()
+        if self._read is None:
+            raise SessionError("The history of this session can't be read again, so nothing in it can be undone.")
+        entries = self._read()
+        if self._last.seq != max((entry.seq for entry in entries if entry.agent == self.name), default=-1):
+            raise SessionError("Part of the history of this session is not on the disk, so nothing can be undone.")
+        return entries
+
+    def move_head(self, moved: HeadMoved) -> Envelope:
+        """Log the move, and fold the branch that it leads to anew. No call may be open.
+
+        After a move of the conversation the prefix must be reopened. Raises `SessionError`, with nothing done, for
+        an entry that does not exist and for a history that can't be read.
+        """
+        entries = () if moved.restore == "code" else self.entries()
+        if entries and not any(entry.seq == moved.to and entry.agent == self.name for entry in entries):
+            raise SessionError(f"There is no entry {moved.to} in this session's history.")
+        envelope = self.log.append(moved)
+        if entries:
+            self._fold((*entries, envelope))
+        self._tell(envelope)
+        self.emit(envelope)
+        return envelope
+
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with each event that is recorded from now on, after the folds and before it is shown."""
         self._listeners.append(listener)
@@ -130,10 +155,29 @@ class Conversation:
         ref = await self.blobs.put(msgspec.json.encode(tuple(messages)))
         self.record(Compacted(tier, self._last.seq if self._last else 0, ref))
 
+    def _fold(self, entries: tuple[Envelope, ...]) -> None:
+        """Fold the branch at the head, in place of what was folded before."""
+        transcript, state = Transcript(self._read_replacement), SessionState()
+        chain = branch(entries, self.name)
+        for envelope in chain:
+            apply(transcript, envelope)
+            remember(state, envelope)
+        kept = {envelope.seq for envelope in chain}
+        add_spending(state, (each for each in entries if each.agent == self.name and each.seq not in kept))
+        self.transcript.replace(transcript)
+        self.state.replace(state)
+        self._last = chain[-1] if chain else None
+        self.inbox.drain()
+        for note in transcript.waiting_notes.values():
+            self.inbox.put(note)
+
     def _take(self, envelope: Envelope) -> None:
         apply(self.transcript, envelope)
         remember(self.state, envelope)
         remember(self.turn_state, envelope)
+        self._tell(envelope)
+
+    def _tell(self, envelope: Envelope) -> None:
         self._last = envelope
         for listener in self._listeners:
             listener(envelope.event)

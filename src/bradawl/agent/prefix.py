@@ -22,7 +22,7 @@ from bradawl.shaping.tokens import estimate
 from bradawl.shaping.tool_list import check_tools
 from bradawl.shaping.tool_schema import schemas_of
 
-PrefixReason = Literal["start", "model", "compaction", "tools", "changed"]
+PrefixReason = Literal["start", "model", "compaction", "tools", "changed", "rewound"]
 """The values of `PrefixOpened.reason`."""
 _MARK = 16
 """Characters of a hash that are enough to find where two conversations differ."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Never, Self
+from typing import Final, Literal, Never, Self
 
 import msgspec
 
@@ -23,6 +23,7 @@ from bradawl.agent.turn import Turn
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
+    HeadMoved,
     LimitReached,
     ModeChosen,
     NoteQueued,
@@ -39,6 +40,8 @@ from bradawl.core.ports import Emit, Tool
 from bradawl.core.usage import Usage
 from bradawl.shaping.json_answer import AnswerSchema, schema_text
 
+_MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto", "bypass")
+"""Permission modes, the strictest first."""
 Prompt = str | tuple[Text | Image | Document, ...]
 
 
@@ -103,6 +106,11 @@ class Session:
         return self.log.session_id
 
     @property
+    def is_running(self) -> bool:
+        """True while a turn runs."""
+        return self._turn_over is not None
+
+    @property
     def policy(self) -> Callable[[], Policy]:
         """Returns the policy for the next call."""
         return self.calls.policy
@@ -136,6 +144,11 @@ class Session:
     def _check_is_open(self) -> None:
         if self._is_closed:
             raise SessionError(f"The session {self.id} is closed; continue it with `Agent.open({self.id!r})`.")
+
+    def _check_is_idle(self) -> None:
+        self._check_is_open()
+        if self._turn_over is not None:
+            raise SessionError("A turn is running. Wait for its end, or cancel it.")
 
     async def __aenter__(self) -> Self:
         self._check_is_open()
@@ -240,6 +253,46 @@ class Session:
             self._mode = None
         return await run_turn(turn)
 
+    async def rewind(self, to: int, restore: Literal["code", "talk", "both"], checkpoint_ref: str = "") -> None:
+        """Return to the state after entry `to` of the log; a later entry than the present one undoes a return.
+
+        `talk` and `both` move the conversation, with the files seen, todos, folder and variables of that entry. The
+        permission mode only becomes stricter. `code` only logs that the files were restored: the caller restores
+        them, and `checkpoint_ref` names the change record of that. No entry is deleted.
+        Raises `SessionError`, with nothing done, during a turn, in a closed session, for an entry that does not exist
+        and if the history can't be read.
+        """
+        self._check_is_idle()
+        if self.conversation.last_event is None:
+            raise SessionError("Nothing has happened in this session yet.")
+        await self._repair_end()
+        mode = self.state.mode
+        moved = self.conversation.move_head(HeadMoved(to, restore, checkpoint_ref))
+        if restore != "code":
+            self._close_open_turn({})
+            if self.state.mode != mode:
+                self._keep_strict(mode)
+            await self.prefix.reopen("rewound")
+        await self.log.durable(moved)
+
+    def _keep_strict(self, earlier: Mode | None) -> None:
+        """Choose the mode from before a rewind again if the present one allows more."""
+        usual = self.agent.policy().mode
+        before = usual if earlier is None or earlier == "bypass" else earlier
+        now = usual if self.state.mode is None or self.state.mode == "bypass" else self.state.mode
+        if _MODES.index(now) > _MODES.index(before):
+            self.choose_mode(before)
+
+    async def log_changes(self) -> None:
+        """Wait until the log says what all ended calls have changed, those that a crash interrupted too.
+
+        Raises `SessionError` during a turn and in a closed session.
+        """
+        self._check_is_idle()
+        if self.conversation.last_event is not None:
+            await self._repair_end()
+            await self._log_changes()
+
     async def _begin(self) -> None:
         """Write the log's first events and open the prefix, or repair the end of the log and continue there."""
         if self.prefix.is_open:
@@ -249,13 +302,19 @@ class Session:
             conversation.record(SessionOpened(FORMAT_VERSION, agent.project, agent.project, agent.version))
             for note in self.inbox.waiting:
                 conversation.record(NoteQueued(note))
-        self._find_changes_of_interrupted_calls()
-        changed = await what_changed(agent.files, self.transcript)
-        known = {**changed, **await self._parts.recover_children()}
-        for event in repair(self.transcript, self.prefix.info.origin, self.state.steps, known):
-            conversation.record(event)
-        self.jobs.recover()
+        await self._repair_end()
         await self.prefix.open()
+
+    async def _repair_end(self) -> None:
+        """Close the turn that the end of the log leaves open, after a crash."""
+        self._find_changes_of_interrupted_calls()
+        changed = await what_changed(self.agent.files, self.transcript)
+        self._close_open_turn({**changed, **await self._parts.recover_children()})
+        self.jobs.recover()
+
+    def _close_open_turn(self, known: Mapping[str, str]) -> None:
+        for event in repair(self.transcript, self.prefix.info.origin, self.state.steps, known):
+            self.conversation.record(event)
 
     def _find_changes_of_interrupted_calls(self) -> None:
         if (changes := self.calls.changes) is None:

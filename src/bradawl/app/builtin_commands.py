@@ -1,6 +1,7 @@
 """bradawl's slash commands: `/help`, `/clear`, `/status`, `/model`, `/mode`, `/plan` and `/exit`.
 
-To add a command, write one function here: its docstring is its help, its annotations check its arguments.
+To add a command, write one function here: its docstring is its help, its annotations check its arguments. `/undo`,
+`/redo`, `/rewind` and `/diff` are in `undo_commands`.
 """
 
 from typing import Annotated, Final
@@ -89,5 +90,7 @@ def leave(session: FrontendSession) -> CommandResult:
 
 
 def builtin_commands() -> CommandRegistry:
-    """All commands of this module."""
-    return CommandRegistry(commands_in(globals()))
+    """All commands of this module, and those of undo."""
+    from bradawl.app import undo_commands
+
+    return CommandRegistry((*commands_in(globals()), *commands_in(vars(undo_commands))))

@@ -27,6 +27,7 @@ bradawl [options] [PROMPT]
        bradawl doctor [--json]
        bradawl permissions check [CMD | --stdin]
        bradawl trust [DIR] [--remove] [--list]
+       bradawl undo [SESSION] [--to STEP] [--dry-run]
        bradawl demo"""
 _EPILOG: Final = """\
 Models are named [PROVIDER/]MODEL. A provider's key comes from PROVIDER_API_KEY, its URL from PROVIDER_BASE_URL:
@@ -46,6 +47,7 @@ COMMANDS: Final = {
     "models": "List the providers that are set up, whether they answer, and the windows and prices of their models.",
     "doctor": "Check everything that a run needs, and say how to fix what is missing.",
     "trust": "Trust a project: what its own files allow takes effect, as the files are now.",
+    "undo": "Undo what the last session of this folder changed: files, conversation or both. No model is needed.",
 }
 
 
@@ -180,20 +182,22 @@ def parse(argv: Sequence[str], table: SettingsTable = SETTINGS) -> dict[str, obj
 
 
 _FOLDERS: Final = ("cwd", "add_dirs", "folder")
-_TAKE_A_VALUE: Final = ("--base-url", "-m", "--model", "-C", "--cd")
+_TAKE_A_VALUE: Final = ("--base-url", "-m", "--model", "-C", "--cd", "--to", "--force", "--add-dir")
 
 
 def _is_command(command: str, rest: Sequence[str]) -> bool:
     """Whether this is a command. With further plain words it is a prompt: `bradawl models are slow today`."""
     values = {index + 1 for index, word in enumerate(rest) if word in _TAKE_A_VALUE}
     plain = sum(not word.startswith("-") for index, word in enumerate(rest) if index not in values)
-    return plain <= (1 if command in ("models", "trust") else 0)
+    return plain <= (1 if command in ("models", "trust", "undo") else 0)
 
 
 def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
     parser = _Parser(prog=f"bradawl {command}", description=COMMANDS[command], add_help=False, allow_abbrev=False)
     if command == "trust":
         _trust_options(parser)
+    elif command == "undo":
+        _undo_options(parser)
     else:
         _model_options(parser, command)
     add_setting(parser, SETTINGS.rows["cwd"])
@@ -219,6 +223,20 @@ def _trust_options(parser: ArgumentParser) -> None:
     parser.add_argument("--show", action="store_true", help="only show what would take effect, change nothing")
     parser.add_argument("--remove", action="store_true", help="stop trusting it")
     parser.add_argument("--list", action="store_true", help="print the folders that are trusted")
+
+
+def _undo_options(parser: ArgumentParser) -> None:
+    parser.add_argument("session", nargs="?", metavar="SESSION", help="the session; the latest of this folder")
+    parser.add_argument("--to", metavar="STEP", help="go back to before this step, such as 3 or 3.2 (see --list)")
+    parser.add_argument("--list", action="store_true", help="list the steps and what they changed")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be restored, change nothing")
+    parser.add_argument("--redo", action="store_true", help="take the last undo back")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--code-only", action="store_true", help="restore files, leave the conversation")
+    part.add_argument("--talk-only", action="store_true", help="take the conversation back, leave the files")
+    parser.add_argument("--force", action="append", metavar="PATH", help="restore this file although it changed since")
+    parser.add_argument("--keep-conflicts", action="store_true", help="leave all files alone that changed since")
+    add_setting(parser, SETTINGS.rows["add_dirs"])
 
 
 _CHECK: Final = """\

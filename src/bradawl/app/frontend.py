@@ -5,7 +5,7 @@ A front end, such as the terminal or a headless run, only renders. It calls `Run
 into words by `outcomes`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 Build = Callable[["Settings", Approver], "Agent"]
 """Builds an agent, as `bradawl.app.build.agent.build_agent` does; may raise `SettingsError`."""
+
+
+AskUser = Callable[[str, str], Awaitable[str]]
+"""Shows a text, which may be a diff, then a question; returns the typed line, empty for no answer."""
 
 
 class RunRequest(NamedTuple):
@@ -56,10 +60,11 @@ class RunRequest(NamedTuple):
         user_is_there: bool,
         warnings: Callable[[], Iterable[str]] = tuple,
         keys_help: str = "",
+        ask: "AskUser | None" = None,
     ) -> "Frontend":
         """Build the agent. From now on warnings go to `emit`. Close the front end's agent. Raises `SettingsError`."""
         self.notices.emit = emit
-        return Frontend(self, self.build(self.settings, approver), user_is_there, warnings, keys_help)
+        return Frontend(self, self.build(self.settings, approver), user_is_there, warnings, keys_help, ask)
 
 
 class Frontend:
@@ -72,6 +77,7 @@ class Frontend:
         user_is_there: bool,
         warnings: Callable[[], Iterable[str]] = tuple,
         keys_help: str = "",
+        ask: "AskUser | None" = None,
     ) -> None:
         """`warnings` are the front end's own, for the start. `keys_help` says how input works there, for `/help`."""
         self.request = request
@@ -80,6 +86,8 @@ class Frontend:
         self.user_is_there = user_is_there
         self.notify = request.notices
         self.keys_help = keys_help
+        self.ask = ask
+        """Asks the user about a command; None if no user can answer."""
         is_local = self.settings.model.is_local
         self.window_watch = WindowWatch(agent.model, is_local=is_local, from_tokens=1 if user_is_there else LONG_TOKENS)
         self._warnings = warnings

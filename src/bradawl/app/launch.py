@@ -67,7 +67,7 @@ def launch_demo(console: Console, environ: Mapping[str, str]) -> int:
 
 
 def launch_command(options: Mapping[str, object], environ: Mapping[str, str], console: Console) -> int:
-    """Run `doctor`, `permissions`, `trust` or `models` and return the exit code. Raises nothing."""
+    """Run `doctor`, `permissions`, `trust`, `undo` or `models` and return the exit code. Raises nothing."""
     notices = NoticeStream(partial(_say_notice, console))
 
     def run() -> int:
@@ -85,6 +85,11 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
             from bradawl.app.trust_command import run_trust
 
             return run_trust(options, environ, console, _current_folder(), notices)
+        if options["command"] == "undo":
+            from bradawl.app.undo_command import run_undo
+
+            with console.reserving_stdout():
+                return run_undo(options, environ, console, _current_folder(), partial(_say_notice, console))
         from bradawl.app.models_command import run_models
 
         return run_models(options, environ, console, _current_folder(), notices)

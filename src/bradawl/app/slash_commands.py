@@ -45,6 +45,8 @@ class CommandResult(NamedTuple):
     text: str = ""
     """Shown to the user unless empty; may have several lines."""
     then: Literal["stay", "new_session", "leave"] = "stay"
+    style: Literal["plain", "diff"] = "plain"
+    """`diff`: lines that begin with `+`, `-` or `@` have the colours of a diff."""
 
 
 Function = Callable[..., "CommandResult | str | Awaitable[CommandResult | str]"]

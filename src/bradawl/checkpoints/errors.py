@@ -23,3 +23,7 @@ class ContentDamaged(StoreError):
         super().__init__(f"The saved content {name[:12]} is damaged in {file}, so undo can't use it.")
         self.name = name
         """sha256 in hex."""
+
+
+class RestoreRefused(BradawlError):
+    """Nothing was restored; the text says why and what to do."""

@@ -128,7 +128,7 @@ class PrefixOpened(Value, frozen=True):
     tools_ref: str
     provider: str
     model: str
-    reason: Literal["start", "model", "compaction", "tools", "changed"] = "start"
+    reason: Literal["start", "model", "compaction", "tools", "changed", "rewound"] = "start"
     """`changed`: the messages sent before would now be encoded differently."""
     first_change: str = ""
     """The first part that differs from earlier requests, for example `system` or `message 3`; empty for none."""
@@ -318,12 +318,12 @@ class Compacted(Value, frozen=True):
 
 
 class HeadMoved(Value, frozen=True):
-    """The conversation continues after entry `to`; later entries stay in the log."""
+    """The conversation (`talk`), the files (`code`) or both return to the state after entry `to`; no entry is lost."""
 
     to: int
     restore: Literal["code", "talk", "both"]
     checkpoint_ref: str = ""
-    """The change record of the files that were restored with it."""
+    """The change record of the files that were restored with it; empty for none."""
 
 
 class LimitReached(Value, frozen=True):

@@ -410,6 +410,8 @@ class OpenSession(msgspec.Struct, frozen=True):
     entries: tuple[Envelope, ...]
     notices: tuple[str, ...] = ()
     """Messages for the user, for example that the history can't be saved."""
+    read: Callable[[], tuple[Envelope, ...]] | None = None
+    """Reads all entries again, with those appended since; may raise `SessionError`. None: no rewinding."""
 
 
 class SessionStore(Protocol):

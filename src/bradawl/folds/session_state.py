@@ -1,5 +1,7 @@
 """The state of a session besides its messages, as a fold over the log: files seen, variables, mode, cost."""
 
+from collections.abc import Iterable
+
 from bradawl.core.events import (
     AgentEnded,
     AssistantReplied,
@@ -64,6 +66,14 @@ class SessionState:
         self.cost: float | None = 0.0
         """US dollars so far; None once a reply had no known price."""
 
+    def replace(self, other: "SessionState") -> None:
+        """Become what `other` is, for all who hold this state; `other` must not be used any more."""
+        files_seen = self.files_seen
+        vars(self).update(vars(other))
+        files_seen.clear()
+        files_seen.update(other.files_seen)
+        self.files_seen = files_seen
+
 
 def remember(state: SessionState, envelope: Envelope) -> SessionState:
     """Apply one event; returns the same state."""
@@ -92,6 +102,22 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             state.removed_tools = (state.removed_tools - set(added)) | set(removed)
         case _:
             pass
+    return state
+
+
+def add_spending(state: SessionState, abandoned: Iterable[Envelope]) -> SessionState:
+    """Add the replies, tokens and cost of entries that the branch of `state` left out; returns the same state."""
+    for envelope in abandoned:
+        match envelope.event:
+            case RequestSent(step):
+                state.steps = max(state.steps, step)
+            case AssistantReplied(usage=usage, cost=cost):
+                state.replies += 1
+                _spend(state, usage or Usage(source="estimated"), cost)
+            case ReplyWithdrawn(usage=usage, cost=cost) | AgentEnded(usage=usage, cost=cost):
+                _spend(state, usage, cost)
+            case _:
+                pass
     return state
 
 

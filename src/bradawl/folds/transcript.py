@@ -80,6 +80,10 @@ class Transcript:
         self.replied_at = 0
         """Number of messages up to the last reply, which is included."""
 
+    def replace(self, other: "Transcript") -> None:
+        """Become what `other` is, for all who hold this transcript; `other` must not be used any more."""
+        vars(self).update(vars(other))
+
 
 def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
     """Apply one event; returns the same transcript."""
@@ -151,7 +155,8 @@ def branch(envelopes: Iterable[Envelope], agent: str = "main") -> Sequence[Envel
     chain: list[Envelope] = []
     while head is not None and (entry := by_seq.get(head)) is not None:
         chain.append(entry)
-        following = entry.event.to if isinstance(entry.event, HeadMoved) else entry.parent
+        event = entry.event
+        following = event.to if isinstance(event, HeadMoved) and event.restore != "code" else entry.parent
         head = following if following is None or following < head else None
     return chain[::-1]
 

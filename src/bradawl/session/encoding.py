@@ -176,7 +176,7 @@ class Reader:
             return ()
         event = entry.event
         if isinstance(event, HeadMoved) and (to := self.nearest(event.to, entry.agent)) is not None:
-            event = event if to == event.to else HeadMoved(to, event.restore)
+            event = event if to == event.to else msgspec.structs.replace(event, to=to)
         self._agents[entry.seq] = entry.agent
         self.last[entry.agent] = entry.seq
         if parent == entry.parent and event is entry.event:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -66,9 +67,9 @@ class LocalStore:
             journal = Journal.create(self._path(session_id), self._clock)
         except OSError as error:
             log = MemoryLog(session_id, self._clock)
-            return OpenSession(log, MemoryBlobs(), (), (_not_saved(error),))
+            return OpenSession(log, MemoryBlobs(), (), (_not_saved(error),), lambda: tuple(log.entries))
         notices = (journal.notice,) if journal.notice else ()
-        return OpenSession(journal, self._blobs_of(journal), (), notices)
+        return OpenSession(journal, self._blobs_of(journal), (), notices, partial(self._read, session_id))
 
     def open(self, session_id: str) -> OpenSession:
         """Resume a session, by its id or a unique prefix of it.
@@ -84,7 +85,9 @@ class LocalStore:
         except SessionDamaged as error:
             raise SessionDamaged(f"{error} The file is {path}.") from error
         base, more = self._base_of(loaded, {path.stem})
-        return OpenSession(journal, self._blobs_of(journal), (*base, *loaded.entries), (*notices, *more))
+        entries = (*base, *loaded.entries)
+        read = partial(self._read, path.stem)
+        return OpenSession(journal, self._blobs_of(journal), entries, (*notices, *more), read)
 
     def latest(self) -> str | None:
         """Id of the session written last, among the readable ones with a prompt."""
@@ -118,7 +121,18 @@ class LocalStore:
         log = MemoryLog(path.stem, self._clock, EntryNumbering(reader.next_seq, reader.last))
         blobs = FallbackBlobs(LocalBlobs(self._blobs_folder))
         notices = (*reader.notices(), *more, _not_saved(error))
-        return OpenSession(log, blobs, (*base, *loaded.entries), notices)
+        entries = (*base, *loaded.entries)
+        return OpenSession(log, blobs, entries, notices, lambda: (*entries, *log.entries))
+
+    def _read(self, session_id: str) -> tuple[Envelope, ...]:
+        """All entries of a session that is open. Raises `SessionError`."""
+        path = self._path(session_id)
+        try:
+            loaded = load(path)
+        except OSError as error:
+            raise SessionError(f"Session {session_id} can't be read: {error.strerror}: {path}") from error
+        base, _ = self._base_of(loaded, {session_id})
+        return (*base, *loaded.entries)
 
     def _base_of(self, loaded: LoadedSession, seen: set[str]) -> tuple[tuple[Envelope, ...], tuple[str, ...]]:
         """The entries that a fork continues, which may be a fork's too, and notices."""

@@ -324,7 +324,7 @@ class MemoryStore:
         numbering = EntryNumbering(entries[-1].seq + 1 if entries else 0, last)
         log = MemoryLog(session_id, self._clock, numbering, saved=True, on_append=self._order.append)
         self.logs[session_id], self.history[session_id] = log, entries
-        return OpenSession(log, self.blobs, entries)
+        return OpenSession(log, self.blobs, entries, read=lambda: (*entries, *log.entries))
 
     def latest(self) -> str | None:
         """Id of the session written last, of those with a prompt."""

@@ -1,7 +1,7 @@
 """Notes the model gets before a step: a change of plan mode, open todos it has not updated, and its last step."""
 
 from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext
-from bradawl.core.events import Todo
+from bradawl.core.events import Event, HeadMoved, Todo
 from bradawl.shaping.reminder_notes import LAST_STEP, TODO_TOOL, mode_text, takes_it_for_plan, todos_text
 
 REMIND_AFTER = 6
@@ -21,6 +21,7 @@ class Reminders(Middleware):
         self._base: str | None = None
         self._knows: bool | None = None
         """Whether the model believes that plan mode is on; None before the transcript has been read."""
+        context.conversation.listen(self._follow)
 
     async def before_step(self) -> Finish | None:
         """Queue the notes that are due."""
@@ -32,6 +33,10 @@ class Reminders(Middleware):
         if state.replies + 1 == self._last_step:
             conversation.note(LAST_STEP)
         return None
+
+    def _follow(self, event: Event) -> None:
+        if isinstance(event, HeadMoved):
+            self._knows = None
 
     def _check_mode(self) -> None:
         conversation = self._conversation

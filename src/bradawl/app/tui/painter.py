@@ -32,6 +32,7 @@ _DIFF_LINES: Final = 80
 _OUTPUT_LINES: Final = 5
 _LINE_WIDTH: Final = 400
 _DIM, _RED, _GREEN, _PLAIN = "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[0m"
+_DIFF_STYLES: Final = {"+": _GREEN, "-": _RED, "@": _DIM}
 
 
 class Painter:
@@ -77,6 +78,12 @@ class Painter:
         """Print a line; ends a text that is being streamed."""
         self._end_text()
         self._progress.line(text)
+
+    def diff(self, text: str) -> None:
+        """Print lines, with colours for those that begin like lines of a diff."""
+        self._end_text()
+        for line in clean(text).splitlines():
+            self._progress.line(cut(line, _LINE_WIDTH), _DIFF_STYLES.get(line[:1], ""))
 
     def dim(self, text: str) -> None:
         """Print a dimmed line."""
@@ -180,7 +187,6 @@ class Painter:
     def _diff(self, text: str) -> None:
         lines = text.splitlines()
         for line in lines[:_DIFF_LINES]:
-            style = {"+": _GREEN, "-": _RED, "@": _DIM}.get(line[:1], "")
-            self._progress.line("    " + cut(line, _LINE_WIDTH), style)
+            self._progress.line("    " + cut(line, _LINE_WIDTH), _DIFF_STYLES.get(line[:1], ""))
         if len(lines) > _DIFF_LINES:
             self._progress.dim(f"    ... {len(lines) - _DIFF_LINES} more lines")

@@ -43,7 +43,12 @@ async def run_repl(request: RunRequest, console: Console) -> int:
     memory = RememberedRules(settings.home, settings.cwd, settings.user_home, settings.add_dirs)
     approver = TerminalApprover(repl.painter.line, reader.ask, repl.cancel_turn, repl.questioning, memory)
     frontend = request.start(
-        approver, repl.painter.emit, user_is_there=True, warnings=lambda: memory.problems, keys_help=KEYS_HELP
+        approver,
+        repl.painter.emit,
+        user_is_there=True,
+        warnings=lambda: memory.problems,
+        keys_help=KEYS_HELP,
+        ask=repl.ask if console.has_user else None,
     )
     repl.painter.learn(frontend.agent.tools)
     with Interrupts(on_interrupt=repl.interrupted) as interrupts:
@@ -128,6 +133,14 @@ class Repl:
         if self._session is not None:
             self._session.cancel()
 
+    async def ask(self, text: str, question: str) -> str:
+        """Show a text and ask a question about it; empty for Ctrl+C and a closed input."""
+        self.painter.diff(text)
+        try:
+            return await self.reader.ask(question)
+        except (EOFError, KeyboardInterrupt):
+            return ""
+
     @contextmanager
     def questioning(self) -> Iterator[None]:
         """A context in which events are kept back, to be drawn afterwards, and typed lines answer the question."""
@@ -189,7 +202,8 @@ class Repl:
             self.painter.error(one_line(str(error)))
             return "stay"
         if result.text:
-            self.painter.line(result.text)
+            show = self.painter.diff if result.style == "diff" else self.painter.line
+            show(result.text)
         return result.then
 
     async def _run_turn(self, session: FrontendSession, prompt: str) -> None:

@@ -1,0 +1,103 @@
+"""The slash commands `/undo`, `/redo`, `/rewind` and `/diff`."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, cast
+
+from bradawl.app import undo_text
+from bradawl.app.frontend import FrontendSession
+from bradawl.app.slash_commands import CommandError, CommandResult, command
+from bradawl.app.undo import Undo, UndoRefused
+from bradawl.app.undo_plan import UndoPlan, conflicts_of
+from bradawl.checkpoints.record import Change
+from bradawl.folds.undo_history import Part
+
+_Part = Annotated[
+    Literal["code", "talk", "both"],
+    ("files", "code"),
+    ("conversation", "talk"),
+    ("all", "both"),
+    ("everything", "both"),
+]
+_PARTS: Final = {"code": "code", "files": "code", "talk": "talk", "conversation": "talk", "both": "both"}
+
+
+@command("undo")
+async def undo_steps(session: FrontendSession, step: str = "", part: _Part | None = None) -> CommandResult:
+    """Undo the last step that changed files, or all from a step on: code, talk or both.
+
+    STEP is a number of /rewind: 3 is the third prompt, 3.2 the second step of its turn. PART `code` restores the files
+    alone, `talk` takes back the conversation alone; without it both go back. /redo takes an undo back.
+    """
+    name, wanted = _step_and_part(step, part)
+    with _undo_of(session) as undo:
+        return await _carry_out(session, undo, await undo.plan(name, wanted or "both"))
+
+
+@command("redo")
+async def redo_step(session: FrontendSession) -> CommandResult:
+    """Take the last undo back; again for the one before, until the next prompt."""
+    with _undo_of(session) as undo:
+        return await _carry_out(session, undo, await undo.plan_redo())
+
+
+@command("rewind")
+async def rewind_to_step(session: FrontendSession, step: str = "", part: _Part | None = None) -> CommandResult:
+    """List the steps of the session, or show what going back to one would change, and ask.
+
+    Without a user nothing is asked and nothing changes: use /undo STEP then.
+    """
+    with _undo_of(session) as undo:
+        if not step:
+            return CommandResult(undo_text.steps_text(await undo.history(), undo.changes_of))
+        name, wanted = _step_and_part(step, part)
+        plan = await undo.plan(name, wanted or "both")
+        shown = _with_diff(undo_text.plan_text(plan, undo.root), undo, undo.preview(plan))
+        if (ask := session.frontend.ask) is None:
+            return CommandResult(f"{shown}\n\nNothing was changed. To do it: /undo {step}", style="diff")
+        answer = _PARTS.get((await ask(shown, "Go back? code, talk, both or n [n] ")).strip().lower())
+        if answer is None:
+            return CommandResult("Nothing was changed.")
+        return await _carry_out(session, undo, await undo.plan(name, cast("Part", answer)))
+
+
+@command("diff")
+async def show_diff(session: FrontendSession, step: str = "") -> CommandResult:
+    """Show what has changed in the files since the session began, or in one step."""
+    with _undo_of(session) as undo:
+        changes = await undo.changes(step)
+        return CommandResult(undo.diff(changes) or "No file has changed.", style="diff")
+
+
+def _with_diff(text: str, undo: Undo, changes: Sequence[Change]) -> str:
+    return f"{text}\n\n{undo.diff(changes)}" if changes else text
+
+
+def _undo_of(session: FrontendSession) -> Undo:
+    from bradawl.app.build.undo import build_undo
+
+    return build_undo(session.session, session.frontend.settings)
+
+
+def _step_and_part(step: str, part: Part | None) -> tuple[str, Part | None]:
+    """`/undo code` names a part and no step."""
+    if part is None and (found := _PARTS.get(step.lower())) is not None:
+        return "", cast("Part", found)
+    if step and not step.replace(".", "", 1).isdigit():
+        raise CommandError(f"{step[:20]!r} is not a step; /rewind lists them.")
+    return step, part
+
+
+async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan) -> CommandResult:
+    """Carry the plan out; a user decides about files that were changed since."""
+    overwrite, keep = (), False
+    if conflicts := conflicts_of(plan):
+        text = undo_text.plan_text(plan, undo.root)
+        if (ask := session.frontend.ask) is None:
+            raise UndoRefused(undo_text.conflicts_text(plan, undo.root))
+        answer = await ask(text, "Restore the [o]ther files, [a]ll files and lose those changes, or n [n] ")
+        choice = answer.strip().lower()[:1]
+        if choice not in ("o", "a"):
+            return CommandResult("Nothing was changed.")
+        overwrite, keep = (conflicts, False) if choice == "a" else ((), True)
+    outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep)
+    return CommandResult(undo_text.outcome_text(outcome, undo.root), style="diff")

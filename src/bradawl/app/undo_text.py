@@ -1,0 +1,215 @@
+"""The texts of undo for users, and the note for the model."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from bradawl.app.rendering import call_line, cut, one_line
+from bradawl.app.undo_diff import kind_of, shown_path
+from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of
+from bradawl.checkpoints.record import Change, ChangeRecord
+from bradawl.core.tools import ToolSpec
+from bradawl.folds.undo_history import CallChange, UndoHistory, UndoStep
+
+if TYPE_CHECKING:
+    from bradawl.checkpoints.restore import PlannedChange
+
+_WIDTH: Final = 100
+_MOST_TURNS: Final = 40
+_MOST_FILES: Final = 12
+_MOST_OTHERS: Final = 6
+"""Lines of git's data, of conflicts, of calls and of what is not covered: with the files about one screen."""
+_IN_NOTE: Final = 10
+_NEVER: Final = "Never covered: other folders, the network, databases, what was sent or installed elsewhere."
+_PARTS: Final = {"code": "the files", "talk": "the conversation", "both": "the files and the conversation"}
+
+Count = Callable[[Sequence[CallChange]], "tuple[Change, ...] | None"]
+"""The changes of calls; None if their records are not kept any more."""
+
+
+def steps_text(history: UndoHistory, count: Count) -> str:
+    """The prompts of a session, and below each the steps that changed files."""
+    turns: dict[int, list[UndoStep]] = {}
+    for step in history.steps:
+        turns.setdefault(step.turn, []).append(step)
+    lines: list[str] = []
+    for steps in list(turns.values())[-_MOST_TURNS:]:
+        first = steps[0]
+        gone = "" if first.is_in_conversation else "  (taken back)"
+        lines.append(cut(f"{first.name:<5} {_time(first.at)}  {one_line(first.prompt)}", _WIDTH - len(gone)) + gone)
+        lines += filter(None, (_step_line(step, history, count) for step in steps))
+    if not lines:
+        return "The session has no steps yet."
+    hidden = len(turns) - _MOST_TURNS
+    return "\n".join((*([f"... {hidden} earlier prompts"] if hidden > 0 else []), *lines))
+
+
+def _step_line(step: UndoStep, history: UndoHistory, count: Count) -> str:
+    calls = history.changes_of(step)
+    if not calls:
+        return ""
+    changes = count([call for call in calls if call.ref])
+    counts = "not kept any more" if changes is None else _counts(changes)
+    labels = ", ".join(_label(call) for call in calls)
+    return cut(f"  {step.name:<5} {counts}  {labels}", _WIDTH)
+
+
+def _counts(changes: Iterable[Change]) -> str:
+    """`+1 ~2 -0`: files that were created, changed and removed."""
+    found = Counter("+" if each.before is None else "-" if each.after is None else "~" for each in changes)
+    return " ".join(f"{sign}{found[sign]}" for sign in "+~-")
+
+
+def _label(call: CallChange, width: int = 60) -> str:
+    return call_line(ToolSpec(call.tool), call.raw_arguments, width) if call.tool else "a call"
+
+
+def _time(at_ms: int) -> str:
+    at, now = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(), datetime.now(UTC).astimezone()
+    return at.strftime("%H:%M" if at.date() == now.date() else "%Y-%m-%d %H:%M")
+
+
+# ------------------------------------------------------------------ a plan
+
+
+def plan_text(plan: UndoPlan, root: str) -> str:
+    """What a plan would do, for a dry run: about one screen."""
+    return "\n".join([f"Would {_headline(plan)}", *_plan_lines(plan, root), *_coverage_lines(plan)])
+
+
+def _headline(plan: UndoPlan) -> str:
+    if plan.step is None:
+        return f"redo the last undo: {_PARTS[plan.part]}."
+    prompt = cut(one_line(plan.step.prompt), 50)
+    return f'go back to before step {plan.step.name} ({_time(plan.step.at)}, "{prompt}"): {_PARTS[plan.part]}.'
+
+
+def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
+    lines = [f"  {_label(call, _WIDTH - 4)}" for call in plan.calls[:_MOST_OTHERS]]
+    if more := len(plan.calls) - len(lines):
+        lines.append(f"  ... and {more} more calls")
+    if len(plan.prompts) > 1:
+        lines.append(f"{len(plan.prompts)} prompts leave the conversation.")
+    if plan.files is None:
+        return lines
+    files = plan.files
+    lines += _changes_group("Files", _agreed(files.changes), root, _MOST_FILES)
+    lines += _changes_group("Data of git", _agreed(files.git), root)
+    conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts]
+    lines += _group("Changed by you or another program since, restored only if you say so:", conflicts)
+    impossible = [f"! {shown_path(path, root)}: {why}" for path, why in files.impossible]
+    lines += _group("Can't be restored:", impossible)
+    return lines
+
+
+def _agreed(changes: "Sequence[PlannedChange]") -> list[Change]:
+    return [Change(each.path, each.now, each.wanted) for each in changes if not each.conflict]
+
+
+def _counts_of(found: Sequence[Change]) -> str:
+    """`3 restored, 1 changed back, 2 removed`."""
+    back = sum(each.before is None for each in found)
+    gone = sum(each.after is None for each in found)
+    parts = ((back, "restored"), (len(found) - back - gone, "changed back"), (gone, "removed"))
+    return ", ".join(f"{count} {what}" for count, what in parts if count)
+
+
+def _changes_group(title: str, changes: Sequence[Change], root: str, most: int = _MOST_OTHERS) -> list[str]:
+    return _group(f"{title} ({_counts_of(changes)}):", [_line(each, root) for each in changes], most)
+
+
+def _group(title: str, lines: Sequence[str], most: int = _MOST_OTHERS) -> list[str]:
+    """A title and its lines, of which only the first ones; nothing without lines."""
+    if not lines:
+        return []
+    more = len(lines) - most
+    return [title, *lines[:most], *([f"  ... and {more} more"] if more > 0 else [])]
+
+
+def _line(change: Change, root: str) -> str:
+    """A line for a file that is restored: `+` comes back, `-` goes, `~` changes back."""
+    name, state = shown_path(change.path, root), change.after
+    if state is None:
+        return f"- {name}"
+    if change.before is None:
+        return f"+ {name} ({f'{state.size:,} bytes' if state.kind == 'file' else state.kind})"
+    return f"~ {name} ({kind_of(change)})"
+
+
+def _coverage_lines(plan: UndoPlan) -> list[str]:
+    if plan.part == "talk":
+        return ["No file is restored."]
+    uncovered = dict.fromkeys((*plan.uncovered, *(() if plan.files is None else plan.files.uncovered)))
+    said = tuple(uncovered)[:_MOST_OTHERS]
+    more = len(uncovered) - len(said)
+    return [
+        *(cut(f"Not covered: {one_line(text)}", 4 * _WIDTH) for text in said),
+        *([f"... and {more} more that are not covered"] if more else []),
+        _NEVER,
+    ]
+
+
+def conflicts_text(plan: UndoPlan, root: str) -> str:
+    """Why a plan was refused, with the files that were changed since."""
+    conflicts = conflicts_of(plan)
+    names = ", ".join(shown_path(path, root) for path in conflicts[:_MOST_FILES])
+    more = f" and {len(conflicts) - _MOST_FILES} more" if len(conflicts) > _MOST_FILES else ""
+    return (
+        f"Nothing was restored, because these files were changed by you or another program since: {names}{more}. "
+        "`bradawl undo --keep-conflicts` restores the other files, `--force PATH` also restores that file."
+    )
+
+
+# ------------------------------------------------------------------ an outcome
+
+
+def outcome_text(outcome: UndoOutcome, root: str) -> str:
+    """What was done, what was not, and how to take it back."""
+    plan, record = outcome.plan, outcome.record
+    lines = [f"{'Redone' if plan.kind == 'redo' else 'Undone'}: {_PARTS[plan.part]}{_since(plan)}."]
+    if record is not None:
+        planned = set() if plan.files is None else {each.path for each in plan.files.git}
+        files = [each for each in record.changes if each.path not in planned]
+        git = [each for each in record.changes if each.path in planned]
+        lines += _changes_group("Files", files, root, _MOST_FILES)
+        lines += _changes_group("Data of git", git, root)
+        lines += [f"Not restored: {one_line(text)}" for text in record.uncovered[:_MOST_FILES]]
+    lines += [f"Left alone, because it was changed since: {shown_path(path, root)}" for path in outcome.kept]
+    lines += [f'The prompt was: "{cut(one_line(prompt), 200)}"' for prompt in plan.prompts[:1]]
+    lines += _coverage_lines(plan)
+    if plan.kind == "undo":
+        lines.append("/redo takes this back (outside of a conversation: bradawl undo --redo).")
+    return "\n".join(lines)
+
+
+def _since(plan: UndoPlan) -> str:
+    return "" if plan.step is None else f", to before step {plan.step.name}"
+
+
+# ------------------------------------------------------------------ the model
+
+
+def note_for_model(plan: UndoPlan, record: ChangeRecord | None, kept: Sequence[bytes], root: str) -> str:
+    """The note for the model about files that are not as its conversation says; empty if they agree."""
+    if plan.part == "code" and record is not None and record.changes:
+        names = _names([each.path for each in record.changes], root)
+        if plan.kind == "redo":
+            return (
+                f"The user restored changes that had been undone, in: {names}. Read these files before you edit them."
+            )
+        return (
+            f"The user undid changes of yours in the files, not in this conversation: {names} are again as they were "
+            "before. That was on purpose: don't repeat those edits unasked, and read the files before you edit them."
+        )
+    if plan.part == "talk" and plan.kind == "undo":
+        return "The user took this conversation back to here. Files may hold changes that came later: read them again."
+    if kept:
+        return f"The user took the session back to here, but these files hold later changes: {_names(kept, root)}."
+    return ""
+
+
+def _names(paths: Sequence[bytes], root: str) -> str:
+    names = ", ".join(shown_path(path, root) for path in paths[:_IN_NOTE])
+    more = len(paths) - _IN_NOTE
+    return cut(names, 1_000) + (f" and {more} more" if more > 0 else "")

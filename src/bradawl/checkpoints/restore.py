@@ -1,0 +1,263 @@
+"""Restores files, folders and links to earlier states, exactly and without following links. Starts no program."""
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable, Collection
+
+from bradawl.checkpoints.errors import RestoreRefused, StoreError
+from bradawl.checkpoints.file_states import is_same, read_state
+from bradawl.checkpoints.opened_folders import FolderWalk
+from bradawl.checkpoints.record import Change, ChangeRecord, FileState
+from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, compose, plan
+from bradawl.checkpoints.restored_files import overwrite_file, place_file, place_link, set_file_mode
+from bradawl.checkpoints.store import ContentStore
+
+__all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
+
+_CHANGED = "it has changed since the plan was made"
+
+Stamp = tuple[int, int, int, int]
+
+
+def apply(plan: RestorePlan, store: ContentStore, *, overwrite: Collection[bytes] = ()) -> ChangeRecord:
+    """Restore what a plan names, of the conflicts only those in `overwrite`. Blocks while it works.
+
+    Saves the present contents first; the returned record names what was changed, and undoes it. Its `uncovered` says
+    what was not restored and why. A path whose state is no longer the one in the plan is left alone.
+
+    Raises `RestoreRefused` if git holds a lock of what would be restored, and `OSError` if the present contents can't
+    be saved; nothing is changed then.
+    """
+    chosen = [change for change in (*plan.changes, *plan.git) if not change.conflict or change.path in overwrite]
+    with FolderWalk(plan.roots) as walk:
+        _refuse_locked(walk, [change.path for change in plan.git if change in chosen])
+        restoration = _Restoration(walk, store, frozenset(change.path for change in plan.git))
+        try:
+            restoration.save_present(chosen)
+        except _NotSaved as error:
+            raise error.args[0] from None
+        restoration.restore()
+        return restoration.record()
+
+
+class _NotSaved(Exception):
+    """The present content of a file can't be saved."""
+
+
+class _Restoration:
+    def __init__(self, walk: FolderWalk, store: ContentStore, git: Collection[bytes]) -> None:
+        self._walk = walk
+        self._store = store
+        self._git = git
+        self._changes: dict[bytes, PlannedChange] = {}
+        self._names: dict[tuple[int, int], list[PlannedChange]] = {}
+        self._stamps: dict[bytes, Stamp | None] = {}
+        self._failed: dict[bytes, str] = {}
+        self._separated: list[bytes] = []
+
+    def save_present(self, chosen: list[PlannedChange]) -> None:
+        """Save the contents that will be replaced. Leaves out paths that have changed since the plan."""
+        for change in chosen:
+            try:
+                self._stamps[change.path] = self._stamp(change.path)
+                is_as_planned = is_same(self._state(change), change.now)
+            except OSError as error:
+                self._fail(change.path, _text(error))
+                continue
+            if is_as_planned:
+                self._changes[change.path] = change
+            else:
+                self._fail(change.path, _CHANGED)
+        self._store.flush()
+
+    def _state(self, change: PlannedChange) -> FileState | None:
+        """The present state of a path; its content is saved."""
+        wanted = change.wanted.content if change.wanted is not None else ""
+
+        def add(file: int, size: int) -> str:
+            try:
+                return self._store.add(file, size, wanted)
+            except OSError as error:
+                raise _NotSaved(error) from error
+
+        return read_state(self._walk, change.path, add)
+
+    def restore(self) -> None:
+        """Remove, make folders, make files and links, and set the modes of folders at the end."""
+        changes = sorted(self._changes.values(), key=lambda change: change.path)
+        for kind, undo in (("file", self._remove), ("link", self._remove), ("folder", self._remove_folder)):
+            for change in reversed(changes):
+                if change.now is not None and change.now.kind == kind and _is_removed(change.now, change.wanted):
+                    self._try(change, change.now, undo)
+        for kind, make in (("folder", self._make_folder), ("file", self._make_file), ("link", self._make_link)):
+            if kind == "file":
+                self._find_names(changes)
+            for change in changes:
+                if change.wanted is not None and change.wanted.kind == kind and change.path not in self._failed:
+                    self._try(change, change.wanted, make)
+        for path, error in self._walk.finish().items():
+            self._fail(path, f"its mode was not restored: {_text(error)}")
+
+    def record(self) -> ChangeRecord:
+        """What was changed, as found on the disk where something failed."""
+        changes: list[Change] = []
+        for path, change in sorted(self._changes.items()):
+            after = change.wanted
+            if path in self._failed:
+                with contextlib.suppress(OSError, _NotSaved):
+                    after = self._state(change)
+            if not is_same(change.now, after):
+                changes.append(Change(path, change.now, after))
+        separated = "was one of several names of a file (hard links); the others keep their content."
+        return ChangeRecord(
+            call_id="",
+            at=time.time_ns() // 1_000_000,
+            changes=tuple(changes),
+            uncovered=(
+                *(f"{os.fsdecode(path)!r} was not restored: {why}." for path, why in sorted(self._failed.items())),
+                *(f"{os.fsdecode(path)!r} {separated}" for path in self._separated),
+            ),
+        )
+
+    def _try(self, change: PlannedChange, state: FileState, work: Callable[[PlannedChange, FileState], None]) -> None:
+        try:
+            work(change, state)
+        except OSError as error:
+            self._fail(change.path, _text(error))
+        except StoreError as error:
+            self._fail(change.path, str(error).rstrip("."))
+
+    def _fail(self, path: bytes, why: str) -> None:
+        self._failed.setdefault(path, why)
+
+    def _stamp(self, path: bytes) -> Stamp | None:
+        """What shows that a file has changed since it was saved."""
+        try:
+            found = _status(*self._walk.parent(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return _stamp_of(found)
+
+    # -------------------------------------------------------------- single paths
+
+    def _remove(self, change: PlannedChange, _now: FileState) -> None:
+        parent, name = self._walk.parent(change.path)
+        if _stamp_of(_status(parent, name)) != self._stamps[change.path]:
+            raise OSError(errno.ESTALE, _CHANGED)
+        os.unlink(name, dir_fd=parent)
+
+    def _remove_folder(self, change: PlannedChange, _now: FileState) -> None:
+        parent, name = self._walk.parent(change.path)
+        try:
+            os.rmdir(name, dir_fd=parent)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            self._fail(change.path, "the folder holds other files, so it stays")
+        else:
+            self._walk.forget(change.path)
+
+    def _make_folder(self, change: PlannedChange, wanted: FileState) -> None:
+        if change.now is None or change.now.kind != "folder":
+            parent, name = self._parent(change.path)
+            os.mkdir(name, 0o700, dir_fd=parent)
+        self._walk.set_mode(change.path, wanted.mode)
+
+    def _make_link(self, change: PlannedChange, wanted: FileState) -> None:
+        parent, name = self._parent(change.path)
+        self._check_unchanged(change, _status(parent, name))
+        place_link(parent, name, wanted.target)
+
+    def _make_file(self, change: PlannedChange, wanted: FileState) -> None:
+        parent, name = self._parent(change.path)
+        found = _status(parent, name)
+        self._check_unchanged(change, found)
+        names = self._names.get((found.st_dev, found.st_ino), []) if found is not None else []
+        if found is not None and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+            if found.st_nlink == sum(is_same(each.wanted, wanted) for each in names):
+                overwrite_file(parent, name, wanted, self._store, (found.st_dev, found.st_ino))
+                self._stamps.update(dict.fromkeys((each.path for each in names), _stamp_of(_status(parent, name))))
+                return
+            if found.st_nlink > len(names):
+                self._separated.append(change.path)
+        elif found is not None and change.now is not None and change.now.content == wanted.content:
+            set_file_mode(parent, name, wanted.mode, (found.st_dev, found.st_ino))
+            return
+        place_file(parent, name, wanted, self._store, lock=self._is_locked_by_git(change.path))
+
+    def _check_unchanged(self, change: PlannedChange, found: os.stat_result | None) -> None:
+        """Raises `OSError` if the path is not as saved, or as left by the removals."""
+        is_folder = change.now is not None and change.now.kind == "folder"
+        if _stamp_of(found) != (None if is_folder else self._stamps[change.path]):
+            raise OSError(errno.ESTALE, _CHANGED)
+
+    def _is_locked_by_git(self, path: bytes) -> bool:
+        return path in self._git and _lock_of(path) == path + b".lock"
+
+    def _find_names(self, changes: list[PlannedChange]) -> None:
+        """Find the paths of the plan that are names of one file (hard links), after the removals."""
+        for change in changes:
+            if change.wanted is not None and change.wanted.kind == "file" and change.path not in self._failed:
+                try:
+                    found = _status(*self._walk.parent(change.path))
+                except OSError:
+                    continue
+                if found is not None and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+                    self._names.setdefault((found.st_dev, found.st_ino), []).append(change)
+
+    def _parent(self, path: bytes) -> tuple[int, bytes]:
+        """Descriptor of a path's folder and the name in it; folders that were removed since are made again."""
+        try:
+            return self._walk.parent(path)
+        except FileNotFoundError:
+            folder = os.path.dirname(path)  # noqa: PTH120 names are bytes
+            parent, name = self._parent(folder)
+            os.mkdir(name, 0o755, dir_fd=parent)
+            self._changes.setdefault(folder, PlannedChange(folder, None, FileState("folder", 0o755)))
+            self._walk.set_mode(folder, 0o755)
+            return self._walk.parent(path)
+
+
+def _is_removed(now: FileState, wanted: FileState | None) -> bool:
+    """Whether the present file, link or folder has to go before the wanted one is made."""
+    return wanted is None or (now.kind == "folder") != (wanted.kind == "folder")
+
+
+def _text(error: OSError) -> str:
+    return str(error.strerror or error)
+
+
+def _stamp_of(found: os.stat_result | None) -> Stamp | None:
+    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _status(parent: int, name: bytes) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _refuse_locked(walk: FolderWalk, paths: list[bytes]) -> None:
+    """Raises `RestoreRefused` if git, or a git that died, holds a lock of one of its files."""
+    locks = {_lock_of(path) for path in paths} | {
+        path[: path.index(b"/.git/") + 6] + b"index.lock" for path in paths if b"/.git/" in path
+    }
+    for lock in sorted(locks):
+        try:
+            is_there = read_state(walk, lock, lambda _file, _size: "") is not None
+        except OSError:
+            is_there = True
+        if is_there:
+            shown = os.fsdecode(lock)
+            raise RestoreRefused(
+                f"Nothing was restored: {shown!r} exists, so git may be at work. If not, remove it and try again."
+            )
+
+
+def _lock_of(path: bytes) -> bytes:
+    """The lock that git takes for a file: of a reflog that of its reference."""
+    return path.replace(b"/.git/logs/", b"/.git/", 1) + b".lock"

@@ -1,0 +1,177 @@
+"""Plans an undo: composes change records and compares what they say with the present state of the files."""
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from bradawl.checkpoints.file_states import is_same, read_state
+from bradawl.checkpoints.opened_folders import FolderWalk
+from bradawl.checkpoints.record import ChangeRecord, FileState
+from bradawl.checkpoints.store import ContentStore
+
+_BETWEEN = "it was changed by someone else between the calls that are undone"
+_NOT_SAVED = "its content was not saved"
+_OTHER = "devices, sockets and pipes are not restored"
+_OUTSIDE = "it is outside of the folders that undo covers"
+
+
+class ComposedChange(msgspec.Struct, frozen=True):
+    """What undoing several records makes of one path."""
+
+    wanted: FileState | None
+    """The state to restore: before the oldest record."""
+    expected: FileState | None
+    """The state after the newest record."""
+    is_changed_between: bool = False
+    """Somebody other than the recorded calls changed the path between two of them."""
+
+
+class PlannedChange(msgspec.Struct, frozen=True):
+    """What a restore would do to one path."""
+
+    path: bytes
+    """Absolute."""
+    now: FileState | None
+    wanted: FileState | None
+    conflict: str = ""
+    """Why the path is restored only if the user agrees; empty if there is no conflict."""
+
+
+class RestorePlan(msgspec.Struct, frozen=True):
+    """What a restore would do. Paths that are as wanted already are left out. All parts are sorted by path."""
+
+    roots: tuple[bytes, ...]
+    """Nothing outside of these folders is changed."""
+    changes: tuple[PlannedChange, ...]
+    git: tuple[PlannedChange, ...]
+    """Changes of git's data: paths in or at a `.git`."""
+    impossible: tuple[tuple[bytes, str], ...]
+    """Paths that can't be restored, and why."""
+    uncovered: tuple[str, ...]
+    """Sentences of the records about what may have changed and can't be restored."""
+
+    @property
+    def conflicts(self) -> tuple[PlannedChange, ...]:
+        """The changes that need the user's agreement."""
+        return tuple(change for change in (*self.changes, *self.git) if change.conflict)
+
+
+def compose(records: Sequence[ChangeRecord]) -> dict[bytes, ComposedChange]:
+    """For each path the state before all records and the state after them. The newest record comes first."""
+    composed: dict[bytes, ComposedChange] = {}
+    for record in records:
+        for change in record.changes:
+            newer = composed.get(change.path)
+            if newer is None:
+                composed[change.path] = ComposedChange(change.before, change.after)
+            else:
+                is_between = newer.is_changed_between or not is_same(newer.wanted, change.after)
+                composed[change.path] = ComposedChange(change.before, newer.expected, is_between)
+    return composed
+
+
+def plan(store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[bytes]) -> RestorePlan:
+    """What undoing the records would do; the newest comes first. Changes nothing, and blocks while it reads files.
+
+    `roots` are absolute, resolved paths of folders. A closed folder is opened while it is read. Raises `OSError` only
+    for the store's folder.
+    """
+    changes: list[PlannedChange] = []
+    impossible: list[tuple[bytes, str]] = []
+    with FolderWalk(tuple(roots)) as walk:
+        for path, composed in sorted(compose(records).items()):
+            planned = _plan_path(store, walk, path, composed)
+            if isinstance(planned, str):
+                impossible.append((path, planned))
+            elif planned is not None:
+                changes.append(planned)
+        kept, blocked = _without_blocked(walk, changes)
+        git = {change.path for change in kept if is_git_data(change.path, walk.root_of(change.path) or b"")}
+    return RestorePlan(
+        roots=tuple(roots),
+        changes=tuple(change for change in kept if change.path not in git),
+        git=tuple(change for change in kept if change.path in git),
+        impossible=tuple(sorted(impossible + blocked)),
+        uncovered=tuple(dict.fromkeys(sentence for record in records for sentence in record.uncovered)),
+    )
+
+
+def _plan_path(
+    store: ContentStore, walk: FolderWalk, path: bytes, composed: ComposedChange
+) -> PlannedChange | str | None:
+    """The change of one path, None if it is as wanted, or a text that says why it can't be restored."""
+    wanted = composed.wanted
+    if walk.root_of(path) is None:
+        return _OUTSIDE
+    try:
+        now = read_state(walk, path)
+    except OSError as error:
+        return f"it can't be read: {error.strerror or error}"
+    if is_same(now, wanted):
+        return None
+    if walk.root_of(path) == path and (now is None or wanted is None or wanted.kind != "folder"):
+        return "it is the workspace itself"
+    if why := _why_impossible(store, now, wanted):
+        return why
+    return PlannedChange(path, now, wanted, _conflict(now, composed))
+
+
+def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileState | None) -> str:
+    if "other" in (now and now.kind, wanted and wanted.kind):
+        return _OTHER
+    if wanted is None or wanted.kind != "file":
+        return ""
+    if not wanted.content:
+        return _NOT_SAVED
+    is_there = (now is not None and now.content == wanted.content) or store.has(wanted.content)
+    return "" if is_there else "its content is not kept any more: undo no longer reaches so far back"
+
+
+def _conflict(now: FileState | None, composed: ComposedChange) -> str:
+    if is_same(now, composed.expected):
+        return _BETWEEN if composed.is_changed_between else ""
+    if now is None:
+        return "it was removed since"
+    return "it was made since" if composed.expected is None else "it was changed since"
+
+
+def _without_blocked(
+    walk: FolderWalk, changes: Sequence[PlannedChange]
+) -> tuple[list[PlannedChange], list[tuple[bytes, str]]]:
+    """Separates changes below something that is no folder now and will not be one."""
+    wanted = {change.path: change.wanted for change in changes}
+    kept: list[PlannedChange] = []
+    blocked: list[tuple[bytes, str]] = []
+    kinds: dict[bytes, bool] = {}
+    for change in changes:
+        blocker = _blocker(walk, change.path, wanted, kinds) if change.wanted is not None else b""
+        if blocker:
+            blocked.append((change.path, f"{os.fsdecode(blocker)} is not a folder"))
+        else:
+            kept.append(change)
+    return kept, blocked
+
+
+def _blocker(walk: FolderWalk, path: bytes, wanted: dict[bytes, FileState | None], kinds: dict[bytes, bool]) -> bytes:
+    """The innermost path above that exists, is no folder, and is not restored to one; empty if there is none."""
+    above = os.path.dirname(path)  # noqa: PTH120 names are bytes
+    while walk.root_of(above) is not None and not kinds.get(above):
+        if above in wanted:
+            state = wanted[above]
+            return above if state is not None and state.kind != "folder" else b""
+        try:
+            walk.folder(above)
+            kinds[above] = True
+        except FileNotFoundError:
+            pass
+        except OSError:
+            if read_state(walk, above, lambda _file, _size: "") is not None:
+                return above
+        above = os.path.dirname(above)  # noqa: PTH120 names are bytes
+    return b""
+
+
+def is_git_data(path: bytes, root: bytes) -> bool:
+    """Whether a path is a `.git` below the root, or in one."""
+    return b".git" in path[len(root) :].split(b"/")

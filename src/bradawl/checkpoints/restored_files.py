@@ -1,0 +1,141 @@
+"""Makes, replaces and removes single files and links in open folders, atomically and without following links."""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import Final
+
+from bradawl.checkpoints.file_states import open_readable
+from bradawl.checkpoints.opened_folders import change_mode
+from bradawl.checkpoints.record import FileState
+from bradawl.checkpoints.store import ContentStore
+
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_WRITE: Final = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_AT: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def place_file(parent: int, name: bytes, wanted: FileState, store: ContentStore, *, lock: bool = False) -> None:
+    """Make or replace a file; at every instant there is the old or the new one. A file keeps its owner.
+
+    With `lock` the new file is written under the name by which git locks the file, and to the disk. Raises `OSError`,
+    `StoreError`, and `FileExistsError` if git holds the lock.
+    """
+    temporary = name + b".lock" if lock else b".bradawl-%s.tmp" % os.urandom(8).hex().encode()
+    with _new_file(parent, temporary) as file:
+        store.copy_to(wanted.content, file)
+        _copy_owner(parent, name, file)
+        os.fchmod(file, wanted.mode)
+        if lock:
+            os.fsync(file)
+        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+@contextlib.contextmanager
+def _new_file(parent: int, name: bytes) -> Iterator[int]:
+    """A new file, removed at the end unless it was renamed."""
+    file = os.open(name, _NEW, 0o600, dir_fd=parent)
+    inode = os.fstat(file).st_ino
+    try:
+        yield file
+    finally:
+        os.close(file)
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(name, dir_fd=parent, follow_symlinks=False).st_ino == inode:
+                os.unlink(name, dir_fd=parent)
+
+
+def _copy_owner(parent: int, name: bytes, file: int) -> None:
+    """Give a new file owner and extended attributes of the file that it replaces, or the owner of its folder."""
+    with contextlib.suppress(FileNotFoundError):
+        old = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if stat.S_ISREG(old.st_mode):
+            _own(file, old)
+            _copy_attributes(parent, name, file)
+            return
+    if os.geteuid() == 0:
+        _own(file, os.fstat(parent))
+
+
+def _own(file: int, like: os.stat_result) -> None:
+    own = os.fstat(file)
+    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+        with contextlib.suppress(PermissionError):  # only root may change the owner
+            os.fchown(file, like.st_uid, like.st_gid)
+
+
+def _copy_attributes(parent: int, name: bytes, file: int) -> None:
+    if not hasattr(os, "listxattr"):
+        return
+    with contextlib.suppress(OSError):
+        old = open_readable(parent, name)
+        try:
+            for attribute in os.listxattr(old):
+                with contextlib.suppress(OSError):  # only the system sets security labels
+                    os.setxattr(file, attribute, os.getxattr(old, attribute))
+        finally:
+            os.close(old)
+
+
+def place_link(parent: int, name: bytes, target: bytes) -> None:
+    """Make a link, or replace a file or link by it. Raises `OSError`."""
+    temporary = b".bradawl-%s.tmp" % os.urandom(8).hex().encode()
+    os.symlink(target, temporary, dir_fd=parent)
+    try:
+        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except BaseException:
+        os.unlink(temporary, dir_fd=parent)
+        raise
+
+
+def overwrite_file(parent: int, name: bytes, wanted: FileState, store: ContentStore, inode: tuple[int, int]) -> None:
+    """Write a content into a file with other names, which keeps its inode. A crash may leave a mixture.
+
+    Raises `OSError`, also if the name leads to another file by now, and `StoreError`.
+    """
+    data = store.read(wanted.content)
+    place = _open_inode(parent, name, inode)
+    try:
+        change_mode(place, wanted.mode | stat.S_IWUSR)
+        file = os.open(name, _WRITE, dir_fd=parent)
+        try:
+            if _inode(file) != inode:
+                raise _replaced()
+            rest, at = memoryview(data), 0
+            while rest:
+                at += (written := os.pwrite(file, rest, at))
+                rest = rest[written:]
+            os.ftruncate(file, len(data))
+        finally:
+            os.close(file)
+            change_mode(place, wanted.mode)
+    finally:
+        os.close(place)
+
+
+def set_file_mode(parent: int, name: bytes, mode: int, inode: tuple[int, int]) -> None:
+    """Change the mode of a file. Raises `OSError`, also if the name leads to another file by now."""
+    place = _open_inode(parent, name, inode)
+    try:
+        change_mode(place, mode)
+    finally:
+        os.close(place)
+
+
+def _open_inode(parent: int, name: bytes, inode: tuple[int, int]) -> int:
+    place = os.open(name, _AT, dir_fd=parent)
+    if _inode(place) != inode:
+        os.close(place)
+        raise _replaced()
+    return place
+
+
+def _inode(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return (found.st_dev, found.st_ino)
+
+
+def _replaced() -> OSError:
+    return OSError(errno.ESTALE, "it was replaced at this very moment")

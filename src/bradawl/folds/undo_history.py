@@ -1,0 +1,210 @@
+"""The steps of a session and what their calls changed, as a fold over the log: what can be undone and redone."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from bradawl.core.events import (
+    AgentSpawned,
+    CallPrepared,
+    CheckpointTaken,
+    Envelope,
+    HeadMoved,
+    JobStarted,
+    PromptSubmitted,
+    RequestSent,
+)
+from bradawl.core.messages import text_of
+from bradawl.folds.transcript import branch
+
+Part = Literal["code", "talk", "both"]
+"""The files, the conversation, or both."""
+_MAIN = "main"
+
+
+class UndoStep(msgspec.Struct, frozen=True):
+    """A step of the main agent. Its number is unique in the session: taken-back steps keep theirs."""
+
+    turn: int
+    """Number of its prompt in the session, from 1."""
+    number: int
+    """Number in its turn, from 1."""
+    prompt: str
+    """The text of the turn's prompt."""
+    at: int
+    """When it began; Unix time in milliseconds."""
+    start: int
+    """The entry of the log to go back to so that the step has not happened."""
+    is_in_conversation: bool = True
+    """False if the conversation was taken back to before it."""
+    jobs: tuple[str, ...] = ()
+    """Commands it started in the background."""
+
+    @property
+    def name(self) -> str:
+        """`3` for the first step of the third turn, `3.2` for its second."""
+        return str(self.turn) if self.number == 1 else f"{self.turn}.{self.number}"
+
+
+class CallChange(msgspec.Struct, frozen=True):
+    """What one call changed in the workspace, that of a sub-agent too."""
+
+    step: int
+    """Index of its step in `UndoHistory.steps`."""
+    call_id: str
+    tool: str
+    """Empty if the call is not in the log."""
+    raw_arguments: str
+    ref: str
+    """Name of the change record; empty if nothing was saved."""
+    uncovered: str
+    """What may have changed and can't be restored."""
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """A step back that can be redone."""
+
+    head: int
+    """The entry that the session continued from before it."""
+    part: Part
+    ref: str
+    """The change record of the files that were restored; empty for none."""
+    applied: tuple[CallChange, ...]
+    """The changes that were in the files before it."""
+
+
+class UndoHistory(msgspec.Struct, frozen=True):
+    """What can be undone and redone in a session."""
+
+    steps: tuple[UndoStep, ...] = ()
+    """All steps, oldest first."""
+    applied: tuple[CallChange, ...] = ()
+    """The changes that are in the files: not undone, oldest first."""
+    undone: tuple[Undone, ...] = ()
+    """The steps back since the last prompt, the newest last."""
+
+    def last_changed(self) -> UndoStep | None:
+        """The last step whose changes are in the files; None if there is none."""
+        changes = (change for change in reversed(self.applied) if change.ref)
+        return next((self.steps[change.step] for change in changes), None)
+
+    def last_prompt(self) -> UndoStep | None:
+        """The first step of the conversation's last turn; None in an empty conversation."""
+        found = (step for step in reversed(self.steps) if step.is_in_conversation and step.number == 1)
+        return next(found, None)
+
+    def named(self, name: str) -> UndoStep | None:
+        """The step with this name, `3`, `3.1` or `3.2`; None if there is none."""
+        wanted = name.removesuffix(".1")
+        return next((step for step in self.steps if step.name == wanted), None)
+
+    def changes_since(self, start: int) -> tuple[CallChange, ...]:
+        """The changes in the files since a step that starts at `start`, oldest first.
+
+        They are all changes after the first one of such a step: a job of an earlier step may have changed files later.
+        """
+        first = (place for place, each in enumerate(self.applied) if self.steps[each.step].start >= start)
+        return self.applied[next(first, len(self.applied)) :]
+
+    def changes_of(self, step: UndoStep) -> tuple[CallChange, ...]:
+        """The changes of one step that are in the files, oldest first."""
+        return tuple(change for change in self.applied if self.steps[change.step] == step)
+
+
+def undo_history(entries: Iterable[Envelope]) -> UndoHistory:
+    """The history of a session, from all entries of its log."""
+    entries = tuple(entries)
+    fold = _Fold()
+    for entry in entries:
+        fold.take(entry)
+    kept = {entry.seq for entry in branch(entries, _MAIN)}
+    return UndoHistory(tuple(step.freeze(kept) for step in fold.steps), tuple(fold.applied), tuple(fold.undone))
+
+
+class _OpenStep(msgspec.Struct):
+    """A step whose jobs are not all known yet."""
+
+    turn: int
+    number: int
+    prompt: str
+    at: int
+    start: int
+    seq: int
+    """The entry that began it."""
+    request: int | None = None
+    """Number of its request in the log; None before it was sent."""
+    jobs: list[str] = msgspec.field(default_factory=list[str])
+
+    def freeze(self, kept: set[int]) -> UndoStep:
+        return UndoStep(self.turn, self.number, self.prompt, self.at, self.start, self.seq in kept, tuple(self.jobs))
+
+
+class _Fold:
+    def __init__(self) -> None:
+        self.steps: list[_OpenStep] = []
+        self.applied: list[CallChange] = []
+        self.undone: list[Undone] = []
+        self._turns = 0
+        self._calls: dict[str, CallPrepared] = {}
+        self._step_of_call: dict[str, int] = {}
+        self._step_of_agent: dict[str, int] = {}
+
+    def take(self, entry: Envelope) -> None:
+        match entry.event:
+            case PromptSubmitted(parts) if entry.agent == _MAIN:
+                self._turns += 1
+                self._begin(entry, 1, text_of(parts))
+                self.undone.clear()
+            case RequestSent(step) if entry.agent == _MAIN:
+                self._request(entry, step)
+            case CallPrepared() as prepared if self.steps:
+                self._calls[prepared.call_id] = prepared
+                self._step_of_call[prepared.call_id] = self._step_of(entry.agent)
+            case AgentSpawned(spawned, call_id) if self.steps:
+                self._step_of_agent[spawned] = self._step_of_call.get(call_id, len(self.steps) - 1)
+            case JobStarted(command=command) if self.steps:
+                self.steps[self._step_of(entry.agent)].jobs.append(command)
+            case CheckpointTaken() as taken if self.steps:
+                self._add(taken)
+            case HeadMoved() as moved if entry.agent == _MAIN and self.steps and entry.parent is not None:
+                self._move(moved, entry.parent)
+            case _:
+                pass
+
+    def _begin(self, entry: Envelope, number: int, prompt: str) -> None:
+        start = 0 if entry.parent is None else entry.parent
+        self.steps.append(_OpenStep(self._turns, number, prompt, entry.at, start, entry.seq))
+
+    def _request(self, entry: Envelope, number: int) -> None:
+        """A request begins a step unless it is the first of its turn, or the same request again."""
+        if not self.steps:
+            return
+        last = self.steps[-1]
+        if last.request is not None and last.request != number:
+            self._begin(entry, last.number + 1, last.prompt)
+        self.steps[-1].request = number
+
+    def _step_of(self, agent: str) -> int:
+        return self._step_of_agent.get(agent, len(self.steps) - 1)
+
+    def _add(self, taken: CheckpointTaken) -> None:
+        call = self._calls.get(taken.call_id)
+        step = self._step_of_call.get(taken.call_id, len(self.steps) - 1)
+        name, arguments = ("", "") if call is None else (call.name, call.raw_arguments)
+        change = CallChange(step, taken.call_id, name, arguments, taken.checkpoint_ref, taken.uncovered)
+        self.applied.append(change)
+        # A job that ends after a step back has changed the files that a redo finds.
+        self.undone = [msgspec.structs.replace(each, applied=(*each.applied, change)) for each in self.undone]
+
+    def _move(self, moved: HeadMoved, head: int) -> None:
+        last = self.undone[-1] if self.undone else None
+        if last is not None and (moved.to, moved.restore) == (last.head, last.part):
+            self.undone.pop()
+            self.applied = list(last.applied) if moved.restore != "talk" else self.applied
+            return
+        self.undone.append(Undone(head, moved.restore, moved.checkpoint_ref, tuple(self.applied)))
+        if moved.restore != "talk":
+            starts = (self.steps[each.step].start for each in self.applied)
+            first = next((place for place, start in enumerate(starts) if start >= moved.to), len(self.applied))
+            del self.applied[first:]

@@ -1,0 +1,261 @@
+"""Undo of what real commands did, by the real program: afterwards, and after a redo, every byte is the same."""
+
+import json
+import os
+import stat
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from terminal import START, Terminal
+
+GIT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@b.example",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@b.example",
+}
+COMMANDS = (
+    "mv b.txt m.txt && rm c.txt && chmod 755 run.sh && ln -s a.txt link && mkdir -p empty/inner && echo new > n.txt",
+    "git add -A && git commit -qm second && printf 'third\\n' >> a.txt && git commit -qam amended --amend",
+    "printf stashed >> a.txt && git stash push -qu && git stash drop -q",
+    "printf unsaved >> a.txt && printf staged > s.txt && git add s.txt",
+    "git reset -q --hard HEAD~1",
+    "git clean -qfdx",
+)
+
+
+class Project:
+    """A repository whose filters leave a marker, and the program in it with a scripted model."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self.home, self.script = folder / "project", folder / "home", folder / "script.json"
+        self.marker = folder / "marker"
+        self.root.mkdir()
+        self.home.mkdir()
+        self.environ = {
+            **GIT,
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "TERM": "dumb",
+            "BRADAWL_MODEL": f"scripted/{self.script}",
+        }
+        for name in ("a.txt", "b.txt", "c.txt"):
+            (self.root / name).write_bytes(f"{name}\r\nsecond line\r\n".encode())
+        (self.root / "run.sh").write_text("#!/bin/sh\n")
+        (self.root / ".gitignore").write_text("ignored/\n")
+        (self.root / "ignored").mkdir()
+        (self.root / "ignored" / "kept.bin").write_bytes(bytes(range(256)))
+        self.git("init", "-q", "-b", "main")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "first")
+        (self.root / ".gitattributes").write_text("*.txt eol=crlf filter=mark\n")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "attributes")
+        command = f"sh -c 'echo ran >> {self.marker} 2>/dev/null; cat'"
+        self.git("config", "filter.mark.clean", command)
+        self.git("config", "filter.mark.smudge", command)
+        self.git("config", "core.fsmonitor", f"sh -c 'echo ran >> {self.marker} 2>/dev/null; false'")
+
+    def git(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-c", "core.fsmonitor=", *arguments],
+            cwd=self.root,
+            env=self.environ,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout
+
+    def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*START, *argv],
+            cwd=self.root,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def bash(self, command: str, *, is_first: bool = False) -> None:
+        """A run in which the model makes one call of bash."""
+        self.replies({"tool_calls": [_bash(command)]}, {"text": "done"})
+        done = self.run(*([] if is_first else ["-c"]), "-y", "-p", command)
+        assert done.returncode == 0, done.stderr
+        assert "  ok" in done.stderr, done.stderr
+
+    def replies(self, *replies: dict[str, Any]) -> None:
+        self.script.write_text(json.dumps(replies))
+
+    def state(self) -> dict[str, object]:
+        """All paths with kind, mode and content; of git's data those that decide where branches and the index are."""
+        found: dict[str, object] = {}
+        for path in sorted(self.root.rglob("*")):
+            name = str(path.relative_to(self.root))
+            if name.startswith((".git/objects", ".git/hooks")) or name.endswith("COMMIT_EDITMSG"):
+                continue
+            mode = path.lstat().st_mode
+            if path.is_symlink():
+                found[name] = str(path.readlink())
+            elif path.is_file():
+                found[name] = stat.filemode(mode), path.read_bytes()
+            else:
+                found[name] = stat.filemode(mode)
+        return found
+
+
+def _bash(command: str) -> dict[str, Any]:
+    return {"id": f"call_{abs(hash(command))}", "name": "bash", "arguments": {"command": command}}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def differences(one: dict[str, object], other: dict[str, object]) -> dict[str, tuple[object, object]]:
+    return {name: (one.get(name), other.get(name)) for name in {**one, **other} if one.get(name) != other.get(name)}
+
+
+@pytest.mark.timeout(300)
+def test_discarded_work_comes_back_to_the_byte_and_no_filter_runs(project: Project) -> None:
+    states = [project.state()]
+    for number, command in enumerate(COMMANDS):
+        project.bash(command, is_first=number == 0)
+        states.append(project.state())
+    project.marker.unlink(missing_ok=True)
+
+    for expected in states[-2::-1]:
+        dry = project.run("undo", "--dry-run")
+        assert dry.returncode == 0, dry.stderr
+        assert len(dry.stdout.splitlines()) <= 50
+        done = project.run("undo")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert differences(project.state(), expected) == {}, done.stdout
+    assert project.run("undo").returncode == 1
+    for expected in states[1:]:
+        done = project.run("undo", "--redo")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert differences(project.state(), expected) == {}, done.stdout
+
+    done = project.run("undo", "--to", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert differences(project.state(), states[0]) == {}, done.stdout
+    assert not project.marker.exists(), "a program of the project's git configuration was started"
+    project.git("fsck", "--strict")
+    subprocess.run(["git", "status"], cwd=project.root, env=project.environ, check=True, capture_output=True)
+    assert project.marker.exists(), "git itself starts them"
+
+
+def test_a_dry_run_names_what_a_hard_reset_discarded(project: Project) -> None:
+    project.bash("printf 'my work' > work.txt && git add -A && printf more >> work.txt", is_first=True)
+    (project.root / "mine.txt").write_text("the user's own, never committed")
+    project.bash("git add -A && git reset -q --hard")
+    assert not (project.root / "work.txt").exists() and not (project.root / "mine.txt").exists()
+    dry = project.run("undo", "--dry-run").stdout
+    assert "+ work.txt (11 bytes)" in dry and "+ mine.txt" in dry and "git reset" in dry
+    assert project.run("undo").returncode == 0
+    assert (project.root / "work.txt").read_text() == "my workmore"
+    assert (project.root / "mine.txt").read_text() == "the user's own, never committed"
+    assert "work.txt" in project.git("diff", "--cached", "--name-only")
+
+
+def test_undo_and_redo_in_one_conversation_at_a_terminal(project: Project) -> None:
+    project.replies(
+        {"tool_calls": [_bash("printf 2 >> a.txt && rm b.txt")]},
+        {"text": "finished one"},
+        {"tool_calls": [_bash("rm c.txt")]},
+        {"text": "finished two"},
+    )
+    before = project.state()
+    terminal = Terminal([*START, "-y"], project.root, project.environ)
+    try:
+        terminal.wait_for("> ")
+        terminal.type("do it\r")
+        terminal.wait_for("finished one")
+        after = project.state()
+        terminal.type("/undo\r")
+        terminal.wait_for("/redo takes this back")
+        assert differences(project.state(), before) == {}
+        terminal.type("/redo\r")
+        terminal.wait_for("Redone")
+        assert differences(project.state(), after) == {}
+        terminal.type("again\r")
+        terminal.wait_for("finished two")
+        terminal.type("/mode\r")  # answered after the end of the turn, when the search is over
+        terminal.wait_for("mode bypass")
+        (project.root / "c.txt").write_text("mine")
+        terminal.type("/undo\r")
+        terminal.wait_for("Changed by you or another program since")
+        terminal.wait_for("[o]ther")
+        terminal.type("n\r")
+        terminal.wait_for("Nothing was changed")
+        assert (project.root / "c.txt").read_text() == "mine"
+    finally:
+        terminal.end()
+
+
+def test_an_edit_and_its_conversation_are_undone(project: Project) -> None:
+    edit = {"file_path": "a.txt", "old_string": "second", "new_string": "2nd"}
+    project.replies(
+        {"tool_calls": [{"id": "read", "name": "read_file", "arguments": {"file_path": "a.txt"}}]},
+        {"tool_calls": [{"id": "edit", "name": "edit_file", "arguments": edit}]},
+        {"text": "edited"},
+    )
+    before = project.state()
+    assert project.run("-y", "-p", "edit").returncode == 0
+    assert b"2nd" in (project.root / "a.txt").read_bytes()
+    done = project.run("-c", "-p", "/undo")
+    assert done.returncode == 0, done.stderr
+    assert differences(project.state(), before) == {}
+    listed = project.run("-c", "-p", "/rewind").stdout
+    assert "edit" in listed and "taken back" not in listed.splitlines()[0]
+
+
+def test_what_an_interrupted_command_removed_comes_back(project: Project) -> None:
+    """The program is killed in the middle of a command; `bradawl undo` finds what the command had done."""
+    project.bash("printf 1 > first.txt", is_first=True)
+    before = project.state()
+    command = "rm -r a.txt b.txt ignored && echo removed > gone.txt && sleep 60"
+    project.replies({"tool_calls": [_bash(command)]}, {"text": "never"})
+    with subprocess.Popen(
+        [*START, "-c", "-y", "-p", "break it"],
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        end = time.monotonic() + 30
+        while not (project.root / "gone.txt").exists():
+            assert time.monotonic() < end, "the command did not run"
+            time.sleep(0.02)
+        process.kill()
+    dry = project.run("undo", "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert "+ a.txt" in dry.stdout and "+ ignored/kept.bin" in dry.stdout, dry.stdout
+    done = project.run("undo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert differences(project.state(), before) == {}
+
+
+def test_it_refuses_while_a_job_runs(project: Project) -> None:
+    job = {"id": "job", "name": "bash", "arguments": {"command": "rm c.txt; sleep 60", "run_in_background": True}}
+    project.replies({"tool_calls": [job]}, {"text": "finished one"})
+    terminal = Terminal([*START, "-y"], project.root, project.environ)
+    try:
+        terminal.wait_for("> ")
+        terminal.type("do it\r")
+        terminal.wait_for("finished one")
+        terminal.type("/undo\r")
+        terminal.wait_for("background job is running")
+    finally:
+        terminal.end()
+    done = project.run("undo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (project.root / "c.txt").exists() and "A background job ran" in done.stdout

@@ -1,0 +1,225 @@
+"""The steps of a session that can be undone and redone, as a fold over its log."""
+
+import random
+
+import pytest
+
+from bradawl.core.effects import UNKNOWN
+from bradawl.core.events import (
+    AgentSpawned,
+    CallPrepared,
+    CheckpointTaken,
+    Envelope,
+    Event,
+    HeadMoved,
+    JobStarted,
+    PromptSubmitted,
+    RequestSent,
+    SessionOpened,
+    TurnFinished,
+)
+from bradawl.core.messages import Text
+from bradawl.folds.undo_history import UndoHistory, undo_history
+
+
+class Log:
+    """Builds the entries of a session's log."""
+
+    def __init__(self) -> None:
+        self.entries: list[Envelope] = []
+        self._last: dict[str, int] = {}
+        self._step = 0
+        self.add(SessionOpened(1, "/project", "/project"))
+
+    def add(self, event: Event, agent: str = "main") -> int:
+        seq = len(self.entries)
+        parent = self._last.get(agent, self._last.get("main"))
+        self.entries.append(Envelope(seq, parent, 1_000 * seq, agent, event))
+        self._last[agent] = seq
+        return seq
+
+    def prompt(self, text: str) -> None:
+        self.add(PromptSubmitted((Text(text),)))
+
+    def step(self, *calls: str, ref: bool = True) -> None:
+        """A request whose calls each change something."""
+        self._step += 1
+        self.add(RequestSent(self._step, "hash"))
+        for call in calls:
+            self.add(CallPrepared(call, self._step, "bash", "{}", UNKNOWN))
+        for call in calls if ref else ():
+            self.add(CheckpointTaken(call, f"ref-{call}"))
+
+    @property
+    def head(self) -> int:
+        return len(self.entries) - 1
+
+    @property
+    def history(self) -> UndoHistory:
+        return undo_history(self.entries)
+
+
+def refs(history: UndoHistory) -> list[str]:
+    return [change.ref for change in history.applied]
+
+
+@pytest.fixture
+def log() -> Log:
+    """Two turns: `one` with a and b, `two` with c."""
+    log = Log()
+    log.prompt("one")
+    log.step("a")
+    log.step("b")
+    log.step()
+    log.add(TurnFinished("completed"))
+    log.prompt("two")
+    log.step("c")
+    log.step()
+    log.add(TurnFinished("completed"))
+    return log
+
+
+def test_steps_have_names_that_never_change(log: Log) -> None:
+    assert [step.name for step in log.history.steps] == ["1", "1.2", "1.3", "2", "2.2"]
+    log.add(HeadMoved(log.history.steps[3].start, "both"))
+    log.prompt("three")
+    log.step("d")
+    history = log.history
+    assert [step.name for step in history.steps] == ["1", "1.2", "1.3", "2", "2.2", "3"]
+    assert [step.is_in_conversation for step in history.steps] == [True, True, True, False, False, True]
+    assert history.named("1.1") == history.named("1") == history.steps[0]
+    assert history.named("9") is None
+
+
+def test_a_request_that_is_sent_again_is_the_same_step() -> None:
+    log = Log()
+    log.prompt("one")
+    log.add(RequestSent(1, "hash"))
+    log.add(RequestSent(1, "hash"))
+    log.add(RequestSent(2, "hash"))
+    assert [step.name for step in log.history.steps] == ["1", "1.2"]
+
+
+def test_undoing_again_finds_the_step_before(log: Log) -> None:
+    found = []
+    while (step := log.history.last_changed()) is not None:
+        found.append((step.name, [change.ref for change in log.history.changes_since(step.start)]))
+        log.add(HeadMoved(step.start, "both", "undo"))
+    assert found == [("2", ["ref-c"]), ("1.2", ["ref-b"]), ("1", ["ref-a"])]
+
+
+@pytest.mark.parametrize("part", ["code", "both", "talk"])
+def test_redo_takes_back_one_undo_after_the_other(log: Log, part) -> None:
+    before = log.history
+    for name in ("2", "1.2"):
+        step = before.named(name)
+        assert step is not None
+        log.add(HeadMoved(step.start, part, f"undo-{name}"))
+    assert refs(log.history) == (["ref-a"] if part != "talk" else ["ref-a", "ref-b", "ref-c"])
+    assert [each.ref for each in log.history.undone] == ["undo-2", "undo-1.2"]
+    while log.history.undone:
+        log.add(HeadMoved(log.history.undone[-1].head, part))
+    after = log.history
+    assert after.applied == before.applied
+    assert after.steps == before.steps
+
+
+def test_a_new_prompt_ends_redoing(log: Log) -> None:
+    log.add(HeadMoved(log.history.steps[3].start, "both", "undo"))
+    log.prompt("three")
+    assert log.history.undone == ()
+
+
+def test_the_conversation_alone_leaves_the_changes_of_the_files(log: Log) -> None:
+    log.add(HeadMoved(log.history.steps[0].start, "talk"))
+    history = log.history
+    assert refs(history) == ["ref-a", "ref-b", "ref-c"]
+    last = history.last_changed()
+    assert last is not None and (last.name, last.is_in_conversation) == ("2", False)
+    assert history.last_prompt() is None
+
+
+def test_the_files_alone_leave_the_conversation(log: Log) -> None:
+    log.add(HeadMoved(log.history.steps[0].start, "code", "undo"))
+    history = log.history
+    assert refs(history) == []
+    assert all(step.is_in_conversation for step in history.steps)
+
+
+def test_a_change_that_is_logged_late_belongs_to_the_step_of_its_call(log: Log) -> None:
+    log.prompt("three")
+    log.add(RequestSent(9, "hash"))
+    log.add(CheckpointTaken("c", "ref-c-late"))
+    log.add(CallPrepared("d", 9, "bash", "{}", UNKNOWN))
+    log.add(CheckpointTaken("d", "ref-d"))
+    history = log.history
+    assert [history.steps[change.step].name for change in history.applied] == ["1", "1.2", "2", "2", "3"]
+    three = history.named("3")
+    assert three is not None
+    assert [change.ref for change in history.changes_since(three.start)] == ["ref-d"]
+
+
+def test_what_a_job_changes_later_goes_with_the_steps_after_it(log: Log) -> None:
+    """The job of step 1 ends during step 3: to go back to before 3 its later change must go too."""
+    log.prompt("three")
+    log.add(RequestSent(9, "hash"))
+    log.add(CallPrepared("d", 9, "bash", "{}", UNKNOWN))
+    log.add(CheckpointTaken("d", "ref-d"))
+    log.add(CheckpointTaken("a", "ref-a-late"))
+    three = log.history.named("3")
+    assert three is not None
+    assert [change.ref for change in log.history.changes_since(three.start)] == ["ref-d", "ref-a-late"]
+
+
+def test_calls_and_jobs_of_a_sub_agent_belong_to_the_step_that_started_it(log: Log) -> None:
+    log.prompt("three")
+    log.step("task", ref=False)
+    log.add(AgentSpawned("agent-1", "task", "general", "do it"))
+    log.add(PromptSubmitted((Text("do it"),)), "agent-1")
+    log.add(RequestSent(1, "hash"), "agent-1")
+    log.add(CallPrepared("inner", 1, "edit_file", "{}", UNKNOWN), "agent-1")
+    log.add(JobStarted("job-1", "inner", "make watch"), "agent-1")
+    log.step("d", ref=False)
+    log.add(CheckpointTaken("inner", "ref-inner"))
+    history = log.history
+    assert history.steps[history.applied[-1].step].name == "3"
+    three = history.named("3")
+    assert three is not None and three.jobs == ("make watch",)
+    assert history.applied[-1].tool == "edit_file"
+
+
+def test_a_log_without_prompts_has_nothing_to_undo() -> None:
+    log = Log()
+    log.add(CheckpointTaken("x", "ref"))
+    log.add(HeadMoved(0, "both"))
+    assert log.history == UndoHistory()
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_any_sequence_of_undos_and_redos_can_be_taken_back_completely(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
+    log = Log()
+    for turn in range(chance.randint(1, 4)):
+        log.prompt(f"turn {turn}")
+        for step in range(chance.randint(1, 3)):
+            log.step(*(f"{turn}-{step}-{call}" for call in range(chance.randint(0, 2))))
+        log.add(TurnFinished("completed"))
+    states = [(log.history.applied, log.history.steps)]
+    for _ in range(chance.randint(1, 8)):
+        history = log.history
+        if history.undone and chance.random() < 0.4:
+            log.add(HeadMoved(history.undone[-1].head, history.undone[-1].part))
+            states.pop()
+        else:
+            possible = [step for step in history.steps if step.is_in_conversation]
+            if not possible:
+                continue
+            log.add(HeadMoved(chance.choice(possible).start, chance.choice(("code", "talk", "both"))))
+            states.append((log.history.applied, log.history.steps))
+        assert (log.history.applied, log.history.steps) == states[-1]
+    while log.history.undone:
+        last = log.history.undone[-1]
+        log.add(HeadMoved(last.head, last.part))
+        states.pop()
+        assert (log.history.applied, log.history.steps) == states[-1]
+    assert len(states) == 1
