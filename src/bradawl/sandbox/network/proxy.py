@@ -266,7 +266,7 @@ class _Connection:
             except _Answered as error:
                 problem = error
             except OSError:
-                client.abort()  # an ordinary end would look like the end of the answer
+                client.abort()
             body.cancel()
         if problem is not None:
             raise problem

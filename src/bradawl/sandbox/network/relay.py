@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+import socket
+import struct
 from typing import Final
 
 IDLE_LIMIT_S: Final = 600.0
 """Seconds without a byte in either direction after which a connection ends: slow servers prepare downloads so long."""
 PIECE: Final = 65_536
+_RESET: Final = struct.pack("ii", 1, 0)  # linger for no time
 _OPEN_HALF_LIMIT_S: Final = 120.0
 """The same once one direction has ended."""
 
@@ -38,7 +41,10 @@ class Stream:
         self.writer.close()
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Reset the connection: an ordinary end would look like the end of the data."""
+        with contextlib.suppress(OSError):
+            connected: socket.socket = self.writer.get_extra_info("socket")
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.writer.transport.abort()
 
 
