@@ -86,6 +86,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/(child_process|private_folder|watchdog)\.py"  # parts of workspace/processes.py
     r"|workspace/(atomic_write|in_place_write|new_files|safe_open)\.py"  # read and write for workspace/files.py
     r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|landlock|probe|process_limit|selection)\.py"
+    r"|sandbox/network/listeners\.py"
     r"|sandbox/(discovery/(file_tracking|workspace_survey)|filesystem/(closed_folders|tree_removal))\.py"
     r"|sandbox/mounts/(mask_sources|placeholders|spare_placeholders)\.py"
     r"|sandbox/restore/(git_history|git_objects|protected_files|restore_path|snapshot)\.py"
@@ -100,6 +101,7 @@ PROGRAMS = frozenset(
         "tools/reading/part_of_file.py",
         "tools/reading/pdf_text.py",
         "sandbox/landlock_helper.py",
+        "sandbox/network/listener_helper.py",
         "sandbox/landlock_probe.py",
         "sandbox/probe_inside.py",
     }

@@ -24,6 +24,10 @@ from bradawl.core.workspace import Checkpoint, Command, CommandResult, FileConte
 
 Emit = Callable[[Envelope | Live], None]
 """Receives each event as it happens; must not block or raise."""
+Progress = Callable[[bytes], None]
+"""Receives output of a program as it arrives."""
+Permit = Callable[[Effects], Awaitable[None]]
+"""Judges effects found while a call runs, as if they were a call. Raises `ToolError` if they are refused."""
 
 
 class ToolSchema(msgspec.Struct, frozen=True):
@@ -188,13 +192,13 @@ class Processes(Protocol):
         ...
 
     async def run(
-        self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
+        self, command: Command, grant: Grant | None, progress: Progress | None = None, permit: Permit | None = None
     ) -> CommandResult:
         """Run to the end; timeout and cancellation end the process group. Raises `ToolError`."""
         ...
 
     async def start(
-        self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
+        self, command: Command, grant: Grant | None, progress: Progress | None = None, permit: Permit | None = None
     ) -> Process:
         """Start a program and leave it running; the caller enforces the timeout. Raises `ToolError`."""
         ...
@@ -291,8 +295,7 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     spawner: "Spawner | None" = None
     """None if no sub-agents can be started."""
     approver: "Approver | None" = None
-    permit: Callable[[Effects], Awaitable[None]] | None = None
-    """Judges effects found while the call runs, as if they were a call. Raises `ToolError` if they are refused."""
+    permit: Permit | None = None
     rules: tuple[Rule, ...] = ()
     """Rules about paths; see `core.rules.path_rules`."""
 

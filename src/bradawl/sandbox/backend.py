@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from bradawl.core.permissions import Grant, Sandbox
+from bradawl.core.ports import Permit
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -27,11 +31,36 @@ class Program(msgspec.Struct, frozen=True):
     """Names of variables that do not come from the agent's environment: the session's exports and those the shell
     needs.
     """
+    permit: Permit | None = None
+    """Judges each host it tries to reach, where the backend can limit the network by host."""
 
 
 def agent_search_path(program: Program) -> str:
     """`PATH` of the agent. The session's exports do not count, because they would decide what the sandbox shows."""
     return program.path or ("" if "PATH" in program.exported else program.environment.get("PATH", ""))
+
+
+class ProgramNetwork(Protocol):
+    """The listener of one program in a sandbox, and its connections through the network proxy."""
+
+    def open(self, pid: int) -> None:
+        """Open the listener in the network namespace of a process, then let the program start. Does not raise."""
+        ...
+
+    async def wait_answering(self, ended: "Future[None]", timeout_s: float) -> None:
+        """Wait for the program's end, at most `timeout_s` seconds, and await `permit` for its hosts meanwhile.
+
+        The time of open questions does not count. Those still open at the end are cancelled.
+        """
+        ...
+
+    def notes(self) -> tuple[str, ...]:
+        """Remarks for the program's result: refused hosts, or why there was no network."""
+        ...
+
+    def close(self) -> None:
+        """End the listener and its connections. Safe to call twice."""
+        ...
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -62,6 +91,8 @@ class Launch(msgspec.Struct, frozen=True):
     """
     notes: tuple[str, ...] = ()
     """Sentences about the sandbox that belong to the program's result."""
+    network: "ProgramNetwork | None" = None
+    """Its way to the network proxy: the program starts after `open`. The caller closes it; None if there is none."""
     limit_processes: Callable[[], AbstractContextManager[None]] | None = None
     """Context manager that the starting thread holds while it starts the program: the new process starts in the control
     group that limits the number of processes.

@@ -15,6 +15,7 @@ from bradawl.core.workspace import PROCESS_LIMIT
 from bradawl.safety.permissions.protected_paths import credentials
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
 from bradawl.sandbox.bubblewrap_arguments import (
+    StartDescriptors,
     bind_parents_in_tmp,
     contains_any,
     hide,
@@ -33,6 +34,8 @@ from bradawl.sandbox.mounts.mount_set import MountSet
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 from bradawl.sandbox.mounts.plan import Mount, MountPlan
 from bradawl.sandbox.mounts.rule_mounts import ProgramView, RuleMounts
+from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
+from bradawl.sandbox.network.variables import proxy_variables
 from bradawl.sandbox.path_translation import (
     TEMPORARY,
     PathTranslator,
@@ -76,16 +79,18 @@ class BubblewrapBackend:
         *,
         others: OtherUsersPaths | None = None,
         most_processes: int = PROCESSES,
+        network: SessionNetwork | None = None,
     ) -> None:
         """Nothing is created before the first launch. `layout.scratch` must not exist yet; `close` removes it.
 
-        `others` are paths of other users to hide; by default they are searched for.
+        `others` are paths of other users to hide; by default they are searched for. `network` is closed by `close`.
         """
         hidden = find_other_users_paths(layout.home, layout.roots) if others is None else others
         self._layout = layout
         self._features = features
         self._lacks = lacks
         self._processes = ProcessLimit(most_processes)
+        self._network = network or SessionNetwork()
         memory = f"{layout.state}/tracked-keys" if layout.state else ""
         self._surveys = {root: WorkspaceSurvey(root, follows=True, memory=memory) for root in layout.roots}
         self._placeholders = PlaceholderStore(layout.state)
@@ -128,6 +133,7 @@ class BubblewrapBackend:
         """Remove the temporary folder and all else it created; safe to call twice."""
         if self._watched:
             self._watched.close()
+        self._network.close()
         self._placeholders.close()
         self._processes.close()
         for survey in self._surveys.values():
@@ -181,31 +187,26 @@ class BubblewrapBackend:
         """Pass the arguments by a descriptor: the program's variables must not reach bubblewrap itself, where they
         could load code.
         """
-        opened: list[int] = []
-        arguments += ("--seccomp", "", "--info-fd", "", "")
         if "\0".join(arguments).count("\0") != len(arguments) - 1:
             raise ValueError("embedded null byte")
+        rules = filter_for(internet=True, streams_only=True)
         try:
-            rules = filter_for(grant.network, loopback=True, streams_only=not grant.network)
-            opened.append(_file_in_memory("filter", rules))
-            info_fd, info_sink = os.pipe()
-            opened += (info_sink, info_fd)
-            arguments[-4], arguments[-2] = str(opened[0]), str(info_sink)
-            opened.append(_file_in_memory("arguments", os.fsencode("\0".join(arguments))))
+            opened = StartDescriptors(arguments, rules, waits=is_proxied(program, grant))
         except OSError as error:
-            for each in opened:
-                os.close(each)
             raise ToolError(
                 f"the sandbox can't be set up now: {error.strerror}; end other programs, or try again later"
             ) from error
-        given = (opened[0], info_sink, opened[-1])
+        network = None
+        if opened.release_fd >= 0:
+            network = self._network.command(program.permit, opened.release_fd, whole_network=grant.network)
         return Launch(
-            argv=(self._features.program, "--args", str(opened[-1]), "--", *program.argv),
+            argv=(self._features.program, "--args", str(opened.given[-1]), "--", *program.argv),
             cwd="/",
             environment={},
-            inherited=(*given, *program.inherited),
-            close_after_start=given,
-            info_fd=info_fd,
+            inherited=(*opened.given, *program.inherited),
+            close_after_start=opened.given,
+            info_fd=opened.info_fd,
+            network=network,
             reports_signals_as_codes=True,
             on_end=on_end,
             explain_setup_error=explain_setup_error,
@@ -300,7 +301,7 @@ class BubblewrapBackend:
         """All arguments. Cheap mounts come last: for each bind, bubblewrap scans the list of existing mounts."""
         features, layout = self._features, self._layout
         arguments = ["--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session"]
-        arguments += ["--disable-userns"] * features.disables_namespaces + ["--share-net"] * grant.network
+        arguments += ["--disable-userns"] * features.disables_namespaces
         arguments += ["--ro-bind", "/", "/"]
         seen = [*layout.readable, *program.readable, *plan.mounts, *layout.roots, layout.cache, *grant.uncovered]
         seen += (*self._shown, layout.scratch)
@@ -366,7 +367,9 @@ class BubblewrapBackend:
 
 def _environment(layout: SandboxLayout, names: PathTranslator, program: Program, grant: Grant) -> dict[str, str]:
     exported = frozenset(program.exported)
-    held = sandbox_environment(program.environment, exported, layout.kept_variables, network=grant.network)
+    held = sandbox_environment(program.environment, exported, layout.kept_variables)
+    if is_proxied(program, grant):
+        held |= proxy_variables(held, exported, is_asked=not grant.network)
     held["PWD"] = names.sandbox_path(names.host_path(program.cwd))
     cache = _made_cache(layout.cache, grant) or f"{TEMPORARY}/.cache"
     caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)
@@ -397,16 +400,3 @@ def _made_cache(cache: str, grant: Grant) -> str:
     except OSError:
         return ""
     return cache
-
-
-def _file_in_memory(name: str, data: bytes) -> int:
-    made = os.memfd_create(name, os.MFD_CLOEXEC)
-    try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(made, left) :]
-        os.lseek(made, 0, os.SEEK_SET)
-    except OSError:
-        os.close(made)
-        raise
-    return made

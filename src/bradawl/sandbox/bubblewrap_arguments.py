@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -89,3 +89,44 @@ def set_variables(environment: dict[str, str]) -> Iterator[str]:
     """Set the environment of the program."""
     for name, value in environment.items():
         yield from ("--setenv", name, value)
+
+
+class StartDescriptors:
+    """The descriptors of one start. Their caller closes them: `given` after the start, the others at the end."""
+
+    def __init__(self, arguments: Sequence[str], rules: bytes, *, waits: bool) -> None:
+        """`rules` is the system call filter. With `waits` the program starts when `release_fd` is closed.
+
+        Raises `OSError`; then nothing is open.
+        """
+        self.release_fd = -1
+        opened: list[int] = []
+        try:
+            opened.append(_file_in_memory("filter", rules))
+            self.info_fd, info_sink = os.pipe()
+            opened += (info_sink, self.info_fd)
+            words = [*arguments, "--seccomp", str(opened[0]), "--info-fd", str(info_sink)]
+            if waits:
+                block_fd, self.release_fd = os.pipe()
+                opened += (block_fd, self.release_fd)
+                words += ("--block-fd", str(block_fd))
+            opened.append(_file_in_memory("arguments", os.fsencode("\0".join((*words, "")))))
+        except OSError:
+            for each in opened:
+                os.close(each)
+            raise
+        self.given = tuple(each for each in opened if each not in (self.info_fd, self.release_fd))
+        """Descriptors that bubblewrap inherits; the last one holds its arguments."""
+
+
+def _file_in_memory(name: str, data: bytes) -> int:
+    made = os.memfd_create(name, os.MFD_CLOEXEC)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(made, left) :]
+        os.lseek(made, 0, os.SEEK_SET)
+    except OSError:
+        os.close(made)
+        raise
+    return made

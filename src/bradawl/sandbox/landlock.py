@@ -163,7 +163,7 @@ class LandlockBackend:
             raise ToolError("the command is too long for the system (about 128 KB); put it into a file and run that")
         self._rule_mounts.set_rules(grant.rules)
         # With the network, internet sockets only: Unix sockets in the file system are not hidden.
-        code = filter_for(network=False, loopback=grant.network, sees_others=True)
+        code = filter_for(internet=grant.network, sees_others=True)
         order = _encode_order(
             self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network
         )

@@ -18,7 +18,7 @@ _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16  # offsets in `struct seccomp_data`; ar
 _FIRST, _SECOND = 16, 24  # the low half of each argument
 _NEW_NAMESPACES = 0x7E020000
 _TYPE_INTO_A_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which pastes
-_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_AF_INET, _AF_INET6 = 2, 10
 _SOCKET_TYPES, _STREAM = 0xF, 1
 _X32 = 0x40000000
 
@@ -110,15 +110,14 @@ class _Program:
 
 @lru_cache(maxsize=8)
 def filter_for(
-    network: bool, loopback: bool = False, machine: str = "", *, streams_only: bool = False, sees_others: bool = False
+    internet: bool = False, machine: str = "", *, streams_only: bool = False, sees_others: bool = False
 ) -> bytes:
     """The filter as the kernel takes it: an array of `struct sock_filter`.
 
-    `network` allows internet and Unix sockets; `loopback` internet sockets only. `streams_only` restricts internet
-    sockets to TCP, for programs in a network namespace of their own. Connected pairs of Unix sockets are always
-    allowed. `sees_others` is for programs without namespaces: it refuses shared memory, semaphores, message queues, and
-    limits of other processes. `machine` is the kind of processor; by default this machine's. Raises `KeyError` for an
-    unknown one.
+    `internet` allows internet sockets, and `streams_only` restricts them to TCP. Unix sockets are refused, except
+    connected pairs. `sees_others` is for programs without namespaces: it refuses shared memory, semaphores, message
+    queues, and limits of other processes. `machine` is the kind of processor; by default this machine's. Raises
+    `KeyError` for an unknown one.
     """
     numbers = _MACHINES[machine or _this_machine()]
     program = _Program()
@@ -145,7 +144,7 @@ def filter_for(
         program.add(_JUMP_IF, number, yes="refuse")
     program.add(_RETURN, _ALLOW)
     _refuse_set_user_id(program, modes)
-    _check_sockets(program, unix=network, internet=network or loopback, streams_only=streams_only)
+    _check_sockets(program, internet=internet, streams_only=streams_only)
     _check_arguments(program)
     return program.encoded()
 
@@ -154,11 +153,9 @@ def _numbers_in(calls: str) -> list[int]:
     return sorted(int(each.partition("=")[2]) for each in calls.split(" "))
 
 
-def _check_sockets(program: _Program, *, unix: bool, internet: bool, streams_only: bool) -> None:
+def _check_sockets(program: _Program, *, internet: bool, streams_only: bool) -> None:
     program.place("socket")
     program.add(_LOAD, _FIRST)
-    if unix:
-        program.add(_JUMP_IF, _AF_UNIX, yes="allow")
     for family in (_AF_INET, _AF_INET6) if internet else ():
         program.add(_JUMP_IF, family, yes="internet")
     program.add(_RETURN, _ERRNO | _EPERM)

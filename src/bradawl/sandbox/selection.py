@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -17,6 +17,9 @@ from bradawl.safety.trusted_programs import TrustedPrograms
 from bradawl.sandbox.backend import SandboxBackend, SandboxLayout
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
+
+if TYPE_CHECKING:
+    from bradawl.sandbox.network.proxy import Proxy
 
 _PROBE_LIMIT_S: Final = 4.0
 """Seconds per backend. One that hangs leaves time for the next; a busy machine still gets its sandbox."""
@@ -34,15 +37,21 @@ class SandboxSelection:
     """The sandbox backend of one workspace, probed in a thread."""
 
     def __init__(
-        self, layout: SandboxLayout, environment: Mapping[str, str], programs: TrustedPrograms | None = None
+        self,
+        layout: SandboxLayout,
+        environment: Mapping[str, str],
+        programs: TrustedPrograms | None = None,
+        make_proxy: "Callable[[], Proxy] | None" = None,
     ) -> None:
         """Nothing is probed before `start` or the first question.
 
         `environment` is what programs would get without a sandbox. `programs` finds bubblewrap; by default it is
         searched on the PATH of the environment outside the workspace, then in the environment of this interpreter.
+        `make_proxy` is called for the first connection of a program.
         """
         self._layout = _completed(layout, environment)
         self._programs = programs or _trusted_outside(layout.roots, environment.get("PATH", os.defpath))
+        self._make_proxy = make_proxy
         self._thread: threading.Thread | None = None
         self._usable: SandboxBackend | None = None
         self._report: list[str] = []
@@ -182,6 +191,7 @@ class SandboxSelection:
         not tried.
         """
         from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+        from bradawl.sandbox.network.session_network import SessionNetwork
         from bradawl.sandbox.probe import probe
 
         folder, first = self._folder_for_probes(), ""
@@ -196,7 +206,8 @@ class SandboxSelection:
             if not found.problem:
                 holds = f"can't hold: {', '.join(found.lacks)}" if found.lacks else "holds everything"
                 self._report.append(f"{program}{less}: {holds}")
-                return BubblewrapBackend(self._layout, features, found.lacks), ""
+                network = SessionNetwork(self._make_proxy)
+                return BubblewrapBackend(self._layout, features, found.lacks, network=network), ""
             first = first or found.problem
             if not any(line.startswith(program) and line.endswith(found.problem) for line in self._report):
                 self._report.append(f"{program}{less}: {found.problem}")

@@ -7,6 +7,7 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
+from bradawl.core.ports import Permit, Progress
 from bradawl.core.workspace import Command, CommandResult
 
 ScriptedResult = CommandResult | ToolError
@@ -80,6 +81,8 @@ class ScriptedProcesses:
         """The commands run, in order."""
         self.grants: list[Grant] = []
         """The grant of each command."""
+        self.permits: list[Permit | None] = []
+        """The `permit` of each command."""
         self.cancelled: list[Command] = []
         """Commands that were cancelled or ended."""
         self.started: list[ScriptedProcess] = []
@@ -100,17 +103,17 @@ class ScriptedProcesses:
             gate.set()
 
     async def run(
-        self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
+        self, command: Command, grant: Grant | None, progress: Progress | None = None, permit: Permit | None = None
     ) -> CommandResult:
         """The scripted result. Raises `ToolError` without a grant and for a command that is not scripted."""
-        process = await self.start(command, grant, progress)
+        process = await self.start(command, grant, progress, permit)
         if await process.wait(command.timeout_s):
             return process.result()
         await process.end()
         return msgspec.structs.replace(process.result(), exit_code=None)
 
     async def start(
-        self, command: Command, grant: Grant | None, progress: Callable[[bytes], None] | None = None
+        self, command: Command, grant: Grant | None, progress: Progress | None = None, permit: Permit | None = None
     ) -> ScriptedProcess:
         """A scripted process. Raises `ToolError` without a grant and for a command that is not scripted."""
         if grant is None:
@@ -118,6 +121,7 @@ class ScriptedProcesses:
         key = command.argv[0] if command.is_shell else command.argv
         self.commands.append(command)
         self.grants.append(grant)
+        self.permits.append(permit)
         result = self._answers.get(key)
         if result is None:
             raise ToolError(f"No answer was scripted for {key!r}.")

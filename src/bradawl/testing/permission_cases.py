@@ -234,10 +234,10 @@ class _NoProcesses:
     def seal(self, command: Command) -> str:
         return sha256(repr((command.argv, command.cwd)).encode("utf-8", "surrogatepass")).hexdigest()
 
-    async def run(self, command: Command, grant: object, progress: object = None) -> NoReturn:
+    async def run(self, command: Command, grant: object, progress: object = None, permit: object = None) -> NoReturn:
         raise ToolError(f"{command.argv[:1]} is not started: {grant}, {progress}")
 
-    async def start(self, command: Command, grant: object, progress: object = None) -> NoReturn:
+    async def start(self, command: Command, grant: object, progress: object = None, permit: object = None) -> NoReturn:
         raise ToolError(f"{command.argv[:1]} is not started: {grant}, {progress}")
 
 

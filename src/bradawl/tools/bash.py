@@ -269,7 +269,7 @@ class _Progress:
 
 async def _start(command: Command, context: CallContext, progress: _Progress) -> tuple[Process, str]:
     """The running command and its folder: the working directory or, if that is gone, its nearest existing parent."""
-    process = await context.processes.start(command, context.grant, progress.show)
+    process = await context.processes.start(command, context.grant, progress.show, context.permit)
     if command.cwd != context.cwd:
         context.change(Cwd(command.cwd))
     return process, command.cwd

@@ -30,6 +30,7 @@ from bradawl.workspace.program_streams import ProgramStreams
 from bradawl.workspace.shell_prelude import Report, parse_report
 
 if TYPE_CHECKING:
+    from bradawl.sandbox.backend import ProgramNetwork
     from bradawl.workspace.namespace_init import NamespaceInit
 
 _KILL_WAIT_S = 0.2
@@ -64,6 +65,8 @@ class ChildSandbox(msgspec.Struct, frozen=True):
     """Sentences about the sandbox for the result."""
     explain_setup_error: Callable[[bytes], str] | None = None
     """Explains stderr of a launcher that did not start the program."""
+    network: "ProgramNetwork | None" = None
+    """Its way to the network proxy; closed at the end."""
 
 
 class ChildProcess:
@@ -185,7 +188,9 @@ class ChildProcess:
     async def wait(self, timeout_s: float) -> bool:
         """Wait for the program's end, then read the rest of its output and end what it left running."""
         try:
-            if not self._exited.done():
+            if self._sandbox.network is not None:
+                await self._sandbox.network.wait_answering(self._exited, timeout_s)
+            elif not self._exited.done():
                 await asyncio.wait((self._exited,), timeout=timeout_s)
             if not self._exited.done():
                 return False
@@ -249,7 +254,7 @@ class ChildProcess:
             exports=report.exports,
             sandbox=self._sandbox.backend_name,
             restored=self._restored,
-            notes=self._sandbox.notes,
+            notes=(*self._sandbox.notes, *(self._sandbox.network.notes() if self._sandbox.network else ())),
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
 
@@ -360,5 +365,7 @@ class ChildProcess:
     def _end_sandbox(self) -> None:
         if self._init is not None:
             self._init.close()
+        if self._sandbox.network is not None:
+            self._sandbox.network.close()
         if self._sandbox.on_end is not None:
             self._restored = self._sandbox.on_end()

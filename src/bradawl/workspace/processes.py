@@ -17,6 +17,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
+from bradawl.core.ports import Permit
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
 from bradawl.workspace.child_process import ChildProcess, ChildSandbox
@@ -122,26 +123,36 @@ class LocalProcesses:
         parts = (*command.argv, place, self._bash or "", *given, "", *held, "", *runs)
         return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
-    async def run(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> CommandResult:
+    async def run(
+        self, command: Command, grant: Grant | None, progress: Progress | None = None, permit: Permit | None = None
+    ) -> CommandResult:
         """Run to the end. On timeout or cancellation, the process group is ended and reaped.
 
         Returns when the program itself has ended, even if its output is still open. What it left running is ended then,
         also in other sessions, and `ended_background` is set; only a process that cleared its environment and whose
         parents have ended escapes. After a timeout, the output so far is kept. Raises `ToolError` if the program can't
-        be started.
+        be started. `permit` judges hosts that the program tries to reach; the time it takes does not count.
         """
-        child = await self._begin(command, grant, progress)
+        child = await self._begin(command, grant, progress, permit)
         if await child.wait(command.timeout_s):
             return child.result()
         await child.end()
         return msgspec.structs.replace(child.result(), exit_code=None)
 
-    async def start(self, command: Command, grant: Grant | None, progress: Progress | None = None) -> ChildProcess:
-        """Start a program and leave it running. Raises `ToolError` if it can't be started."""
-        return await self._begin(command, grant, progress, keeps_recent=True)
+    async def start(
+        self, command: Command, grant: Grant | None, progress: Progress | None = None, permit: Permit | None = None
+    ) -> ChildProcess:
+        """Start a program and leave it running. Raises `ToolError` if it can't be started. For `permit` see `run`."""
+        return await self._begin(command, grant, progress, permit, keeps_recent=True)
 
     async def _begin(
-        self, command: Command, grant: Grant | None, progress: Progress | None, *, keeps_recent: bool = False
+        self,
+        command: Command,
+        grant: Grant | None,
+        progress: Progress | None,
+        permit: Permit | None,
+        *,
+        keeps_recent: bool = False,
     ) -> ChildProcess:
         """Start a program. Running sandboxed programs are stopped while its sandbox is set up, or while it examines
         paths.
@@ -149,10 +160,10 @@ class LocalProcesses:
         is_search = bool(command.unmoved) and not command.is_shell
         is_free = not is_search and (self._gate.is_open or grant is None or not _is_sandboxed(command, grant))
         if is_free or not _CAN_STOP:
-            return self._start(command, grant, progress, keeps_recent=keeps_recent)
+            return self._start(command, grant, progress, permit, keeps_recent=keeps_recent)
         async with self._gate.programs_stopped(waits_for_searches=not is_search):
             check_not_replaced(command.unmoved)
-            child = self._start(command, grant, progress, keeps_recent=keeps_recent)
+            child = self._start(command, grant, progress, permit, keeps_recent=keeps_recent)
             if is_search:
                 self._gate.hold_for(child)
                 return child
@@ -171,7 +182,13 @@ class LocalProcesses:
         self._folder.close()
 
     def _start(
-        self, command: Command, grant: Grant | None, progress: Progress | None, *, keeps_recent: bool = False
+        self,
+        command: Command,
+        grant: Grant | None,
+        progress: Progress | None,
+        permit: Permit | None,
+        *,
+        keeps_recent: bool = False,
     ) -> ChildProcess:
         if grant is None:
             raise ToolError(f"not allowed: {command.argv[0][:80]!r} has no grant, so it was not started")
@@ -188,7 +205,7 @@ class LocalProcesses:
             if command.is_shell:  # other programs end by themselves when their output is closed
                 self._watchdog.start()
             sandbox_backend = self._sandbox_backend() if _is_sandboxed(command, grant) else None
-            program = self._program(command, streams.sinks, mark)
+            program = msgspec.structs.replace(self._program(command, streams.sinks, mark), permit=permit)
             if sandbox_backend is None:
                 process, child_sandbox = _popen(_unsandboxed(program), streams.sinks), ChildSandbox()
             else:
@@ -221,6 +238,8 @@ class LocalProcesses:
         except BaseException:
             if launch.info_fd >= 0:
                 os.close(launch.info_fd)
+            if launch.network is not None:
+                launch.network.close()
             if launch.on_end is not None:
                 launch.on_end()
             raise
@@ -229,16 +248,29 @@ class LocalProcesses:
                 os.close(descriptor)
         from bradawl.workspace.namespace_init import NamespaceInit  # only a sandbox has one
 
-        init = NamespaceInit(launch.info_fd, mark, self._guard) if launch.info_fd >= 0 else None
+        init = NamespaceInit(launch.info_fd, mark, self._on_init(launch)) if launch.info_fd >= 0 else None
         name, codes = sandbox_backend.sandbox.name, launch.reports_signals_as_codes
         has_launcher = launch.argv != program.argv
         ends = (launch.on_end, sandbox_backend.host_path)
         return process, ChildSandbox(
-            name, init, codes, *ends, has_launcher, program.argv[-1], launch.notes, launch.explain_setup_error
+            name,
+            init,
+            codes,
+            *ends,
+            has_launcher,
+            program.argv[-1],
+            launch.notes,
+            launch.explain_setup_error,
+            launch.network,
         )
 
-    def _guard(self, leader_pid: int) -> None:
-        self._watchdog.guard(leader_pid, self._folder.place)
+    def _on_init(self, launch: "Launch") -> Callable[[int], None]:
+        def guard_and_connect(init: int) -> None:
+            self._watchdog.guard(init, self._folder.place)
+            if launch.network is not None:
+                launch.network.open(init)
+
+        return guard_and_connect
 
     def _forget(self, child: ChildProcess) -> None:
         self._running.discard(child)

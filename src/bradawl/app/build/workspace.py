@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from bradawl.app.build.command_proxy import command_proxy
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.app.program_paths import programs_for, search_path
@@ -155,7 +156,7 @@ def choose_sandbox(
         return None
     from bradawl.sandbox.selection import SandboxSelection
 
-    choice = SandboxSelection(layout_of(settings, folders), environment, programs)
+    choice = SandboxSelection(layout_of(settings, folders), environment, programs, command_proxy(settings))
     if settings.sandbox == "required" and not choice.sandbox.name:
         why = "; ".join(choice.report)
         choice.close()

@@ -4,7 +4,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -12,43 +12,10 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.core.http import HttpError
+from bradawl.safety.public_addresses import why_not_public_address
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolves a host name and port to addresses. Raises `OSError` if there are none."""
-
-# https://www.iana.org/assignments/iana-ipv4-special-registry, as of November 2026; all that is not a host
-# of the public internet. Not `ipaddress.is_global`, whose result differs between releases of Python.
-_NOT_PUBLIC_V4: Final = (
-    ("0.0.0.0/8", "an address of this machine"),
-    ("127.0.0.0/8", "an address of this machine"),
-    ("169.254.0.0/16", "a link-local address, where clouds keep their metadata"),
-    ("168.63.129.16/32", "an address of a cloud's own services"),
-    ("10.0.0.0/8", "a private address"),
-    ("172.16.0.0/12", "a private address"),
-    ("192.168.0.0/16", "a private address"),
-    ("100.64.0.0/10", "an address within a provider's network"),
-    ("192.0.0.0/24", "a reserved address"),
-    ("192.0.2.0/24", "a reserved address"),
-    ("192.88.99.0/24", "a reserved address"),
-    ("198.18.0.0/15", "a reserved address"),
-    ("198.51.100.0/24", "a reserved address"),
-    ("203.0.113.0/24", "a reserved address"),
-    ("224.0.0.0/4", "a multicast address"),
-    ("240.0.0.0/4", "a reserved address"),
-)
-# https://www.iana.org/assignments/iana-ipv6-special-registry, the same day. Only 2000::/3 is assigned to hosts.
-_NOT_PUBLIC_V6: Final = (
-    ("::/127", "an address of this machine"),
-    ("fe80::/10", "a link-local address"),
-    ("fc00::/7", "a private address"),
-    ("ff00::/8", "a multicast address"),
-    ("2001::/23", "a reserved address"),
-    ("2001:db8::/32", "a reserved address"),
-    ("3fff::/20", "a reserved address"),
-)
-_PUBLIC_V6: Final = "2000::/3"
-_HOLDS_V4: Final = (("::ffff:0:0/96", 0), ("64:ff9b::/96", 0), ("2002::/16", 80))
-"""IPv6 networks whose addresses contain an IPv4 address, and the number of bits after that address."""
 
 _NAME: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
@@ -153,18 +120,6 @@ def why_not_public(host: str) -> str:
         if "." not in host.rstrip(".") or last in _OF_NETWORKS:
             return "the name of this machine or of one in a private network"
         return ""
-
-
-def why_not_public_address(address: str) -> str:
-    """The kind of an address that is not public; empty for a public one. Raises `ValueError`."""
-    parsed = ip_address(address.partition("%")[0])
-    if isinstance(parsed, IPv4Address):
-        return next((what for network, what in _NOT_PUBLIC_V4 if parsed in ip_network(network)), "")
-    for network, bits in _HOLDS_V4:
-        if parsed in ip_network(network):
-            return why_not_public_address(str(IPv4Address(int(parsed) >> bits & 0xFFFF_FFFF)))
-    kinds = (what for network, what in _NOT_PUBLIC_V6 if parsed in ip_network(network))
-    return next(kinds, "" if parsed in ip_network(_PUBLIC_V6) else "a reserved address")
 
 
 class PublicAddresses:

@@ -1,0 +1,215 @@
+"""Resolves a destination once, checks every address, and connects to one of the checked addresses."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from bradawl.safety.public_addresses import PRIVATE, why_not_public_address
+from bradawl.sandbox.network.destinations import Destination, is_private_name
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Resolves a host name and port to addresses. Raises `OSError` if there are none."""
+Connect = Callable[[str, int], Awaitable[socket.socket]]
+"""Connects to an address and port; returns a non-blocking socket that the caller owns. Raises `OSError`."""
+
+_RESOLVE_LIMIT_S: Final = 20.0
+_CONNECT_LIMIT_S: Final = 20.0
+_STAGGER_S: Final = 0.25
+"""Delay after which the next address is tried beside the others, as RFC 8305 recommends."""
+_MOST_ADDRESSES: Final = 8
+
+
+class RefusedDestination(Exception):
+    """The rules permit no connection to the destination; the text is the reason."""
+
+
+class Unreachable(Exception):
+    """No connection could be made; the text is the reason."""
+
+
+class Upstream(msgspec.Struct, frozen=True):
+    """The user's own proxy, to which connections are passed on."""
+
+    host: str
+    port: int
+    authorization: str = ""
+    """Value of `Proxy-Authorization`; empty for none."""
+    is_tls: bool = False
+
+
+class Dialer:
+    """Connects to destinations that rules on names and addresses permit. Used in one event loop at a time."""
+
+    def __init__(
+        self,
+        *,
+        private_hosts: Callable[[], Collection[str]] = tuple,
+        upstream: Callable[[Destination], Upstream | None] | None = None,
+        resolve: Resolve | None = None,
+        connect: Connect | None = None,
+    ) -> None:
+        """`private_hosts` returns the hosts whose addresses may be private, by `Destination.label` or host name.
+
+        `upstream` returns the user's proxy for a destination, None for a direct connection. `resolve` and `connect`
+        replace the system's.
+        """
+        self._private_hosts = private_hosts
+        self._upstream = upstream
+        self._resolve = resolve or _system_addresses
+        self._connect = connect or _connected
+
+    def check_name(self, destination: Destination) -> None:
+        """Raise `RefusedDestination` for a name that only private networks know, unless it may be private."""
+        if is_private_name(destination.host) and not self._may_be_private(destination):
+            raise RefusedDestination("a name of a private network, which `network` in the settings does not name")
+
+    def _may_be_private(self, destination: Destination) -> bool:
+        hosts = self._private_hosts()
+        return destination.label in hosts or destination.host in hosts
+
+    def upstream_for(self, destination: Destination) -> Upstream | None:
+        """The user's proxy for a destination; None for a direct connection."""
+        return None if self._upstream is None else self._upstream(destination)
+
+    async def dial(self, destination: Destination) -> socket.socket:
+        """A connection to one of the destination's addresses, of which all must be permitted.
+
+        Raises `RefusedDestination` and `Unreachable`.
+        """
+        found = await self._addresses(destination.host, destination.port)
+        may_be_private = self._may_be_private(destination)
+        for address in found:
+            kind = why_not_public_address(address)
+            if kind and not (kind == PRIVATE and may_be_private):
+                advice = "; `network` in the settings must name the host exactly" if kind == PRIVATE else ""
+                raise RefusedDestination(f"it is at {address}, {kind}{advice}")
+        return await self._dial(found, destination.port)
+
+    async def dial_upstream(self, upstream: Upstream) -> socket.socket:
+        """A connection to the user's proxy, wherever that is. Raises `Unreachable`."""
+        return await self._dial(await self._addresses(upstream.host, upstream.port), upstream.port)
+
+    async def _addresses(self, host: str, port: int) -> Sequence[str]:
+        try:
+            async with asyncio.timeout(_RESOLVE_LIMIT_S):
+                found = await self._resolve(host, port)
+        except TimeoutError as error:
+            raise Unreachable("its name could not be resolved in time") from error
+        except (OSError, UnicodeError) as error:
+            raise Unreachable("its name could not be resolved") from error
+        if not found:
+            raise Unreachable("its name could not be resolved")
+        return found
+
+    async def _dial(self, addresses: Sequence[str], port: int) -> socket.socket:
+        try:
+            async with asyncio.timeout(_CONNECT_LIMIT_S):
+                return await _first_connected(_interleaved(addresses), port, self._connect)
+        except TimeoutError as error:
+            raise Unreachable("it did not answer in time") from error
+        except OSError as error:
+            raise Unreachable(error.strerror or "it does not accept connections") from error
+
+
+def _interleaved(addresses: Sequence[str]) -> list[str]:
+    """Addresses of both families in turn, beginning with the family of the first."""
+    first = [each for each in addresses if (":" in each) == (":" in addresses[0])]
+    second = [each for each in addresses if each not in first]
+    pairs = [each for pair in zip(first, second, strict=False) for each in pair]
+    shorter = min(len(first), len(second))
+    return [*pairs, *first[shorter:], *second[shorter:]][:_MOST_ADDRESSES]
+
+
+async def _first_connected(addresses: Sequence[str], port: int, connect: Connect) -> socket.socket:
+    """The first connection; the next address is tried when one has failed, or has not answered for a moment."""
+    if len(addresses) == 1:
+        return await connect(addresses[0], port)
+    race = _Race(port, connect)
+    try:
+        await race.run(addresses)
+    except BaseException:
+        race.close_all_but(0)
+        raise
+    race.close_all_but(1)
+    if not race.made:
+        raise race.errors[-1]
+    return race.made[0]
+
+
+class _Race:
+    """Attempts to connect to several addresses."""
+
+    def __init__(self, port: int, connect: Connect) -> None:
+        self._port = port
+        self._connect = connect
+        self.made: list[socket.socket] = []
+        self.errors: list[OSError] = []
+
+    async def run(self, addresses: Sequence[str]) -> None:
+        pending: set[asyncio.Task[None]] = set()
+        async with asyncio.TaskGroup() as group:
+            for address in addresses:
+                pending.add(group.create_task(self._attempt(address)))
+                _, pending = await asyncio.wait(pending, timeout=_STAGGER_S, return_when=asyncio.FIRST_COMPLETED)
+                if self.made:
+                    break
+            while pending and not self.made:
+                _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for task in pending:
+                task.cancel()
+
+    async def _attempt(self, address: str) -> None:
+        try:
+            self.made.append(await self._connect(address, self._port))
+        except OSError as error:
+            self.errors.append(error)
+
+    def close_all_but(self, kept: int) -> None:
+        for each in self.made[kept:]:
+            each.close()
+
+
+async def _connected(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        made.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(made, (address, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+async def _system_addresses(host: str, port: int) -> Sequence[str]:
+    """Addresses from the system's resolver, in its order.
+
+    A thread of its own asks it: the threads of an executor would hold up the end of the program.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Sequence[str] | OSError] = loop.create_future()
+
+    def settle(found: Sequence[str] | OSError) -> None:
+        if not answer.done():
+            answer.set_result(found)
+
+    def ask() -> None:
+        try:
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = tuple(dict.fromkeys(str(address[0]) for *_, address in entries))
+        except (OSError, UnicodeError) as error:
+            found = OSError(str(error))
+        try:
+            loop.call_soon_threadsafe(settle, found)
+        except RuntimeError:  # the event loop has been closed
+            return
+
+    threading.Thread(target=ask, name="resolve", daemon=True).start()
+    found = await answer
+    if isinstance(found, OSError):
+        raise found
+    return found

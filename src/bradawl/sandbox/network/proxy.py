@@ -1,0 +1,344 @@
+"""The network proxy of a session: serves the listeners of sandboxed commands in a thread with its own event loop.
+
+It speaks CONNECT, and plain HTTP with one request per connection. Encryption stays end to end.
+"""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from bradawl.sandbox.network.destinations import BadDestination, Destination, Refusal
+from bradawl.sandbox.network.dialing import Dialer, RefusedDestination, Unreachable, Upstream
+from bradawl.sandbox.network.host_permissions import HostPermissions
+from bradawl.sandbox.network.relay import IDLE_LIMIT_S, PIECE, Relay, Stream
+from bradawl.sandbox.network.requests import (
+    LONGEST_HEAD,
+    BadMessage,
+    ChunkedBody,
+    Request,
+    forwarded_head,
+    parse_request,
+    response_head,
+)
+
+MOST_CONNECTIONS: Final = 1_000
+"""Connections that one command may have open; further ones wait to be accepted."""
+_HEAD_LIMIT_S: Final = 30.0
+_HEAD_END: Final = b"\r\n\r\n"
+_ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_REASONS: Final = {400: "Bad Request", 403: "Forbidden", 408: "Request Timeout", 502: "Bad Gateway"}
+_END_LIMIT_S: Final = 2.0
+_FINAL: Final = 200
+
+
+class ProxyLimits:
+    """Time limits and sizes of a proxy; tests shorten them."""
+
+    def __init__(
+        self, *, head_s: float = _HEAD_LIMIT_S, idle_s: float = IDLE_LIMIT_S, connections: int = MOST_CONNECTIONS
+    ) -> None:
+        self.head_s = head_s
+        """Seconds for the whole head of a request."""
+        self.idle_s = idle_s
+        self.connections = connections
+
+
+class _Answered(Exception):
+    """The client has to get an error; the connection then ends."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Proxy:
+    """Serves listeners in a thread of its own, which the first one starts. Its owner calls `close()`."""
+
+    def __init__(self, dialer: Dialer, limits: ProxyLimits | None = None) -> None:
+        self._dialer = dialer
+        self._limits = limits or ProxyLimits()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_ready = threading.Event()
+        self._stop: asyncio.Event | None = None
+        self._group: asyncio.TaskGroup | None = None
+
+    def serve(self, listener: socket.socket, permissions: HostPermissions) -> "ServedListener":
+        """Accept connections on a listening socket, which is owned here from now on."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="network proxy", daemon=True)
+            self._thread.start()
+        self._is_ready.wait()
+        served = ServedListener(listener, self._loop)
+        if self._loop is None or not _call(self._loop, self._begin, served, permissions):
+            listener.close()
+        return served
+
+    def close(self) -> None:
+        """End all connections and the thread. Safe to call twice."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._is_ready.wait()
+        if self._loop is not None and self._stop is not None:
+            _call(self._loop, self._stop.set)
+        thread.join(_END_LIMIT_S)
+        self._is_ready.clear()
+
+    def _run(self) -> None:
+        loop = asyncio.new_event_loop()
+        try:
+            loop.run_until_complete(self._main())
+        finally:
+            self._is_ready.set()
+            loop.close()
+
+    async def _main(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with asyncio.TaskGroup() as self._group:
+            self._is_ready.set()
+            await self._stop.wait()
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+
+    def _begin(self, served: "ServedListener", permissions: HostPermissions) -> None:
+        if self._group is None or self._stop is None or self._stop.is_set():
+            served.listener.close()
+            return
+        served.task = self._group.create_task(self._serve_listener(served.listener, permissions))
+
+    async def _serve_listener(self, listener: socket.socket, permissions: HostPermissions) -> None:
+        """Accept until cancelled. A defect ends the network of this command alone."""
+        loop, free = asyncio.get_running_loop(), asyncio.Semaphore(self._limits.connections)
+        listener.setblocking(False)
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    await free.acquire()
+                    accepted = await _accept(loop, listener)
+                    connection = _Connection(accepted, permissions, self._dialer, self._limits)
+                    task = group.create_task(connection.run())
+                    task.add_done_callback(lambda _: free.release())
+        except ExceptionGroup as error:
+            permissions.refuse(Refusal("every host", 0, f"the proxy failed: {error.exceptions[0]!r}"))
+        finally:
+            listener.close()
+
+
+async def _accept(loop: asyncio.AbstractEventLoop, listener: socket.socket) -> socket.socket:
+    while True:
+        try:
+            return (await loop.sock_accept(listener))[0]
+        except OSError:  # the peer has left already, or no descriptor is free
+            await asyncio.sleep(0.05)
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: object) -> bool:
+    """Call a function in another thread's event loop; false if that has been closed."""
+    try:
+        loop.call_soon_threadsafe(function, *arguments)
+    except RuntimeError:
+        return False
+    return True
+
+
+class ServedListener:
+    """A listener that a proxy serves."""
+
+    def __init__(self, listener: socket.socket, loop: asyncio.AbstractEventLoop | None) -> None:
+        self.listener = listener
+        self.task: asyncio.Task[None] | None = None
+        self._loop = loop
+
+    def close(self) -> None:
+        """End the listener and its connections, soon. Safe to call twice."""
+        if self._loop is not None:
+            _call(self._loop, self._cancel)
+
+    def _cancel(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+
+class _Connection:
+    """One connection of a program."""
+
+    def __init__(
+        self, accepted: socket.socket, permissions: HostPermissions, dialer: Dialer, limits: ProxyLimits
+    ) -> None:
+        self._accepted = accepted
+        self._permissions = permissions
+        self._dialer = dialer
+        self._limits = limits
+
+    async def run(self) -> None:
+        """Serve the connection to its end."""
+        with contextlib.suppress(OSError):  # the program has gone
+            async with _stream(self._accepted) as client:
+                try:
+                    await self._serve(client)
+                except _Answered as error:
+                    await _send_error(client, error)
+
+    async def _serve(self, client: Stream) -> None:
+        request = await self._request(client)
+        destination = request.destination
+        await self._check(destination)
+        try:
+            upstream = self._dialer.upstream_for(destination)
+            dialed = await (
+                self._dialer.dial(destination) if upstream is None else self._dialer.dial_upstream(upstream)
+            )
+        except RefusedDestination as error:
+            raise self._refused(destination.host, destination.port, str(error)) from error
+        except Unreachable as error:
+            raise _Answered(502, f"{destination.host}:{destination.port} can't be reached: {error}") from error
+        async with _stream(dialed, upstream) as server:
+            if request.is_tunnel:
+                await self._tunnel(client, server, destination, upstream)
+            else:
+                await self._exchange(client, server, request, upstream)
+
+    async def _request(self, client: Stream) -> Request:
+        try:
+            async with asyncio.timeout(self._limits.head_s):
+                return parse_request(await client.reader.readuntil(_HEAD_END))
+        except BadDestination as error:
+            raise self._refused(error.named, 0, str(error)) from error
+        except BadMessage as error:
+            raise _Answered(400, f"the network proxy does not accept this request: {error}") from error
+        except asyncio.LimitOverrunError as error:
+            raise _Answered(400, "the network proxy does not accept this request: its head is too long") from error
+        except asyncio.IncompleteReadError as error:
+            raise ConnectionAbortedError from error
+        except TimeoutError as error:
+            raise _Answered(408, "the head of the request did not arrive in time") from error
+
+    async def _check(self, destination: Destination) -> None:
+        try:
+            self._dialer.check_name(destination)
+        except RefusedDestination as error:
+            raise self._refused(destination.host, destination.port, str(error)) from error
+        if reason := await self._permissions.check(destination):
+            raise self._refused(destination.host, destination.port, reason)
+
+    def _refused(self, host: str, port: int, reason: str) -> _Answered:
+        refusal = Refusal(host, port, reason)
+        self._permissions.refuse(refusal)
+        return _Answered(403, str(refusal))
+
+    # ------------------------------------------------------------------ tunnels
+
+    async def _tunnel(
+        self, client: Stream, server: Stream, destination: Destination, upstream: Upstream | None
+    ) -> None:
+        if upstream is not None:
+            await self._connect_through(server, destination, upstream)
+        await client.write(_ESTABLISHED)
+        if not await Relay(client, server, self._limits.idle_s).run():
+            client.abort()
+            server.abort()
+
+    async def _connect_through(self, server: Stream, destination: Destination, upstream: Upstream) -> None:
+        """Ask the user's proxy for a tunnel."""
+        place = f"{destination.host}:{destination.port}"
+        sent = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n"
+        sent += f"Proxy-Authorization: {upstream.authorization}\r\n" if upstream.authorization else ""
+        await server.write(f"{sent}\r\n".encode("latin-1"))
+        _, status = await self._response_head(server)
+        if not _FINAL <= status < 300:
+            raise _Answered(502, f"{place} can't be reached: the user's own proxy answered {status}")
+
+    # ------------------------------------------------------------------ plain HTTP
+
+    async def _exchange(self, client: Stream, server: Stream, request: Request, upstream: Upstream | None) -> None:
+        """Send one request, and the answer to the end of the connection."""
+        authorization = upstream.authorization if upstream else ""
+        await server.write(forwarded_head(request, through_proxy=upstream is not None, authorization=authorization))
+        problem: _Answered | None = None
+        async with asyncio.TaskGroup() as group:
+            body = group.create_task(self._send_body(client, server, request))
+            try:
+                await self._send_answer(client, server)
+            except _Answered as error:
+                problem = error
+            except OSError:
+                client.abort()
+            body.cancel()
+        if problem is not None:
+            raise problem
+
+    async def _send_body(self, client: Stream, server: Stream, request: Request) -> None:
+        """Send the body and nothing behind it. One that is malformed or incomplete ends the connection."""
+        left, chunks = request.length, ChunkedBody()
+        while not chunks.has_ended if request.is_chunked else left:
+            try:
+                data = await client.read()
+                taken = chunks.feed(data) if request.is_chunked else min(left, len(data))
+                await server.write(data[:taken])
+            except (BadMessage, OSError):
+                taken, data = 0, b""
+            if not data:
+                server.abort()
+                return
+            left -= taken
+
+    async def _send_answer(self, client: Stream, server: Stream) -> None:
+        status = 0
+        while status < _FINAL:
+            head, status = await self._response_head(server)
+            await client.write(head)
+        async with asyncio.timeout(None) as limit:
+            while True:
+                limit.reschedule(asyncio.get_running_loop().time() + self._limits.idle_s)
+                if not (data := await server.read()):
+                    return
+                await client.write(data)
+
+    async def _response_head(self, server: Stream) -> tuple[bytes, int]:
+        try:
+            async with asyncio.timeout(self._limits.idle_s):
+                return response_head(await server.reader.readuntil(_HEAD_END))
+        except (BadMessage, asyncio.LimitOverrunError, asyncio.IncompleteReadError, OSError) as error:
+            raise _Answered(502, "the server's answer is incomplete or malformed") from error
+
+
+@contextlib.asynccontextmanager
+async def _stream(connected: socket.socket, upstream: Upstream | None = None):  # noqa: ANN202 - see below
+    """The stream of a connected socket, which is closed at the end."""
+    options = {}
+    if upstream is not None and upstream.is_tls:
+        import ssl  # rarely needed
+
+        options = {"ssl": ssl.create_default_context(), "server_hostname": upstream.host}
+    try:
+        connected.setblocking(False)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        reader, writer = await asyncio.open_connection(sock=connected, limit=LONGEST_HEAD, **options)
+    except BaseException:
+        connected.close()
+        raise
+    stream = Stream(reader, writer)
+    try:
+        yield stream
+    except BaseException:
+        stream.abort()
+        raise
+    stream.close()
+
+
+async def _send_error(client: Stream, error: _Answered) -> None:
+    body = f"{error}\n".encode()
+    head = (
+        f"HTTP/1.1 {error.status} {_REASONS[error.status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    await client.write(head.encode() + body)
+    client.end_writing()
+    with contextlib.suppress(TimeoutError):  # a reset would discard the answer if the program still sends
+        async with asyncio.timeout(1.0):
+            while await client.reader.read(PIECE):
+                pass

@@ -1,0 +1,356 @@
+"""The network proxy on loopback: tunnels, plain HTTP, limits, and the user's own proxy behind it."""
+
+import asyncio
+import socket
+import threading
+import time
+
+import pytest
+from proxied import ANSWER, CONNECT, ESTABLISHED, GET, all_of, echoing, head_of, proxied
+
+from bradawl.core.effects import Effects
+from bradawl.core.errors import ToolError
+from bradawl.sandbox.network.destinations import Destination
+from bradawl.sandbox.network.dialing import Dialer, Unreachable, Upstream
+from bradawl.sandbox.network.host_permissions import HostPermissions
+from bradawl.sandbox.network.proxy import Proxy, ProxyLimits
+
+
+def refuse(effects: Effects) -> None:
+    raise ToolError("not granted")
+
+
+# ------------------------------------------------------------------ tunnels
+
+
+def test_bytes_behind_connect_are_passed_on_also_before_its_answer():
+    with proxied(echoing) as made:
+        with made.connect() as one:
+            one.sendall(CONNECT + b"early")
+            one.shutdown(socket.SHUT_WR)
+            assert all_of(one) == ESTABLISHED + b"earlythe end", "each direction ends by itself"
+        assert made.asked == ["a.example"]
+
+
+def test_a_server_that_ends_first_can_still_be_sent_to():
+    received: list[bytes] = []
+    has_ended = threading.Event()
+
+    def half(connected: socket.socket) -> None:
+        connected.shutdown(socket.SHUT_WR)
+        received.append(all_of(connected))
+        has_ended.set()
+
+    with proxied(half) as made, made.connect() as one:
+        one.sendall(CONNECT)
+        assert all_of(one) == ESTABLISHED
+        one.sendall(b"still here")
+        one.shutdown(socket.SHUT_WR)
+        assert has_ended.wait(10)
+    assert received == [b"still here"]
+
+
+def test_a_program_that_does_not_read_holds_up_the_server():
+    size, is_held_up = 50_000_000, threading.Event()
+
+    def flooding(connected: socket.socket) -> None:
+        left = memoryview(bytes(size))
+        connected.settimeout(0.5)
+        while left:
+            try:
+                left = left[connected.send(left) :]
+            except TimeoutError:
+                is_held_up.set()
+
+    with proxied(flooding) as made, made.connect() as one:
+        one.sendall(CONNECT)
+        assert is_held_up.wait(20), "a proxy without backpressure would read all of it"
+        received = 0
+        while more := len(one.recv(1_000_000)):
+            received += more
+        assert received == size + len(ESTABLISHED)
+
+
+def test_a_reset_of_the_server_is_a_reset_for_the_program():
+    def resetting(connected: socket.socket) -> None:
+        connected.recv(1)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+    with proxied(resetting) as made, made.connect() as one, pytest.raises(ConnectionResetError):
+        one.sendall(CONNECT + b"x")
+        all_of(one)
+
+
+def test_a_connection_without_a_byte_ends_after_the_limit():
+    with proxied(echoing, limits=ProxyLimits(idle_s=0.3)) as made, made.connect() as one:
+        one.sendall(CONNECT)
+        head_of(one)
+        one.sendall(b"x")
+        assert one.recv(1) == b"x"
+        with pytest.raises(ConnectionResetError):
+            all_of(one)
+
+
+# ------------------------------------------------------------------ plain HTTP
+
+
+def test_a_request_gets_its_answer_and_the_connection_ends():
+    with proxied() as made:
+        expected = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nConnection: close\r\n\r\nok"
+        assert made.say(GET) == expected
+        assert made.say(GET + GET) == expected, "a second request is not sent on"
+
+
+def test_a_body_is_sent_on_and_nothing_behind_it():
+    received: list[bytes] = []
+
+    def reading(connected: socket.socket) -> None:
+        head_of(connected)
+        connected.settimeout(0.3)
+        data = b""
+        try:
+            while more := connected.recv(65_536):
+                data += more
+        except TimeoutError:
+            pass
+        received.append(data)
+        connected.sendall(ANSWER)
+
+    smuggled = b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n"
+    post = b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\n"
+    with proxied(reading) as made:
+        made.say(post + b"Content-Length: 5\r\n\r\nhello" + smuggled)
+        made.say(post + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + smuggled)
+        made.say(GET + smuggled)
+    assert received == [b"hello", b"5\r\nhello\r\n0\r\n\r\n", b""]
+
+
+def test_a_malformed_chunk_ends_the_request():
+    post = b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with proxied(lambda connected: (all_of(connected), None)[1]) as made:
+        assert made.say(post + b"5;x\r\nhello\r\n0\r\n\r\n").startswith(b"HTTP/1.1 502 ")
+
+
+def test_a_continuation_is_passed_on():
+    def continuing(connected: socket.socket) -> None:
+        head_of(connected)
+        connected.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        connected.recv(5)
+        connected.sendall(ANSWER)
+
+    with proxied(continuing) as made, made.connect() as one:
+        one.sendall(
+            b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+        )
+        assert head_of(one) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        one.sendall(b"hello")
+        assert all_of(one).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\n", b"SSH-2.0\r\n\r\n", b"x" * 200_000])
+def test_a_malformed_answer_is_an_error(answer):
+    def serve(connected: socket.socket) -> None:
+        head_of(connected)
+        connected.sendall(answer)
+
+    with proxied(serve) as made:
+        assert made.say(GET).startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_a_refusal_names_the_host_in_a_line_of_text_and_in_the_result():
+    text = "the network proxy refused a.example:443: not granted"
+    with proxied(permit=refuse) as made:
+        answer = made.say(CONNECT)
+        assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n") and answer.endswith(f"\r\n\r\n{text}\n".encode())
+        assert b"Content-Type: text/plain" in answer and made.permissions.notes() == (text,)
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"CONNECT 127.0.0.1:443 HTTP/1.1\r\n\r\n", 403),
+        (b"CONNECT [::1]:443 HTTP/1.1\r\n\r\n", 403),
+        (b"GET http://me:pw@a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n", 403),
+        (b"GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 403),
+        (b"GET http://nas.local/ HTTP/1.1\r\nHost: nas.local\r\n\r\n", 403),
+        (b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\r\n\r\n", 400),
+        (b"GET http://a.example/" + b"a" * 200_000, 400),
+    ],
+)
+def test_what_is_never_permitted_is_not_asked_for(request_, status):
+    with proxied() as made:
+        assert made.say(request_).startswith(b"HTTP/1.1 %d " % status)
+        assert made.asked == []
+
+
+def test_connections_to_one_host_wait_for_one_answer():
+    go = threading.Event()
+
+    def waiting(effects: Effects) -> None:
+        assert go.wait(10)
+
+    with proxied(permit=waiting) as made:
+        answers: list[bytes] = []
+        threads = [threading.Thread(target=lambda: answers.append(made.say(GET))) for _ in range(20)]
+        for each in threads:
+            each.start()
+        go.set()
+        for each in threads:
+            each.join()
+        assert made.asked == ["a.example"] and len(answers) == 20 and len(set(answers)) == 1
+
+
+def test_hosts_and_refusals_are_limited():
+    with proxied(permit=refuse) as made:
+        for number in range(120):
+            made.say(b"CONNECT h%d.example:443 HTTP/1.1\r\n\r\n" % number)
+        assert len(made.asked) == 100
+        notes = made.permissions.notes()
+        assert len(notes) == 11 and notes[-1] == "the network proxy refused further hosts"
+
+
+# ------------------------------------------------------------------ limits
+
+
+def test_a_head_that_does_not_arrive_ends_the_connection():
+    with proxied(limits=ProxyLimits(head_s=0.3)) as made:
+        with made.connect() as one:
+            began = time.monotonic()
+            for byte in b"GET http://a.ex":
+                one.sendall(bytes((byte,)))
+            assert all_of(one).startswith(b"HTTP/1.1 408 ") and time.monotonic() - began < 10
+        with made.connect():
+            assert made.say(GET).endswith(b"ok"), "one that says nothing holds up no other"
+
+
+def test_a_thousand_connections_are_open_at_once():
+    with proxied(echoing) as made:
+        opened = [made.connect() for _ in range(1_000)]
+        for each in opened:
+            each.sendall(CONNECT)
+        assert all(head_of(each) == ESTABLISHED for each in opened)
+        for number, each in enumerate(opened):
+            each.sendall(b"%05d" % number)
+        assert all(each.recv(5) == b"%05d" % number for number, each in enumerate(opened))
+        for each in opened:
+            each.close()
+        assert made.asked == ["a.example"]
+
+
+def test_a_connection_beyond_the_limit_waits_for_another_to_end():
+    with proxied(echoing, limits=ProxyLimits(connections=2)) as made:
+        opened = [made.connect() for _ in range(3)]
+        for each in opened:
+            each.sendall(CONNECT)
+        for each in opened[:2]:
+            assert head_of(each) == ESTABLISHED
+        opened[2].settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            opened[2].recv(1)
+        opened[0].close()
+        opened[2].settimeout(20)
+        assert head_of(opened[2]) == ESTABLISHED
+        for each in opened:
+            each.close()
+
+
+def test_a_defect_ends_the_network_of_its_command_alone():
+    def broken(_: Destination) -> None:
+        raise RuntimeError("a defect")
+
+    with proxied(upstream=broken) as made:
+        with made.connect() as one, pytest.raises((ConnectionError, AssertionError)):
+            one.sendall(CONNECT)
+            assert all_of(one)
+        deadline = time.monotonic() + 5
+        while not made.permissions.notes() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert "the proxy failed" in made.permissions.notes()[0]
+
+
+def test_a_host_that_can_not_be_reached_is_an_error_and_no_refusal():
+    async def unreachable(address: str, port: int) -> socket.socket:
+        raise OSError(113, "No route to host")
+
+    with proxied(connect=unreachable) as made:
+        answer = made.say(CONNECT)
+        assert answer.startswith(b"HTTP/1.1 502 ") and b"a.example:443 can't be reached: No route to host" in answer
+        assert made.permissions.notes() == ()
+
+
+# ------------------------------------------------------------------ the user's own proxy
+
+
+def upstream(_: Destination) -> Upstream:
+    return Upstream("proxy.corp", 3128, "Basic eA==")
+
+
+def test_a_tunnel_is_asked_of_the_users_own_proxy():
+    received: list[bytes] = []
+
+    def proxy(connected: socket.socket) -> None:
+        received.append(head_of(connected))
+        connected.sendall(b"HTTP/1.1 200 OK\r\nProxy-Agent: x\r\n\r\nhello")
+
+    with proxied(proxy, upstream=upstream) as made:
+        assert made.say(CONNECT) == ESTABLISHED + b"hello"
+        assert made.asked == ["a.example"], "the rules on names still hold"
+    assert received == [
+        b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nProxy-Authorization: Basic eA==\r\n\r\n"
+    ]
+
+
+def test_a_plain_request_is_sent_to_the_users_own_proxy():
+    received: list[bytes] = []
+
+    def proxy(connected: socket.socket) -> None:
+        received.append(head_of(connected))
+        connected.sendall(ANSWER)
+
+    with proxied(proxy, upstream=upstream) as made:
+        assert made.say(GET).endswith(b"ok")
+    assert received[0].startswith(b"GET http://a.example/x HTTP/1.1\r\n")
+    assert b"Proxy-Authorization: Basic eA==\r\n" in received[0]
+
+
+def test_a_refusal_of_the_users_own_proxy_is_an_error():
+    def proxy(connected: socket.socket) -> None:
+        head_of(connected)
+        connected.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+
+    with proxied(proxy, upstream=upstream) as made:
+        answer = made.say(CONNECT)
+    assert answer.startswith(b"HTTP/1.1 502 ") and b"the user's own proxy answered 407" in answer
+
+
+def test_an_unusable_proxy_of_the_user_is_an_error():
+    def unusable(_: Destination) -> Upstream:
+        raise Unreachable("HTTPS_PROXY names no proxy host.")
+
+    with proxied(upstream=unusable) as made:
+        assert b"HTTPS_PROXY names no proxy host" in made.say(CONNECT)
+
+
+def test_a_proxy_serves_again_after_it_was_closed_and_closes_twice():
+    proxy = Proxy(Dialer())
+    proxy.close()
+
+    async def serve() -> None:
+        permissions = HostPermissions(None, whole_network=False)
+        for _ in range(2):
+            listener = socket.create_server(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+            proxy.serve(listener, permissions)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(CONNECT)
+            assert (await reader.read()).startswith(b"HTTP/1.1 403 ")
+            writer.close()
+            await asyncio.to_thread(proxy.close)
+            proxy.close()
+        assert permissions.notes() == ("the network proxy refused a.example:443: the command has no permission for it",)
+
+    asyncio.run(serve())
