@@ -1,7 +1,8 @@
-"""The time that the sandbox adds to a command: `python benchmarks/sandbox.py [ROUNDS]`.
+"""The time that the sandbox adds to a command: `python benchmarks/sandbox.py [ROUNDS [FOLDERS]]`.
 
 Runs the same line of bash without and with a sandbox in turn, so that other load affects all alike. Prints
-milliseconds from call to result, and the duration of the sandbox's probe.
+milliseconds from call to result, the time of the first call, and the duration of the sandbox's probe. FOLDERS is the
+number of folders in the workspace, which are searched before and after each command that may write.
 """
 
 import asyncio
@@ -35,12 +36,20 @@ async def measure(processes: LocalProcesses, cwd: str, grants: dict[str, Grant],
     return found
 
 
-def main(rounds: int) -> None:
+def make_folders(root: Path, number: int) -> None:
+    """Make a tree of about this many folders, a hundred in each."""
+    for outer in range(-(-number // 100)):
+        for inner in range(min(99, number)):
+            (root / f"folder{outer}/{inner}").mkdir(parents=True)
+
+
+def main(rounds: int, folders: int) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="bradawl-bench-") as place:
         root, home = Path(place, "ws"), Path(place, "home")
         home.mkdir()
         subprocess.run(["git", "init", "-q", str(root)], check=True)
+        make_folders(root, folders)
         layout = SandboxLayout((str(root),), str(home), cache=f"{place}/cache", state=f"{place}/state")
         choice = SandboxSelection(layout, os.environ)
         started = time.perf_counter()
@@ -53,12 +62,16 @@ def main(rounds: int) -> None:
             "held": Grant(writable=layout.roots),
             "held, network": Grant(writable=layout.roots, network=True),
         }
+        started = time.perf_counter()
+        asyncio.run(processes.run(Command(("true",), str(root), is_shell=True), grants["held"]))
+        first_ms = (time.perf_counter() - started) * 1_000
         found = asyncio.run(measure(processes, str(root), grants, rounds))
         processes.close()
         choice.close()
     print(
         f"{sandbox.name or 'no sandbox'}, tried out in {tried_ms:.0f} ms; can't hold: {', '.join(sandbox.lacks) or '-'}"
     )
+    print(f"{folders:,} folders; the first command took {first_ms:.0f} ms")
     bare = statistics.median(found["bare"])
     for name, taken in found.items():
         ordered = sorted(taken)
@@ -69,4 +82,4 @@ def main(rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else ROUNDS)
+    main(int(sys.argv[1]) if sys.argv[1:] else ROUNDS, int(sys.argv[2]) if sys.argv[2:] else 10)

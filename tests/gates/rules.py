@@ -87,7 +87,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/(atomic_write|in_place_write|new_files|safe_open)\.py"  # read and write for workspace/files.py
     r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|landlock|probe|process_limit|selection)\.py"
     r"|sandbox/network/listeners\.py"
-    r"|sandbox/(discovery/(file_tracking|workspace_survey)|filesystem/(closed_folders|tree_removal))\.py"
+    r"|sandbox/(discovery/(file_tracking|folder_index|workspace_survey)|filesystem/(closed_folders|tree_removal))\.py"
     r"|sandbox/mounts/(mask_sources|placeholders|spare_placeholders)\.py"
     r"|sandbox/restore/(git_history|git_objects|protected_files|restore_path|snapshot)\.py"
     r"|checkpoints/(content_index|file_states|opened_folders|packs|restore|restored_files|store|store_folder)\.py"

@@ -87,7 +87,7 @@ def test_files_moved_to_folders_that_are_not_searched_stay_hidden(made: Sandboxe
     made.git_init()
     made.write("app/.env", KEY)
     made.run("true")
-    made.run(f"mkdir -p {folder}; mv app {folder}/app")
+    made.bare(f"mkdir -p {folder}; mv app {folder}/app")
     assert (made.root / folder / "app/.env").exists()
     assert "very-secret" not in made.out("find . -name .env -exec cat {} +; grep -r KEY .")
     assert "very-secret" not in made.out("find . -name .env -exec cat {} +; grep -r KEY .", Grant())
@@ -112,11 +112,19 @@ def test_files_moved_from_outside_stay_hidden(made: SandboxedSession, line: str)
     assert "very-secret" not in made.out("grep -r KEY .; find . -type f -exec cat {} +")
 
 
+def test_a_folder_above_a_hidden_file_can_not_be_moved(made: SandboxedSession) -> None:
+    made.write("app/deep/.env", KEY)
+    made.write("other/file", "x")
+    moved = made.run("mv app/deep app/away; mv app node_modules; mv other another && ls another")
+    assert (made.root / "app/deep/.env").exists()
+    assert b"file" in moved.stdout
+
+
 def test_a_replaced_file_stays_hidden_and_a_removed_one_is_forgotten(made: SandboxedSession) -> None:
     path = made.write("node_modules/keep").parent / "app/.env"
     made.write("app/.env", KEY)
     made.run("true")
-    made.run("mv app node_modules/app")
+    made.bare("mv app node_modules/app")
     made.bare(f"echo {KEY}2 > node_modules/app/new; mv node_modules/app/new {path}")
     assert "very-secret" not in made.out(f"cat {path}")
     path.unlink()

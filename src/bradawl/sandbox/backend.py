@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -63,6 +63,22 @@ class ProgramNetwork(Protocol):
         ...
 
 
+class ChangeSearch(Protocol):
+    """The search for what a program changed. Call after it and all processes it started have ended."""
+
+    def shortly(self) -> bool:
+        """Search for a few milliseconds; False if `finish` has to be called."""
+        ...
+
+    def finish(self) -> None:
+        """Search to the end. May block for seconds, and may run in another thread."""
+        ...
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the program's result. Call after `Launch.on_end`."""
+        ...
+
+
 class Launch(msgspec.Struct, frozen=True):
     """The command that starts a program inside the sandbox."""
 
@@ -83,8 +99,11 @@ class Launch(msgspec.Struct, frozen=True):
     """The launcher exits with 128 + n if signal n ended the program."""
     on_end: Callable[[], tuple[str, ...]] | None = None
     """Call once, when the program and all processes it started have ended. Removes what the sandbox left behind,
-    restores protected files, and returns the restored paths. May block for milliseconds.
+    restores protected files, and returns the restored paths. May block for milliseconds, and for seconds in a large
+    workspace unless `search_after` has been called.
     """
+    search_after: ChangeSearch | None = None
+    """The search that `on_end` needs. It is part of `on_end` if it has not been done before."""
     explain_setup_error: Callable[[bytes], str] | None = None
     """Turns the launcher's stderr into an explanation if the sandbox could not be set up; empty if the text is not
     known.
@@ -97,6 +116,17 @@ class Launch(msgspec.Struct, frozen=True):
     """Context manager that the starting thread holds while it starts the program: the new process starts in the control
     group that limits the number of processes.
     """
+
+
+@runtime_checkable
+class SearchesAhead(Protocol):
+    """A sandbox backend that searches the workspace before programs start."""
+
+    def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
+        """Search for the next `launch`. Returns what is left to do, which may run in another thread; None if nothing
+        is.
+        """
+        ...
 
 
 class SandboxBackend(Protocol):

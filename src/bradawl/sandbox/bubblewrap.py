@@ -27,7 +27,7 @@ from bradawl.sandbox.bubblewrap_arguments import (
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
-from bradawl.sandbox.discovery.workspace_survey import WorkspaceSurvey
+from bradawl.sandbox.discovery.workspace_survey import SurveyResult, WorkspaceSurvey
 from bradawl.sandbox.environment import sandbox_environment
 from bradawl.sandbox.mounts.mask_sources import make_mask_sources
 from bradawl.sandbox.mounts.mount_set import MountSet
@@ -45,9 +45,11 @@ from bradawl.sandbox.path_translation import (
     reexposed_paths,
 )
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
+from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories
+from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, writes_in_workspace
 from bradawl.sandbox.seccomp import filter_for
 from bradawl.sandbox.tool_caches import cache_variables
 
@@ -94,7 +96,9 @@ class BubblewrapBackend:
         memory = f"{layout.state}/tracked-keys" if layout.state else ""
         self._surveys = {root: WorkspaceSurvey(root, follows=True, memory=memory) for root in layout.roots}
         self._placeholders = PlaceholderStore(layout.state)
-        self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
+        self._directories = GitDirectories(layout.roots)
+        self._search = WorkspaceSearch(self._directories)
+        self._repositories = Repositories(layout.roots, layout.home, self._directories, has_mounts=True)
         self._rule_mounts = RuleMounts(layout.roots)
         self._watched = self._watch() if layout.state else None
         self._others, self._system_secrets = hidden.folders, hidden.secrets
@@ -114,7 +118,9 @@ class BubblewrapBackend:
             lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
             lambda: (*found.new_paths(), *rule_mounts.new_paths()),
         )
-        files = ProtectedFiles(places, f"{state}/put-back", new_paths, found.may_stay, prevents_changes=True)
+        files = ProtectedFiles(
+            places, f"{state}/put-back", new_paths, found.may_stay, found.may_be_new, prevents_changes=True
+        )
         return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{state}/history"))
 
     @property
@@ -142,26 +148,44 @@ class BubblewrapBackend:
 
     # ------------------------------------------------------------------ a start
 
+    def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
+        """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""
+        return self._search.ahead() if self._watched and writes_in_workspace(grant, self._layout) else None
+
     def launch(self, program: Program, grant: Grant) -> Launch:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         self._make_ready(program)
-        with self._repositories.caching():
-            plan, on_end = self._prepared_mounts(program, grant)
+        search = None
+        if self._watched and writes_in_workspace(grant, self._layout):
+            self._search.before()
+            search = self._search.after()
+        with contextlib.ExitStack() as cached:
+            for survey in self._surveys.values():
+                cached.enter_context(survey.caching())
+            cached.enter_context(self._repositories.caching())
+            plan, on_end = self._prepared_mounts(program, grant, search)
         with contextlib.ExitStack() as undo:
             undo.callback(on_end)
             environment = _environment(self._layout, self._translator, program, grant)
             arguments = [*self._arguments(program, grant, plan), *set_variables(environment)]
             launch = self._launch(program, grant, arguments, on_end)
             undo.pop_all()
-            return launch
+            return msgspec.structs.replace(launch, search_after=search) if search else launch
 
     def _notes(self) -> tuple[str, ...]:
         """Notes for the program's result; each is given once per session."""
         partly = next((root for root, survey in self._surveys.items() if not survey.is_whole), "")
         is_said, self._has_said = self._has_said, self._has_said or bool(partly)
-        return (_PARTLY.format(partly),) if partly and not is_said else ()
+        return (*((_PARTLY.format(partly),) if partly and not is_said else ()), *self._search.notes())
 
-    def _prepared_mounts(self, program: Program, grant: Grant) -> tuple[MountSet, Callable[[], tuple[str, ...]]]:
+    def _found(self, root: str) -> SurveyResult:
+        """What is to be covered in a root: files with keys by the survey, the rest by the index of folders."""
+        found = self._surveys[root].result()
+        return self._search.add_to(found, root, self._repositories.named_by_config(root)) if self._watched else found
+
+    def _prepared_mounts(
+        self, program: Program, grant: Grant, search: ChangeSearch | None
+    ) -> tuple[MountSet, Callable[[], tuple[str, ...]]]:
         """The mounts for the program, and the function to call when it has ended."""
         # Repositories whose changes are not checked afterwards are protected by mounts.
         plan = MountSet(self._repositories.harmless_new_ones() if self._watched and grant.writable else frozenset())
@@ -179,7 +203,8 @@ class BubblewrapBackend:
             seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
             unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant))
             plan.mounts = self._rule_mounts.add_to(plan.mounts, ProgramView(grant.writable, program.cwd, seen, unseen))
-        return plan, self._create_placeholders(plan, grant)
+        watched = self._watched if search else None
+        return plan, _hold_placeholders(self._placeholders, plan, grant, watched, search)
 
     def _launch(
         self, program: Program, grant: Grant, arguments: list[str], on_end: Callable[[], tuple[str, ...]]
@@ -213,26 +238,6 @@ class BubblewrapBackend:
             notes=self._notes(),
             limit_processes=self._processes.limit_processes,
         )
-
-    def _create_placeholders(self, plan: MountSet, grant: Grant) -> Callable[[], tuple[str, ...]]:
-        """Create placeholders; returns the function to call when the program has ended."""
-        watched = self._watched if plan.roots else None
-        if watched:
-            watched.begin()  # before placeholders exist
-        try:
-            held = self._placeholders.acquire(
-                placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts
-            )
-        except ToolError:
-            if watched:
-                watched.end()
-            raise
-
-        def end() -> tuple[str, ...]:
-            self._placeholders.release(held)
-            return watched.end(grant.uncovered) if watched else ()
-
-        return end
 
     # ------------------------------------------------------------------ what is made once
 
@@ -278,7 +283,7 @@ class BubblewrapBackend:
             return
         if os.path.realpath(root) != root:
             raise ToolError(f"the workspace {root} has been replaced by a link; end this session and start anew")
-        found = self._surveys[root].result()
+        found = self._found(root)
         whole = MountPlan(root, plan.unprotected).for_workspace(found).add_installation(self._layout.installation)
         if path == root:
             plan.roots.append(root)
@@ -363,6 +368,33 @@ class BubblewrapBackend:
         if any(is_within(cwd, e) for e in (*hidden, *away)) and not any(is_within(cwd, r) for r in self._layout.roots):
             raise ToolError(f"the sandbox hides {cwd}, so nothing can run there; cd elsewhere")
         return self._translator.sandbox_path(self._translator.host_path(cwd))
+
+
+def _hold_placeholders(
+    store: PlaceholderStore,
+    plan: MountSet,
+    grant: Grant,
+    watched: WorkspaceWatch | None,
+    search: ChangeSearch | None,
+) -> Callable[[], tuple[str, ...]]:
+    """Create placeholders; returns the function to call when the program has ended."""
+    if watched:
+        watched.begin()  # before placeholders exist
+    try:
+        held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
+    except ToolError:
+        if watched:
+            watched.end()
+        raise
+
+    def end() -> tuple[str, ...]:
+        store.release(held)
+        if not watched or not search:
+            return ()
+        search.conclude()
+        return watched.end(grant.uncovered)
+
+    return end
 
 
 def _environment(layout: SandboxLayout, names: PathTranslator, program: Program, grant: Grant) -> dict[str, str]:

@@ -18,16 +18,17 @@ from bradawl.safety.permissions.protected_paths import credentials, protected_na
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
-from bradawl.sandbox.discovery.workspace_survey import WorkspaceSurvey
 from bradawl.sandbox.environment import sandbox_environment
 from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.mounts.rule_mounts import RuleMounts
 from bradawl.sandbox.path_translation import reexposed_paths
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
+from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories
 from bradawl.sandbox.restore.snapshot import WatchedPath
+from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, too_large, writes_in_workspace
 from bradawl.sandbox.seccomp import filter_for, is_known
 from bradawl.sandbox.tool_caches import cache_variables
 
@@ -139,14 +140,16 @@ class LandlockBackend:
         self._lacks = tuple(lacks)
         self._processes = ProcessLimit(most_processes)
         self._interpreter = os.path.realpath(interpreter or sys.executable)
-        self._surveys = {root: WorkspaceSurvey(root) for root in layout.roots}
-        found = self._repositories = Repositories(layout.roots, layout.home, self._surveys.values())
+        self._directories = GitDirectories(layout.roots, opens_first=True)
+        self._search = WorkspaceSearch(self._directories)
+        found = self._repositories = Repositories(layout.roots, layout.home, self._directories)
         rule_mounts = self._rule_mounts = RuleMounts(layout.roots)
         files = ProtectedFiles(
             self._places,
             f"{_state(layout)}/changed",
             lambda: (*found.new_paths(), *rule_mounts.new_paths()),
-            found.is_gone,
+            found.is_own_change_of_git,
+            found.may_be_new,
         )
         self._protected = WorkspaceWatch(files, GitHistory(found.repository_locations, f"{_state(layout)}/history"))
 
@@ -167,7 +170,9 @@ class LandlockBackend:
         order = _encode_order(
             self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network
         )
-        return self._start(program, order, self._watch(grant))
+        search = self._search_before(grant)
+        on_end = self._watch(grant, search) if search else None
+        return self._start(program, order, on_end, search)
 
     def host_path(self, path: str) -> str:
         """The same path: programs see the file system of the host."""
@@ -180,7 +185,13 @@ class LandlockBackend:
 
     # ------------------------------------------------------------------ a start
 
-    def _start(self, program: Program, order: bytes, on_end: Callable[[], tuple[str, ...]] | None) -> Launch:
+    def _start(
+        self,
+        program: Program,
+        order: bytes,
+        on_end: Callable[[], tuple[str, ...]] | None,
+        search: ChangeSearch | None,
+    ) -> Launch:
         held = os.memfd_create("order", os.MFD_CLOEXEC)
         os.write(held, order)
         os.lseek(held, 0, os.SEEK_SET)
@@ -193,6 +204,7 @@ class LandlockBackend:
             inherited=(*program.inherited, held),
             close_after_start=(held,),
             on_end=on_end,
+            search_after=search,
             limit_processes=self._processes.limit_processes,
         )
 
@@ -201,11 +213,29 @@ class LandlockBackend:
         """Read once: a later change of the file must not run unconfined."""
         return Path(__file__).with_name(_HELPER).read_text("utf-8")
 
-    def _watch(self, grant: Grant) -> Callable[[], tuple[str, ...]] | None:
-        if not any(_meet(place, root) for place in grant.writable for root in self._layout.roots):
+    def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
+        """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""
+        return self._search.ahead() if writes_in_workspace(grant, self._layout) else None
+
+    def _search_before(self, grant: Grant) -> ChangeSearch | None:
+        """Search before a program that may write. Raises `ToolError` if the search is incomplete: Landlock can't make
+        the rest read-only.
+        """
+        if not writes_in_workspace(grant, self._layout):
             return None
+        self._search.before()
+        if self._directories.rest:
+            raise too_large(self._layout.roots[0])
+        return self._search.after()
+
+    def _watch(self, grant: Grant, search: ChangeSearch) -> Callable[[], tuple[str, ...]]:
         self._protected.begin()
-        return lambda: self._protected.end(grant.uncovered)
+
+        def end() -> tuple[str, ...]:
+            search.conclude()
+            return self._protected.end(grant.uncovered)
+
+        return end
 
     def _places(self) -> Iterator[WatchedPath]:
         names = (*protected_names(), *watched_names())
@@ -217,6 +247,7 @@ class LandlockBackend:
             inner = [each[len(root) :].strip("/") for each in self._repositories.covered if is_within(each, root)]
             yield from ((root, name) for name in names)
             yield from ((root, f"{folder}/{name}") for folder in inner for name in of_git)
+            yield from ((root, path[len(root) :].strip("/")) for path in self._directories.run_later(root))
         for data in self._data_folders():
             yield from ((data, name.removeprefix(_GIT)) for name in of_git)
 
@@ -296,10 +327,6 @@ def _missing(path: str) -> str:
         f"the sandbox here (landlock) can't let a program make {path} and nothing beside it;"
         " make it with write_file first, or ask to run without the sandbox"
     )
-
-
-def _meet(one: str, other: str) -> bool:
-    return is_within(one, other) or is_within(other, one)
 
 
 def _encode_order(

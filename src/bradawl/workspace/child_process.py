@@ -30,7 +30,7 @@ from bradawl.workspace.program_streams import ProgramStreams
 from bradawl.workspace.shell_prelude import Report, parse_report
 
 if TYPE_CHECKING:
-    from bradawl.sandbox.backend import ProgramNetwork
+    from bradawl.sandbox.backend import ChangeSearch, ProgramNetwork
     from bradawl.workspace.namespace_init import NamespaceInit
 
 _KILL_WAIT_S = 0.2
@@ -63,10 +63,23 @@ class ChildSandbox(msgspec.Struct, frozen=True):
     """Name of the program in messages."""
     notes: tuple[str, ...] = ()
     """Sentences about the sandbox for the result."""
+    search_after: "ChangeSearch | None" = None
+    """The search for what the program changed, which may take seconds."""
     explain_setup_error: Callable[[bytes], str] | None = None
     """Explains stderr of a launcher that did not start the program."""
     network: "ProgramNetwork | None" = None
     """Its way to the network proxy; closed at the end."""
+
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, those of the network, and those of the search for changes."""
+        network = self.network.notes() if self.network is not None else ()
+        return (*self.notes, *network, *(self.search_after.notes() if self.search_after is not None else ()))
+
+
+async def _search_changes(search: "ChangeSearch | None") -> None:
+    """Search for changes before the sandbox ends; in a thread if it takes long. `kill` uses no thread."""
+    if search is not None and not search.shortly():
+        await asyncio.to_thread(search.finish)
 
 
 class ChildProcess:
@@ -196,6 +209,7 @@ class ChildProcess:
                 return False
             if not self._is_gone:
                 self._left_running = await self._end_leftovers() or self._left_running
+                await _search_changes(self._sandbox.search_after)
         except BaseException:
             self.kill()
             raise
@@ -254,7 +268,7 @@ class ChildProcess:
             exports=report.exports,
             sandbox=self._sandbox.backend_name,
             restored=self._restored,
-            notes=(*self._sandbox.notes, *(self._sandbox.network.notes() if self._sandbox.network else ())),
+            notes=self._sandbox.all_notes(),
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
 

@@ -1,5 +1,6 @@
 """Starts programs on this machine, in a sandbox or not (the port `Processes`)."""
 
+import asyncio
 import errno
 import os
 import stat
@@ -157,6 +158,7 @@ class LocalProcesses:
         """Start a program. Running sandboxed programs are stopped while its sandbox is set up, or while it examines
         paths.
         """
+        await self._search_ahead(command, grant)
         is_search = bool(command.unmoved) and not command.is_shell
         is_free = not is_search and (self._gate.is_open or grant is None or not _is_sandboxed(command, grant))
         if is_free or not _CAN_STOP:
@@ -173,6 +175,17 @@ class LocalProcesses:
                 child.kill()
                 raise
             return child
+
+    async def _search_ahead(self, command: Command, grant: Grant | None) -> None:
+        """Let the sandbox search a large workspace in a thread: `_start` would block for that time."""
+        backend = self._sandbox_backend() if grant is not None and _is_sandboxed(command, grant) else None
+        if backend is None or grant is None:
+            return
+        from bradawl.sandbox.backend import SearchesAhead
+
+        rest = backend.search_ahead(grant) if isinstance(backend, SearchesAhead) else None
+        if rest is not None:
+            await asyncio.to_thread(rest)
 
     def close(self) -> None:
         """Kill all running programs and remove the temporary folder; safe to call twice."""
@@ -260,6 +273,7 @@ class LocalProcesses:
             has_launcher,
             program.argv[-1],
             launch.notes,
+            launch.search_after,
             launch.explain_setup_error,
             launch.network,
         )

@@ -15,6 +15,7 @@ from bradawl.safety.permissions.protected_paths import may_hold_secrets
 
 _HEADER: Final = struct.Struct(">4sII")
 _SUBMODULE: Final = b"\xe0\x00"
+_SUBMODULE_MODE: Final = b"\0\0\xe0\0"
 _EXTENDED: Final = 0x40
 _STAMPS_LENGTH: Final = 76
 """The length of the file stamps and flags in the extension for untracked files."""
@@ -79,6 +80,24 @@ def read_index(data: bytes, hash_length: int) -> Index:
     if _leads_elsewhere(names) or _leads_elsewhere(remembered) or any(b"/" in name[:-1] for name in remembered):
         raise UnsupportedRepository("index")
     return Index(names, submodules, lambda at: data[ends[at] - hash_length : ends[at]])
+
+
+def submodules_in(data: bytes) -> frozenset[str]:
+    """Names of the submodules in an index; its extensions are not read.
+
+    Raises `UnsupportedRepository` if the entries can't be parsed.
+    """
+    if _SUBMODULE_MODE not in data:
+        return frozenset()
+    for hash_length in (20, 32):
+        try:
+            kind, version, count = _HEADER.unpack_from(data)
+            if kind == b"DIRC" and version in (2, 3, 4):
+                read = _parse_prefixed_names if version == 4 else _parse_complete_names
+                return frozenset(map(_text, read(data, count, 40 + hash_length)[1]))
+        except (struct.error, IndexError, ValueError, UnsupportedRepository):
+            continue
+    raise UnsupportedRepository("index")
 
 
 def _parse_complete_names(data: bytes, count: int, flags_at: int) -> _Entries:

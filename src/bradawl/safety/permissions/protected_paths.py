@@ -40,6 +40,8 @@ _PROTECTED = (
     ".claude",
 )
 _WATCHED = (".git/commondir", ".git/objects/info/alternates")
+_RUN_LATER = (".github", ".husky", ".devcontainer", ".codex", ".gemini", ".exrc", ".nvim.lua")
+_RUN_LATER_ENDINGS = (".code-workspace",)
 _SYSTEM = (
     "/bin /boot /dev /efi /etc /lib /lib32 /lib64 /libx32 /proc /sbin /sys /usr /var/lib /var/spool /run/systemd"
     " /System /Library /private/etc /private/var/db"
@@ -84,6 +86,19 @@ def watched_names() -> tuple[str, ...]:
     A sandbox can't cover them while they are missing; it can only check afterwards whether they have appeared.
     """
     return _WATCHED
+
+
+def run_later_names() -> tuple[str, ...]:
+    """Names of files and folders that editors, agents, CI or hooks run later.
+
+    Existing ones are covered. Programs that set up a project make them, so missing ones are not: they are reported.
+    """
+    return _RUN_LATER
+
+
+def run_later_endings() -> tuple[str, ...]:
+    """As `run_later_names`, the endings of file names."""
+    return _RUN_LATER_ENDINGS
 
 
 def system_folders() -> tuple[str, ...]:

@@ -21,7 +21,6 @@ _DEPTH: Final = 3
 """Levels below the root at which repositories are searched. Files with keys are searched at any level."""
 _FOLDERS: Final = 4_000
 _FOLDERS_AT_ONCE: Final = 20_000
-_FOLDERS_OF_REPOSITORIES: Final = 400
 _SETTLED_NS: Final = 50_000_000
 _FIRST_S: Final = 1.0
 _MORE_S: Final = 0.005
@@ -40,6 +39,10 @@ class SurveyResult(msgspec.Struct, frozen=True):
     """Files with keys, except those that git tracked when they were first seen."""
     closed: tuple[str, ...] = ()
     """Folders of this user that can't be listed or entered, so that their contents are unknown."""
+    run_later: tuple[str, ...] = ()
+    """Existing files and folders that other programs run later. The survey itself finds none."""
+    unsearched: tuple[str, ...] = ()
+    """Folders that must be read-only because they could not be searched. The survey itself finds none."""
 
 
 class _Secret(NamedTuple):
@@ -157,13 +160,6 @@ class WorkspaceSurvey:
             followed.track(each.path, each.inode)
         return moved
 
-    def repositories(self) -> tuple[str, ...]:
-        """Nested repositories alone, for which fewer folders are searched."""
-        if self._is_caching:
-            return self.result().repositories
-        walk = self._walk(_FOLDERS_OF_REPOSITORIES, _DEPTH)
-        return tuple(self._with_known(path for _, path, folder in walk if folder.has_git and path != self._root))
-
     def _with_known(self, found: Iterable[str]) -> list[str]:
         """Adds repositories found earlier that still exist: programs could create more folders than are searched."""
         there = (path for path in self._repositories if os.path.lexists(f"{path}/.git"))
@@ -182,6 +178,12 @@ class WorkspaceSurvey:
         inside = (folder for folder in (*repositories, self._root) if is_within(path, folder))
         return is_tracked(path, max(inside, key=len, default=self._root))
 
+    def _repositories_above(self, path: str) -> Iterator[str]:
+        """Folders between a file and the root that have a `.git` now."""
+        while is_within(path := path.rpartition("/")[0], self._root) and path:
+            if os.path.lexists(f"{path}/.git"):
+                yield path
+
     def _known_before(self) -> frozenset[str]:
         """Secret files that a program added to git's index in an earlier session."""
         if self._remembered is None:
@@ -193,7 +195,7 @@ class WorkspaceSurvey:
         return self._remembered
 
     def _remember(self, memory: Path) -> None:
-        added = {path for path in self._secret_paths if self._is_tracked(path, self._repositories)}
+        added = {path for path in self._secret_paths if self._is_tracked(path, self._repositories_above(path))}
         if added - self._known_before():
             self._remembered = self._known_before() | added
             with contextlib.suppress(OSError):

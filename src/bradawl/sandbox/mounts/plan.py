@@ -20,6 +20,9 @@ _FOLDERS_OF_GIT: Final = ("hooks", "info")
 _MOST_REPOSITORIES: Final = 12
 """Nested repositories whose data git may still change; the data of further ones are read-only."""
 _MOST_MOUNTS: Final = 300
+_MOST_RUN_LATER: Final = 40
+_MOST_PINNED: Final = 100
+"""Beyond this number of mounts the folders above hidden files are not pinned; moved files are still hidden."""
 _MOST_BESIDE_A_LINK: Final = 250
 
 Kind = Literal["write", "read", "secret", "missing", "unreadable", "empty"]
@@ -61,7 +64,14 @@ class MountPlan:
                 self._add_repository(folder)
             else:
                 self._add(f"{folder}/.git", "read")
+        for path in found.run_later[:_MOST_RUN_LATER]:
+            if is_within(path, self._root) and kind_of(path) in ("file", "folder"):
+                self._pin_folders_to(str(Path(path).parent))
+                self._add(path, "read")
         self._add_secrets(found)
+        for path in found.unsearched:
+            self._pin_folders_to(str(Path(path).parent))
+            self._add(path, "read")
         if len(self.mounts) > _MOST_MOUNTS:
             raise self._too_many()
         return self
@@ -94,11 +104,18 @@ class MountPlan:
     def _add_secrets(self, found: SurveyResult) -> None:
         for secret in found.secrets:
             self._add(secret, "secret")
+        self._pin_parents_of(found.secrets)
         for folder in found.closed:
             self._add(folder, "unreadable")
             for path in [path for path in self.mounts if path != folder and is_within(path, folder)]:
                 del self.mounts[path]
                 self.placeholders.pop(path, None)
+
+    def _pin_parents_of(self, secrets: Iterable[str]) -> None:
+        """Keep the folders above hidden files from being moved, as far as the number of mounts allows."""
+        for secret in secrets:
+            if is_within(secret, self._root) and len(self.mounts) < _MOST_PINNED:
+                self._pin_folders_to(str(Path(secret).parent))
 
     def _too_many(self) -> ToolError:
         return ToolError(

@@ -116,6 +116,11 @@ class WorkspaceWatch:
         self._history = history
         self._immovable: frozenset[str] = frozenset()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a program is running."""
+        return self._history.is_busy
+
     def immovable(self, covered: Iterable[str]) -> frozenset[str]:
         """The covered paths that no running program can move: those that are covered for all of them."""
         self._immovable = frozenset(covered) & self._immovable if self._history.is_busy else frozenset(covered)

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from bradawl.core.effects import is_within
@@ -15,6 +16,7 @@ _HARMLESS = (
     rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
     rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
 )
+_EXEC = re.compile(rb"(?m)^[ \t]*(?:x|exec)[ \t].*$")
 _WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
 
 
@@ -28,6 +30,15 @@ def is_new_repository(path: str, entry: Entry, before: Snapshot) -> bool:
         data, inner = f"{data}/{module[1]}", module[2]
     if not git or any(is_within(known, data) for known in before):
         return False
+    return _runs_nothing(inner, entry, lambda line: module is not None and _stays(line, path, head))
+
+
+def is_new_data(inner: str, entry: Entry) -> bool:
+    """As `is_new_repository`, for a file at the path `inner` in the data folder of a new bare repository."""
+    return _runs_nothing(inner, entry, lambda _: False)
+
+
+def _runs_nothing(inner: str, entry: Entry, is_allowed: Callable[[bytes], bool]) -> bool:
     if inner == "hooks":
         return entry.kind == "folder"
     if inner.startswith("hooks/"):
@@ -36,7 +47,15 @@ def is_new_repository(path: str, entry: Entry, before: Snapshot) -> bool:
         return True  # may be the placeholder of a program that still runs
     lines = (entry.content or b"[unknown]").splitlines()
     is_config = inner in ("config", "config.worktree") and entry.kind == "file"
-    return is_config and all(re.fullmatch(_HARMLESS, line) or (module and _stays(line, path, head)) for line in lines)
+    return is_config and all(re.fullmatch(_HARMLESS, line) or is_allowed(line) for line in lines)
+
+
+def runs_by_rebase(entry: Entry, before: Entry | None = None) -> bool:
+    """Whether the list of steps of a rebase has a line that runs a program and that it did not have before."""
+    if entry.kind != "file" or entry.content is None:
+        return True
+    known = set(_EXEC.findall(before.content or b"")) if before is not None else set[bytes]()
+    return any(line not in known for line in _EXEC.findall(entry.content))
 
 
 def _is_plain_tree(name: str, entry: Entry) -> bool:

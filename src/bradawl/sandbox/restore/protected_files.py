@@ -16,7 +16,14 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.sandbox.restore.harmless_git_files import is_new_repository
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back
-from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, retake_snapshot, take_snapshot
+from bradawl.sandbox.restore.snapshot import (
+    Entry,
+    Snapshot,
+    WatchedPath,
+    is_same,
+    retake_snapshot,
+    take_snapshot,
+)
 
 _RECORD = "before-"
 _MOST_ALONE = 20
@@ -36,6 +43,7 @@ class ProtectedFiles:
         kept: str,
         new_paths: Callable[[], Iterable[WatchedPath]] | None = None,
         may_stay: Callable[[str, Entry, Entry | None], bool] | None = None,
+        may_be_new: Callable[[str, Entry, Snapshot], bool] = is_new_repository,
         *,
         prevents_changes: bool = False,
     ) -> None:
@@ -43,12 +51,14 @@ class ProtectedFiles:
 
         `new_paths` names paths that did not exist before, such as new repositories; it is called when a program has
         ended, and defaults to `places`. `may_stay(path, before, now)` says which changes may stay; `now` is None for a
-        removed path. `prevents_changes` says that programs can't change what existed before, so that such changes come
-        from outside and stay after a crash. `kept` is the folder for changed files, created when first needed.
+        removed path. `may_be_new(path, entry, before)` says which new files may stay. `prevents_changes` says that
+        programs can't change what existed before, so that such changes come from outside and stay after a crash. `kept`
+        is the folder for changed files, created when first needed.
         """
         self._places = places
         self._new_paths = new_paths or places
         self._may_stay_rule = may_stay
+        self._may_be_new = may_be_new
         self._prevents_changes = prevents_changes
         self._kept = kept
         self._watched: tuple[WatchedPath, ...] = ()
@@ -77,7 +87,7 @@ class ProtectedFiles:
         self._running -= 1
         before = self._before
         now = retake_snapshot(dict.fromkeys((*self._watched, *self._new_paths())), before)
-        changed = _changed(before, now)
+        changed = self._changed(before, now)
         given = {path for path in changed if any(is_within(path, folder) for folder in allowed)}
         fine = {path for path in changed if self._may_stay(path, before.get(path), now.get(path))}
         for path in given:
@@ -88,6 +98,16 @@ class ProtectedFiles:
             self._empty_record()
         recovered, self._recovered = self._recovered or (), ()
         return (*recovered, *restored)
+
+    def _changed(self, before: Snapshot, now: Snapshot) -> list[str]:
+        """Paths whose kind, content or mode changed; of a new or removed folder only the folder itself."""
+        paths = {path for path in (*before, *now) if not is_same(before.get(path), now.get(path))}
+        paths = {path for path in paths if path in before or not self._is_harmless(path, now[path], before)}
+        paths |= _folders_to_move_whole(paths, before)
+        return [path for path in paths if path in before or not _lies_in(path, paths)]
+
+    def _is_harmless(self, path: str, entry: Entry, before: Snapshot) -> bool:
+        return entry.kind == "parent" or self._may_be_new(path, entry, before)
 
     def _may_stay(self, path: str, before: Entry | None, now: Entry | None) -> bool:
         return bool(self._may_stay_rule and before and self._may_stay_rule(path, before, now))
@@ -160,7 +180,9 @@ class ProtectedFiles:
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 places, before = _abandoned(str(record))
                 now = retake_snapshot(places, before)
-                changed = [path for path in _changed(before, now) if not self._prevents_changes or path not in before]
+                changed = [
+                    path for path in self._changed(before, now) if not self._prevents_changes or path not in before
+                ]
                 restored += self._restore(before, now, changed)
                 record.unlink()
         return tuple(restored)
@@ -209,28 +231,27 @@ def _abandoned(path: str) -> tuple[list[WatchedPath], Snapshot]:
     return named, {os.fsdecode(name): entry for name, entry in pairs}
 
 
-def _changed(before: Snapshot, now: Snapshot) -> list[str]:
-    """Paths whose kind, content or mode changed; of a new or removed folder only the folder itself."""
-    paths = {path for path in (*before, *now) if not _same(before.get(path), now.get(path))}
-    paths = {path for path in paths if path in before or not _may_be_new(path, now[path], before)}
-    paths |= _folders_to_move_whole(paths, before)
-    return [path for path in paths if path in before or not _lies_in(path, paths)]
-
-
 def _anything_in(folder: str, now: Snapshot) -> Entry:
     return next(entry for path, entry in now.items() if is_within(path, folder))
 
 
 def _folders_to_move_whole(paths: set[str], before: Snapshot) -> set[str]:
-    """New folders with so many entries to set aside that the whole folder is moved."""
+    """New folders with so many entries to set aside that the whole folder is moved. All its entries must be among them:
+    a folder of the user may hold other files.
+    """
     from collections import Counter
 
     count = Counter(path.rpartition("/")[0] for path in paths if path not in before)
-    return {folder for folder, number in count.items() if number > _MOST_ALONE and folder not in before}
+    many = (folder for folder, number in count.items() if number > _MOST_ALONE and folder not in before)
+    return {folder for folder in many if _holds_only(folder, paths)}
 
 
-def _may_be_new(path: str, entry: Entry, before: Snapshot) -> bool:
-    return entry.kind == "parent" or is_new_repository(path, entry, before)
+def _holds_only(folder: str, paths: set[str]) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return all(entry.path in paths for entry in entries)
+    except OSError:
+        return False
 
 
 def _lies_in(path: str, folders: set[str]) -> bool:
@@ -239,14 +260,6 @@ def _lies_in(path: str, folders: set[str]) -> bool:
         if path in folders:
             return True
     return False
-
-
-def _same(one: Entry | None, other: Entry | None) -> bool:
-    if one is None or other is None or one.kind != other.kind:
-        return one is other
-    if one.kind in ("folder", "parent") or one.stamp == other.stamp:
-        return True
-    return one.content is not None and (one.content, one.mode) == (other.content, other.mode)
 
 
 def _take_over(before: Snapshot, now: Snapshot, paths: Iterable[str]) -> None:

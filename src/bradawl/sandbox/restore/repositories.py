@@ -8,14 +8,21 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
+from bradawl.safety.git.named_paths import NamedPaths, named_by_config
 from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
-from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules
-from bradawl.sandbox.discovery.workspace_survey import WorkspaceSurvey
+from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules, kind_of
+from bradawl.sandbox.restore.git_directories import GitDirectories, parents
 from bradawl.sandbox.restore.git_history import RepositoryLocation
-from bradawl.sandbox.restore.harmless_git_files import adds_only_harmless_lines, is_new_repository
-from bradawl.sandbox.restore.snapshot import Entry, WatchedPath, take_snapshot
+from bradawl.sandbox.restore.gitlinks import IndexWatch
+from bradawl.sandbox.restore.harmless_git_files import (
+    adds_only_harmless_lines,
+    is_new_data,
+    is_new_repository,
+    runs_by_rebase,
+)
+from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same, take_snapshot
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
 _OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names())
@@ -23,7 +30,14 @@ _OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names
 
 _NOT_HELD: Final = (".git/config", ".git/modules/*/config", ".git/modules/*/hooks")
 _OF_MODULES: Final = ("config", "config.worktree", "hooks", "info/attributes")
+_TODO: Final = "rebase-merge/git-rebase-todo"
+_STATE: Final = (".git/index", f".git/{_TODO}")
+"""Files that git itself writes. They may change, but not so that git runs something."""
+_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, _TODO)
+_OF_LINKED_TREE: Final = ("config.worktree", "commondir", _TODO)
 _MODULES: Final = 8
+_MANY: Final = 50
+"""New repositories beyond this number are examined one by one, because a snapshot has a limit."""
 _MOST_FOLDERS_OF_MODULES: Final = 2_000
 
 
@@ -33,14 +47,25 @@ class Repositories:
     Repositories that existed first are covered by mounts. Those that programs create are not, nor are new submodules of
     existing ones: they are checked as a whole when programs have ended. Later programs may move and remove them, as
     long as they contain nothing that git would run. A mount is lost if a program outside the sandbox replaces the file,
-    as git does with its configuration; so covered files are checked, too.
+    as git does with its configuration; so covered files are checked, too. Repositories far from the root, and data
+    folders that git recognizes by their contents, have no mounts: they are compared, and may be removed as a whole.
     """
 
-    def __init__(self, roots: tuple[str, ...], home: str, surveys: Iterable[WorkspaceSurvey]) -> None:
-        """`surveys` search the roots."""
+    def __init__(
+        self, roots: tuple[str, ...], home: str, directories: GitDirectories, *, has_mounts: bool = False
+    ) -> None:
+        """`directories` search the roots; the caller searches them before a program starts. `has_mounts` says that
+        repositories near the root, and existing paths that git's configuration names, are mounted read-only.
+        """
         self._roots = roots
         self._home = home
-        self._surveys = tuple(surveys)
+        self._directories = directories
+        self._has_mounts = has_mounts
+        self._named = NamedPaths(home)
+        self._indexes = IndexWatch()
+        self._watched_others: frozenset[str] = frozenset()
+        self._new_others: frozenset[str] = frozenset()
+        self._removable: frozenset[str] = frozenset()
         self._covered: frozenset[str] = frozenset()
         self._covered_repositories: frozenset[str] = frozenset()
         self._covered_data: tuple[str, ...] = ()
@@ -51,15 +76,12 @@ class Repositories:
 
     @contextlib.contextmanager
     def caching(self) -> Iterator[None]:
-        """Search at most once in the body, surveys included. Only correct while no program runs."""
-        with contextlib.ExitStack() as surveys:
-            for survey in self._surveys:
-                surveys.enter_context(survey.caching())
-            self._cached = {}
-            try:
-                yield
-            finally:
-                self._cached = None
+        """Determine git's data at most once in the body. Only correct while no program runs."""
+        self._cached = {}
+        try:
+            yield
+        finally:
+            self._cached = None
 
     def _cached_result(self, name: str, search: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         if self._cached is None:
@@ -88,21 +110,59 @@ class Repositories:
 
     def watched_paths(self) -> Iterator[WatchedPath]:
         """Paths to compare, as of when the first of overlapping programs begins."""
-        now, trees = self._current_repositories(), self._working_trees()
+        self._directories.adopt()
+        self._indexes.forget()
+        trees = self._working_trees()
+        now = tuple(each for each in self._current_repositories() if not self._directories.is_pending(each))
         made = self._harmless_new_ones(now, trees)
         repositories = frozenset(now) - made
         self._covered = repositories | (frozenset(trees) - made)
         self._covered_repositories = repositories
         self._made = (made & frozenset(trees)) | {f"{folder}/.git" for folder in now if folder in made}
-        for folder in dict.fromkeys((*self._roots, *sorted(repositories))):
+        near = frozenset((*self._roots, *(folder for root in self._roots for folder in self._directories.near(root))))
+        for folder in dict.fromkeys((*self._roots, *sorted(repositories & near))):
             names = _NOT_HELD if folder in repositories else _OF_GIT
             yield from ((folder, name) for name in (*names, *watched_names()))
+        for folder in sorted(repositories - near):
+            yield from self._paths_below_root(folder, (*_OF_GIT, *watched_names()))
         self._data_of_covered = data_folders(self._roots, repositories, self._home)
         for data in self._data_of_covered:
             yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
         self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data_of_covered)
         yield from self._submodule_paths((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
+        yield from self._state_paths((*self._roots, *now))
+        self._removable = self._made | {f"{folder}/.git" for folder in repositories - near}
+        yield from self._paths_of_others(near)
+        for root in self._roots:
+            yield from self._paths_named_by_config(root)
+
+    def _paths_of_others(self, near: frozenset[str]) -> Iterator[WatchedPath]:
+        """Files in the data folders that exist without a `.git` of their own."""
+        others = tuple(each for each in self._directories.others() if not self._directories.is_pending(each))
+        self._watched_others = frozenset(others)
+        kept = (*(f"{folder}/.git" for folder in near), *self._data_of_covered)
+        self._removable |= {data for data in others if not any(is_within(data, each) for each in kept)}
+        for data in others:
+            yield from self._paths_below_root(data, _names_in(data), data)
+
+    def _state_paths(self, folders: Iterable[str]) -> Iterator[WatchedPath]:
+        """The steps of a rebase of each repository; the index where a repository exists that it could name."""
+        all_folders = tuple(each for each in dict.fromkeys(folders) if kind_of(f"{each}/.git") == "folder")
+        has_nested = any(folder not in self._roots for folder in all_folders)
+        for folder in all_folders:
+            if has_nested:
+                self._indexes.watch(f"{folder}/.git/index", folder)
+            yield from self._paths_below_root(folder, _STATE if has_nested else (f".git/{_TODO}",))
+
+    def named_by_config(self, root: str) -> tuple[str, ...]:
+        """Paths in a root, existing or not, from which git runs something because its configuration names them."""
+        return named_by_config(self._named, root, (root, *self._directories.near(root)))
+
+    def _paths_named_by_config(self, root: str) -> Iterator[WatchedPath]:
+        for path in self.named_by_config(root):
+            if not (self._has_mounts and os.path.lexists(path)):
+                yield root, path[len(root) :].strip("/")
 
     def working_tree_paths(self) -> Iterator[WatchedPath]:
         """Files in which linked working trees name their data, for backends without mounts; new working trees
@@ -141,14 +201,50 @@ class Repositories:
 
     def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a change may stay: programs, or others meanwhile, may have made it."""
-        return self.is_gone(path, before, now) or (now is not None and adds_only_harmless_lines(path, before, now))
+        return self.is_own_change_of_git(path, before, now) or (
+            now is not None and adds_only_harmless_lines(path, before, now)
+        )
 
-    def is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
-        """Whether a file was removed together with a new repository or working tree, or is a parent folder."""
+    def is_own_change_of_git(self, path: str, before: Entry, now: Entry | None) -> bool:
+        """As `may_stay`, for backends without mounts: there, lines of the configuration may not change."""
+        if path.endswith(("/rebase-merge", f"/{_TODO}")):
+            return now is None or (now.kind == "file" and not runs_by_rebase(now, before))
+        if path in self._indexes:
+            return now is None or not self._adds_armed_submodule(path, now)
+        return self._is_gone(path, before, now)
+
+    def _is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
+        """Whether a file was removed together with a repository or working tree that may be, or is a parent folder."""
         if now is not None and before.kind != "parent":
             return False
-        places = (each for each in self._made if is_within(path, each) or is_within(each, path))
+        places = (each for each in self._removable if is_within(path, each) or is_within(each, path))
         return any(not os.path.lexists(place) for place in places)
+
+    def may_be_new(self, path: str, entry: Entry, before: Snapshot) -> bool:
+        """Whether a new file may stay: git made it and will run nothing because of it, or it was moved unchanged."""
+        if path.endswith(f"/{_TODO}"):
+            return not runs_by_rebase(entry)
+        if path in self._indexes or path.endswith("/.git/index"):
+            return path not in self._indexes or not self._adds_armed_submodule(path, entry)
+        if is_new_repository(path, entry, before):
+            return True
+        data = next((each for each in parents(path) if each in self._new_others), "")
+        if data and is_new_data(path[len(data) + 1 :], entry):
+            return True
+        return _was_only_moved(self._directories, path, entry, before)
+
+    def _adds_armed_submodule(self, index: str, now: Entry) -> bool:
+        """Whether an index has a new submodule whose configuration, older than the program, would run something."""
+        if now.kind != "file":
+            return True
+        added = self._indexes.added(index, now)
+        return added is None or any(self._is_armed(folder) for folder in added)
+
+    def _is_armed(self, folder: str) -> bool:
+        if not os.path.lexists(f"{folder}/.git") or not self._directories.existed(folder):
+            return False  # one that is new is examined by itself
+        known = self._belongs_to_known(folder, self._current_repositories())
+        return not known and not _is_plain(self._repository_paths(folder))
 
     @property
     def covered(self) -> tuple[str, ...]:
@@ -156,24 +252,63 @@ class Repositories:
         return tuple(each for each in sorted(self._covered_repositories) if each not in self._roots)
 
     def new_paths(self) -> Iterator[WatchedPath]:
-        """Paths created since. Settings of working trees and submodules belong to their repository."""
+        """Paths created since. Settings of working trees and submodules belong to their repository.
+
+        The caller searches the folders first.
+        """
         yield from self._submodule_paths(_OF_ANY_DATA, is_start=False)
-        yield from self._not_covered(self._current_repositories(), self._working_trees())
+        now = self._current_repositories()
+        yield from self._not_covered(now, self._working_trees())
+        new = [folder for folder in now if folder not in self._covered and folder not in self._roots]
+        yield from self._state_paths_of_new(new)
+        yield from self._paths_of_new_others()
+
+    def _state_paths_of_new(self, folders: list[str]) -> Iterator[WatchedPath]:
+        for folder in folders:
+            index = f"{folder}/.git/index"
+            if kind_of(f"{folder}/.git") != "folder":
+                continue
+            if index not in self._indexes:
+                self._indexes.watch_new(index, folder)
+            yield from self._paths_below_root(folder, _STATE)
+
+    def _paths_of_new_others(self) -> Iterator[WatchedPath]:
+        """Files in new data folders. What existed before the folder became one stays; git's own part is moved then."""
+        new = [
+            data
+            for data in self._directories.others()
+            if data not in self._watched_others and not self._directories.is_read_only(data)
+        ]
+        self._new_others = frozenset(new)
+        for data in new:
+            kept = self._directories.kept_settings(data)
+            names = tuple(name for name in _names_in(data) if name not in kept)
+            places = tuple(self._paths_below_root(data, names, data))
+            if len(new) <= _MANY or not _is_plain(places, data):
+                yield from places
+            mark = self._directories.new_mark(data) if kept else ""
+            if mark and not _is_plain(self._paths_below_root(data, kept, data), data):
+                yield from self._paths_below_root(data, (mark,), data)
 
     def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[WatchedPath]:
-        for folder in now:
-            if folder not in self._covered and not self._belongs_to_known(folder, now):
+        new = [
+            folder
+            for folder in now
+            if folder not in self._covered
+            and not self._directories.is_read_only(folder)
+            and not self._belongs_to_known(folder, now)
+        ]
+        for folder in new:
+            if len(new) <= _MANY or not _is_plain(self._repository_paths(folder)):
                 yield from self._repository_paths(folder)
         for tree in trees:
             if tree not in self._covered:
                 yield from self._working_tree_settings(tree)
 
     def _current_repositories(self) -> tuple[str, ...]:
-        return self._cached_result("repositories", self._look_for_repositories)
-
-    def _look_for_repositories(self) -> tuple[str, ...]:
-        inner = (folder for survey in self._surveys for folder in survey.repositories())
-        return tuple(dict.fromkeys((*(each for each in self._roots if os.path.lexists(f"{each}/.git")), *inner)))
+        """Repositories as of the last search, those of the roots as of now."""
+        own = (each for each in self._roots if os.path.lexists(f"{each}/.git"))
+        return tuple(dict.fromkeys((*own, *self._directories.repositories())))
 
     def _data_outside(self) -> tuple[str, ...]:
         return self._cached_result("data", lambda: data_folders(self._roots, self._roots, self._home))
@@ -189,7 +324,7 @@ class Repositories:
     def _belongs_to_known(self, folder: str, folders: tuple[str, ...]) -> bool:
         data = data_folder(f"{folder}/.git")
         known = any(data == f"{each}/.git" or data.startswith(f"{each}/.git/modules/") for each in folders)
-        return known or (data != "" and data in self._data_outside())
+        return known or (data != "" and (data in self._data_outside() or data in self._directories.others()))
 
     def _repository_paths(self, folder: str) -> Iterator[WatchedPath]:
         return self._paths_below_root(folder, (*_OF_GIT, *watched_names()))
@@ -213,7 +348,27 @@ def _too_many(data: str) -> ToolError:
     )
 
 
-def _is_plain(places: Iterable[WatchedPath]) -> bool:
+def _was_only_moved(directories: GitDirectories, path: str, entry: Entry, before: Snapshot) -> bool:
+    """Whether a file came with a folder that was moved, and is unchanged. A `.git` folder alone may not be moved: it
+    would apply to other files.
+    """
+    for folder in parents(path):
+        old = "" if folder.endswith("/.git") else directories.moved_from(folder)
+        if old and not old.endswith("/.git"):
+            return is_same(before.get(f"{old}{path[len(folder) :]}"), entry)
+    return False
+
+
+def _names_in(data: str) -> tuple[str, ...]:
+    """Names to compare in a data folder. In that of a linked working tree, git obeys fewer."""
+    return _OF_LINKED_TREE if data.rpartition("/")[0].endswith("/worktrees") else _OF_DATA
+
+
+def _is_plain(places: Iterable[WatchedPath], data: str = "") -> bool:
+    """Whether git runs nothing because of these files of a new repository; `data` if it has no `.git` folder."""
     return all(
-        each.kind == "parent" or is_new_repository(path, each, {}) for path, each in take_snapshot(places, {}).items()
+        entry.kind == "parent"
+        or is_new_repository(path, entry, {})
+        or (data and is_within(path, data) and is_new_data(path[len(data) + 1 :], entry))
+        for path, entry in take_snapshot(places, {}).items()
     )

@@ -226,6 +226,15 @@ def is_changed(path: str, entry: Entry) -> bool:
     return status is None or _stamp(status) != entry.stamp
 
 
+def is_same(one: Entry | None, other: Entry | None) -> bool:
+    """Whether two entries have the same kind, content and mode."""
+    if one is None or other is None or one.kind != other.kind:
+        return one is other
+    if one.kind in ("folder", "parent") or one.stamp == other.stamp:
+        return True
+    return one.content is not None and (one.content, one.mode) == (other.content, other.mode)
+
+
 def pipes_in(folder: str, changed: Iterable[str]) -> list[str]:
     """Named pipes in a folder, in changed folders, and in new folders inside those. No link is followed."""
     found: list[str] = []

@@ -1,0 +1,195 @@
+"""Keeps an index of all folders of a workspace, to find what programs made in them, at any depth.
+
+A search examines each known folder with one `lstat`, and lists only folders whose change time, inode or device differ:
+programs can set the modification time, but not the change time.
+"""
+
+import os
+import stat
+import threading
+import time
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from bradawl.core.effects import is_within
+from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
+
+_WITHIN_S: Final = 2.0
+_SETTLED_NS: Final = 50_000_000
+_CHECK_EACH: Final = 128
+_MOST_KNOWN: Final = 1_000_000
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_ENTER: Final = stat.S_IRUSR | stat.S_IXUSR
+_NO_NAMES: Final[frozenset[str]] = frozenset()
+
+NAMES_OF_GIT: Final = frozenset(
+    (".git", "HEAD", "objects", "refs", "commondir", "config", "config.worktree", "hooks", "rebase-merge")
+)
+"""Names by which git recognizes a repository, and names that it obeys in one."""
+
+
+class Folder(NamedTuple):
+    """What the last listing of a folder found."""
+
+    device: int
+    inode: int
+    changed_ns: int
+    """Change time at the listing; 0 if the folder has to be listed again."""
+    inner: tuple[str, ...]
+    """Absolute paths of its folders, links left out."""
+    names: frozenset[str]
+    """Names in it that were asked for."""
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode, which a folder keeps when it is moved."""
+        return self.device, self.inode
+
+
+class FolderIndex:
+    """The folders below a root. Searches may run in any thread; one runs at a time."""
+
+    def __init__(
+        self, root: str, names: Iterable[str], suffixes: tuple[str, ...] = (), *, within_s: float = _WITHIN_S
+    ) -> None:
+        """`names` and `suffixes` are the names to find. A search takes at most about `within_s` seconds."""
+        self.root = root
+        self.marked: dict[str, Folder] = {}
+        """Folders with at least one of the names, as of the last search."""
+        self.closed: tuple[str, ...] = ()
+        """Folders of this user that could not be listed."""
+        self.rest: tuple[str, ...] = ()
+        """Folders that the last search did not reach in time; their contents are unknown."""
+        self.size = 0
+        """Number of folders that the last search reached."""
+        self._names = frozenset(names)
+        self._suffixes = suffixes
+        self._within_s = within_s
+        self._known: dict[str, Folder] = {}
+        self._covered: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+
+    def search(
+        self, *, opens: bool = False, covered: frozenset[str] = frozenset(), within_s: float | None = None
+    ) -> None:
+        """Bring the index up to date. With `opens`, closed folders of this user are opened for the search, except those
+        `covered`, which no program could enter.
+        """
+        with self._lock:
+            self._covered = covered
+            opened: dict[str, int] = {}
+            try:
+                self._search(opened if opens else None, self._within_s if within_s is None else within_s)
+            finally:
+                restore_modes(opened)
+
+    def _search(self, opened: dict[str, int] | None, within_s: float) -> None:
+        known, found = self._known, dict[str, Folder]()
+        marked, closed, waiting = dict[str, Folder](), list[str](), [self.root]
+        until, lstat, left = time.monotonic() + within_s, os.lstat, _CHECK_EACH
+        while waiting:
+            path = waiting.pop()
+            left -= 1
+            if not left:
+                left = _CHECK_EACH
+                if time.monotonic() > until:
+                    waiting.append(path)
+                    break
+            try:
+                status = lstat(path)
+                folder = known.get(path)
+                # Plain indexes: this loop runs once per folder of the workspace.
+                if (
+                    folder is None
+                    or folder[2] != status.st_ctime_ns
+                    or folder[1] != status[1]
+                    or folder[0] != status[2]
+                ):
+                    folder = self._listed(path, status, until, opened)
+            except TimeoutError:
+                waiting.append(path)
+                break
+            except OSError as error:
+                if isinstance(error, PermissionError) and _is_own_folder(path):
+                    closed.append(path)
+                continue
+            found[path] = folder
+            if folder[4]:
+                marked[path] = folder
+            if folder[3]:
+                waiting += folder[3]
+        keeps = bool(waiting) and len(known) < _MOST_KNOWN
+        self._known = {**known, **found} if keeps else found
+        self.marked, self.closed, self.rest, self.size = marked, tuple(closed), tuple(waiting), len(found)
+
+    def _listed(self, path: str, status: os.stat_result, until: float, opened: dict[str, int] | None) -> Folder:
+        """List one folder. Raises `OSError`; `TimeoutError` if it has too many entries for the time left."""
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(path)
+        if not _may_enter(path, status) and not self._opened(path, opened):
+            raise PermissionError(path)
+        held = os.open(path, _FOLDER)
+        try:
+            with os.scandir(held) as entries:
+                inner, names = self._sorted_out(path, entries, until)
+        finally:
+            os.close(held)
+        is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS  # else its next change may not show
+        changed_ns = status.st_ctime_ns if is_settled else 0
+        return Folder(status.st_dev, status.st_ino, changed_ns, tuple(inner), names)
+
+    def _sorted_out(
+        self, path: str, entries: "Iterable[os.DirEntry[str]]", until: float
+    ) -> tuple[list[str], frozenset[str]]:
+        inner, names, start = list[str](), set[str](), path.rstrip("/")
+        for number, entry in enumerate(entries):
+            name = entry.name
+            if name in self._names or (self._suffixes and name.endswith(self._suffixes)):
+                names.add(name)
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(f"{start}/{name}")
+            if number % 4_096 == 4_095 and time.monotonic() > until:
+                raise TimeoutError(path)
+        return inner, frozenset(names) if names else _NO_NAMES
+
+    def _opened(self, path: str, opened: dict[str, int] | None) -> bool:
+        if opened is None or path in self._covered:
+            return False
+        for place, mode in open_parents(path, self.root).items():
+            opened.setdefault(place, mode)
+        return os.access(path, os.R_OK | os.X_OK)
+
+
+def _may_enter(path: str, status: os.stat_result) -> bool:
+    is_plain = status.st_uid == os.geteuid() and status.st_mode & _ENTER == _ENTER
+    return is_plain or os.access(path, os.R_OK | os.X_OK)
+
+
+def _is_own_folder(path: str) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def covering(paths: Iterable[str], root: str, most: int) -> tuple[str, ...]:
+    """At most `most` folders that together contain all paths, as far down as possible; the root if need be."""
+    found = _outermost(paths)
+    while len(found) > most:
+        deepest = max(path.count("/") for path in found)
+        found = _outermost(path.rpartition("/")[0] if path.count("/") == deepest else path for path in found)
+    return tuple(path if is_within(path, root) else root for path in found)
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    found: list[str] = []
+    for path in sorted(set(paths), key=lambda each: each.split("/")):
+        if not (found and is_within(path, found[-1])):
+            found.append(path)
+    return found
+
+
+def is_git_directory(names: frozenset[str]) -> bool:
+    """Whether git takes a folder with these names for the data of a repository."""
+    return "HEAD" in names and ("commondir" in names or {"objects", "refs"} <= names)

@@ -1,0 +1,176 @@
+"""Finds the data of git at any depth of a workspace, and what programs have added since none ran."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from bradawl.core.effects import is_within
+from bradawl.safety.permissions.protected_paths import run_later_endings, run_later_names
+from bradawl.sandbox.discovery.folder_index import NAMES_OF_GIT, Folder, FolderIndex, is_git_directory
+
+PASSED_OVER: Final = frozenset(
+    (".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache")
+)
+"""Folders with files of others, in which new names say nothing about the project."""
+_DEPTH: Final = 3
+_MOST_NEAR: Final = 60
+_LARGE: Final = 4_000
+_AT_ONCE_S: Final = 0.01
+_MARKS: Final = ("HEAD", "refs", "objects", "commondir")
+"""Without one of these names git recognizes no repository. The first new one is moved away."""
+_OBEYED: Final = ("config", "config.worktree", "hooks", "commondir")
+
+
+class GitDirectories:
+    """The repositories and data folders of git in some folders, by an index that is searched again on request."""
+
+    def __init__(self, roots: Iterable[str], *, opens_first: bool = False, within_s: float = 2.0) -> None:
+        """A search takes at most about `within_s` seconds for each root. `opens_first` says that the searches before
+        programs open closed folders, too: for backends that do not cover them.
+        """
+        names = (*NAMES_OF_GIT, *run_later_names())
+        self._indexes = tuple(FolderIndex(root, names, run_later_endings(), within_s=within_s) for root in roots)
+        self._opens_first = opens_first
+        self._closed_before: frozenset[str] = frozenset()
+        self._now: dict[str, Folder] = {}
+        self._before: dict[str, Folder] | None = None
+        self._rest_before: tuple[str, ...] = ()
+        self.rest: tuple[str, ...] = ()
+        """Folders that the last search did not reach."""
+        self.closed: tuple[str, ...] = ()
+        """Folders of this user that the last search could not list."""
+        self.unsearched: tuple[str, ...] = ()
+        """Of the `rest` after a program, the folders that it could write to."""
+        self._unsearched: tuple[str, ...] = ()
+
+    # ------------------------------------------------------------------ searches
+
+    def search(self, *, opens: bool = False) -> None:
+        """Bring all indexes up to date. May run in another thread."""
+        for index in self._indexes:
+            index.search(opens=opens or self._opens_first, covered=self._closed_before if opens else frozenset())
+        self._take_over()
+
+    def search_shortly(self, *, opens: bool = False) -> bool:
+        """As `search`, in about 10 ms; False if that is not enough."""
+        if any(index.size > _LARGE for index in self._indexes):
+            return False
+        for index in self._indexes:
+            index.search(
+                opens=opens or self._opens_first,
+                covered=self._closed_before if opens else frozenset(),
+                within_s=_AT_ONCE_S,
+            )
+        self._take_over()
+        return not self.rest
+
+    def _take_over(self) -> None:
+        self._now = {path: folder for index in self._indexes for path, folder in index.marked.items()}
+        self.rest = tuple(path for index in self._indexes for path in index.rest)
+        self.closed = tuple(path for index in self._indexes for path in index.closed)
+
+    def adopt(self) -> None:
+        """Count everything that the last search found as existing before. Call while no program runs."""
+        before = self._now
+        if self._before is not None:
+            # What an earlier program may have left where no search reached is not the user's.
+            before = {
+                path: folder
+                for path, folder in before.items()
+                if path in self._before or not any(is_within(path, each) for each in self._unsearched)
+            }
+        self._before, self._rest_before = before, self.rest
+        self._closed_before = frozenset(self.closed)
+
+    def note_end(self) -> None:
+        """Remember which folders the search after a program did not reach, unless they were read-only for it."""
+        self.unsearched = tuple(path for path in self.rest if not self.is_read_only(path))
+        self._unsearched = tuple(dict.fromkeys((*self.unsearched, *(self._unsearched if self.rest else ()))))
+
+    # ------------------------------------------------------------------ results
+
+    def repositories(self) -> tuple[str, ...]:
+        """Folders with a `.git` of any kind, nearest to the root first."""
+        return _nearest_first(path for path, folder in self._now.items() if ".git" in folder.names)
+
+    def near(self, root: str) -> tuple[str, ...]:
+        """The repositories in the first three levels below a root, without packages and caches; at most 60."""
+        inner = (path for path in self.repositories() if path != root and is_within(path, root))
+        near = (path for path in inner if _is_near(path[len(root) :].strip("/").split("/")))
+        return tuple(near)[:_MOST_NEAR]
+
+    def others(self) -> tuple[str, ...]:
+        """Folders that git takes for a repository's data by their contents: bare repositories, data of submodules and
+        of linked working trees.
+        """
+        return _nearest_first(
+            path for path, folder in self._now.items() if is_git_directory(folder.names) and not path.endswith("/.git")
+        )
+
+    def existed(self, path: str) -> bool:
+        """Whether a folder had the data of git, or a `.git`, before programs ran."""
+        folder = (self._before or {}).get(path)
+        return folder is not None and (".git" in folder.names or is_git_directory(folder.names))
+
+    def is_read_only(self, path: str) -> bool:
+        """Whether a path was in a part that no search had reached, and that programs could not write to."""
+        return any(is_within(path, each) for each in self._rest_before)
+
+    def is_pending(self, path: str) -> bool:
+        """Whether an earlier program may have left a folder where no search reached."""
+        return path not in (self._before or {}) and any(is_within(path, each) for each in self._unsearched)
+
+    def new_mark(self, path: str) -> str:
+        """A new name in a data folder without which git takes it for no repository; empty if none is new."""
+        had, names = self._names_before(path), self._names_now(path)
+        return next((name for name in _MARKS if name in names and name not in had), "")
+
+    def kept_settings(self, path: str) -> tuple[str, ...]:
+        """Names in a new data folder that existed before it was one, and that git obeys now."""
+        had = self._names_before(path)
+        return tuple(name for name in _OBEYED if name in had)
+
+    def moved_from(self, path: str) -> str:
+        """Where a folder was before programs ran, if it has been moved since; empty otherwise."""
+        now = self._now.get(path)
+        if now is None:
+            return ""
+        earlier = (old for old, folder in (self._before or {}).items() if folder.identity == now.identity)
+        return next((old for old in earlier if old != path and old not in self._now), "")
+
+    def run_later(self, root: str) -> tuple[str, ...]:
+        """Files and folders directly in a root that other programs run later."""
+        names = self._names_now(root) - NAMES_OF_GIT
+        return tuple(f"{root}/{name}" for name in sorted(names))
+
+    def made_to_run_later(self) -> tuple[str, ...]:
+        """Files and folders that programs made and that other programs run later, outermost only."""
+        found: list[str] = []
+        for index in self._indexes:
+            for path, folder in sorted(index.marked.items()):
+                new = folder.names - NAMES_OF_GIT - self._names_before(path)
+                parts = path[len(index.root) :].split("/")
+                if new and not self.is_read_only(path) and not PASSED_OVER & set(parts):
+                    found += (f"{path}/{name}" for name in sorted(new))
+        return tuple(each for each in found if not any(each != other and is_within(each, other) for other in found))
+
+    def _names_before(self, path: str) -> frozenset[str]:
+        folder = (self._before or {}).get(path)
+        return folder.names if folder is not None else frozenset()
+
+    def _names_now(self, path: str) -> frozenset[str]:
+        folder = self._now.get(path)
+        return folder.names if folder is not None else frozenset()
+
+
+def _is_near(parts: list[str]) -> bool:
+    return len(parts) <= _DEPTH and not PASSED_OVER & set(parts)
+
+
+def _nearest_first(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(paths, key=lambda each: (each.count("/"), each)))
+
+
+def parents(path: str) -> Iterator[str]:
+    """The folders above a path, innermost first."""
+    while path := path.rpartition("/")[0]:
+        yield path

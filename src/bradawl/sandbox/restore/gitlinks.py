@@ -1,0 +1,60 @@
+"""Finds entries of submodules that programs added to git's index: `git status` runs git in such a folder."""
+
+import os
+
+from bradawl.safety.git.index import submodules_in
+from bradawl.safety.git.repository import UnsupportedRepository
+from bradawl.safety.git.small_files import read_bytes
+from bradawl.sandbox.restore.snapshot import Entry
+
+_MOST_BYTES = 256_000_000
+
+
+class IndexWatch:
+    """The submodules in the indexes of some working trees, before programs ran and now."""
+
+    def __init__(self) -> None:
+        self._trees: dict[str, str] = {}
+        self._links_before: dict[str, tuple[tuple[int, ...], frozenset[str] | None]] = {}
+
+    def forget(self) -> None:
+        """Watch no index any more."""
+        self._trees.clear()
+
+    def watch(self, index: str, tree: str) -> None:
+        """Watch an index; `tree` is its working tree. Call before programs run."""
+        self._trees[index] = tree
+        try:
+            status = os.lstat(index)
+        except OSError:
+            return
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if index not in self._links_before or self._links_before[index][0] != stamp:
+            self._links_before[index] = stamp, _links(read_bytes(index, _MOST_BYTES))
+
+    def watch_new(self, index: str, tree: str) -> None:
+        """Watch an index that did not exist before programs ran."""
+        self._trees[index] = tree
+        self._links_before.pop(index, None)
+
+    def added(self, index: str, now: Entry) -> tuple[str, ...] | None:
+        """Folders that the index names as submodules and did not name before. None if they can't be determined."""
+        content = now.content if now.content is not None else read_bytes(index, _MOST_BYTES)
+        links, before = (
+            _links(content),
+            self._links_before[index][1] if index in self._links_before else frozenset[str](),
+        )
+        if links is None:
+            return () if before is None else None
+        tree = self._trees[index]
+        return tuple(f"{tree}/{name.rstrip('/')}" for name in sorted(links - (before or frozenset())))
+
+    def __contains__(self, index: str) -> bool:
+        return index in self._trees
+
+
+def _links(data: bytes) -> frozenset[str] | None:
+    try:
+        return submodules_in(data)
+    except UnsupportedRepository:
+        return None

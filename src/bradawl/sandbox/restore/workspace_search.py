@@ -1,0 +1,138 @@
+"""Searches a workspace before and after programs; a large one in two parts, of which the second may run in a thread."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
+from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.discovery.folder_index import covering
+from bradawl.sandbox.discovery.workspace_survey import SurveyResult
+from bradawl.sandbox.restore.git_directories import GitDirectories
+
+_MOST_CLOSED = 30
+_MOST_NAMED = 5
+_GO_ON = (
+    "move what is not needed out of the workspace, start bradawl in a folder of it, or ask to run without the sandbox"
+)
+_PARTLY = (
+    "the workspace has more folders than can be searched for repositories in the time for it, so these are read-only "
+    f"for commands: {{}}. To change that, {_GO_ON}"
+)
+_NOT_EXAMINED = (
+    "the command left more folders than can be searched for repositories in the time for it. Tell the user not to run "
+    "git in these before the next command has searched them: {}"
+)
+_RUN_LATER = "the command made files that editors, agents, CI or git hooks run later; tell the user: {}"
+
+
+class WorkspaceSearch:
+    """The searches of one workspace. Its methods are called from one thread, except `ChangeSearch.finish`."""
+
+    def __init__(self, directories: GitDirectories) -> None:
+        self._directories = directories
+        self._is_done = self._has_said = False
+
+    def ahead(self) -> Callable[[], None] | None:
+        """Search before the next `before`. Returns what is left to do, which may run in a thread, or None."""
+        self._is_done = self._directories.search_shortly()
+        return None if self._is_done else self._finish
+
+    def _finish(self) -> None:
+        self._directories.search()
+        self._is_done = True
+
+    def before(self) -> None:
+        """Search before a program starts, unless `ahead` has just done it."""
+        if not self._is_done:
+            self._directories.search()
+        self._is_done = False
+
+    def add_to(self, found: SurveyResult, root: str, named: tuple[str, ...]) -> SurveyResult:
+        """The result of a survey with what this search found in the root, and paths `named` by git's configuration."""
+        directories = self._directories
+        closed = (path for path in directories.closed if is_within(path, root))
+        return msgspec.structs.replace(
+            found,
+            repositories=directories.near(root),
+            closed=tuple(dict.fromkeys((*found.closed, *closed))),
+            run_later=(*directories.run_later(root), *named),
+            unsearched=self._unsearched(root),
+        )
+
+    def _unsearched(self, root: str) -> tuple[str, ...]:
+        """Folders of a root that have to be read-only, because no search reached them.
+
+        Raises `ToolError` if that would be the whole root.
+        """
+        rest = [path for path in self._directories.rest if is_within(path, root)]
+        closed = covering(rest, root, _MOST_CLOSED)
+        if root in closed:
+            raise too_large(root)
+        return closed
+
+    def notes(self) -> tuple[str, ...]:
+        """What to say about an incomplete search before a program; once per session."""
+        rest = self._directories.rest
+        if not rest or self._has_said:
+            return ()
+        self._has_said = True
+        return (_PARTLY.format(_shortened(covering(rest, "/", _MOST_CLOSED))),)
+
+    def after(self) -> "ChangeSearch":
+        """The search after a program that is about to start."""
+        return ChangeSearch(self._directories)
+
+
+class ChangeSearch:
+    """The search for what one program changed. Call after it has ended."""
+
+    def __init__(self, directories: GitDirectories) -> None:
+        self._directories = directories
+        self._is_done = False
+        self._notes: tuple[str, ...] = ()
+
+    def shortly(self) -> bool:
+        """Search for a few milliseconds; False if `finish` has to be called."""
+        self._is_done = self._directories.search_shortly(opens=True)
+        return self._is_done
+
+    def finish(self) -> None:
+        """Search to the end, unless that is done. May run in another thread."""
+        if not self._is_done:
+            self._directories.search(opens=True)
+            self._is_done = True
+
+    def conclude(self) -> None:
+        """Record what the search found. Call before files are restored, and `notes` afterwards."""
+        self.finish()
+        self._directories.note_end()
+        made, rest = self._directories.made_to_run_later(), self._directories.unsearched
+        self._notes = (
+            *((_RUN_LATER.format(_shortened(made)),) if made else ()),
+            *((_NOT_EXAMINED.format(_shortened(covering(rest, "/", _MOST_CLOSED))),) if rest else ()),
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the program's result."""
+        return self._notes
+
+
+def writes_in_workspace(grant: Grant, layout: SandboxLayout) -> bool:
+    """Whether a program may write anything in a root of the workspace."""
+    return any(is_within(path, root) or is_within(root, path) for path in grant.writable for root in layout.roots)
+
+
+def too_large(root: str) -> ToolError:
+    """The refusal to start a program in a workspace that can't be searched."""
+    return ToolError(
+        f"nothing can run in the sandbox: {root} has more folders than can be searched for repositories in the time "
+        f"for it. To go on, {_GO_ON}; the next command continues the search"
+    )
+
+
+def _shortened(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return ", ".join(paths[:_MOST_NAMED]) + more
