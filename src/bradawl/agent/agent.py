@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from bradawl.agent.calls.authorize import SessionPolicy
-from bradawl.agent.calls.changes import ConversationChanges
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.calls.seen_files import SeenFiles
+from bradawl.agent.changes import ConversationChanges
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation
 from bradawl.agent.jobs import BackgroundJobs

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from bradawl.agent.calls.changes import ConversationChanges
+from bradawl.agent.changes import ConversationChanges
 from bradawl.agent.conversation import Conversation
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Envelope, JobEnded, JobStarted

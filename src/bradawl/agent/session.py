@@ -9,8 +9,8 @@ from typing import Final, Literal, Never, Self
 import msgspec
 
 from bradawl.agent.around_step import begin_turn
-from bradawl.agent.calls.changes import files_it_may_change
 from bradawl.agent.calls.context import CallServices
+from bradawl.agent.changes import files_it_may_change
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation, ignore
 from bradawl.agent.failures import PartFailed, failure_of

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from bradawl.agent.calls.call import Place
-from bradawl.agent.calls.changes import ConversationChanges
 from bradawl.agent.calls.questions import SerializedApprover
 from bradawl.agent.calls.seen_files import SeenFiles
+from bradawl.agent.changes import ConversationChanges
 from bradawl.agent.conversation import Conversation
 from bradawl.core.deltas import ToolProgress
 from bradawl.core.effects import Effects, is_within
