@@ -77,11 +77,7 @@ def _touch(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
 
 
 def conflict(earlier: Effects, later: Effects) -> bool:
-    """True if a call must wait for the end of an earlier one, because their order would make a difference.
-
-    Each call gets a copy of the working directory and environment that earlier calls left, so a later call may change
-    them while it runs.
-    """
+    """True if a call must wait for an earlier one. Folder and variables are copied, so the later may change them."""
     if earlier.moves or later.unknown or (earlier.external and later.external):
         return True
     if set(earlier.session) & set(later.session):

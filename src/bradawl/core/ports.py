@@ -221,10 +221,7 @@ class Jobs(Protocol):
 
 
 class WorkspaceChanges(Protocol):
-    """Saves the state of the workspace's files before calls change them, and finds what each call changed.
-
-    A call is named `OWNER/ID` or by its id alone. Checkpoints have the id; each goes to its owner, once.
-    """
+    """Saves files before calls change them, and finds what each changed. A call is named `OWNER/ID` or `ID`."""
 
     async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
         """Save the state before a call that may change `paths`, or any file if None. Raises `ToolError`.
