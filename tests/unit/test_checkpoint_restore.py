@@ -487,3 +487,31 @@ def test_a_replaced_file_keeps_its_owner(work: Workspace):
     work.changed()
     apply(work.plan(), work.store)
     assert {(work.top / name).stat().st_uid for name in ("edited", "removed")} == {1234}
+
+
+def test_a_refreshed_index_is_no_conflict_and_another_one_is(work: Workspace):
+    def git(*arguments: str) -> None:
+        command = ["git", "-c", "user.name=T", "-c", "user.email=t@example.org", *arguments]
+        environment = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
+        subprocess.run(command, cwd=work.top, env=environment, check=True, capture_output=True)
+
+    git("init", "-q")
+    for name in ("a", "b"):
+        (work.top / name).write_text(name)
+    git("add", ".")
+    work.start()
+    git("rm", "-q", "--cached", "a")
+    work.changed()
+    os.utime(work.top / "b", (1, 1))
+    git("status")
+    work.trees.append(work.scan())
+    git("rm", "-q", "--cached", "b")
+    work.changed()
+    changed = (work.top / ".git" / "index").read_bytes()
+    git("update-index", "--refresh")
+    assert work.plan().conflicts == ()
+    git("add", "a")
+    assert [change.path for change in work.plan().conflicts] == [work.path(".git/index")]
+    (work.top / ".git" / "index").write_bytes(changed)
+    apply(work.plan(), work.store)
+    assert work.scan() == work.trees[0] | {path: state for path, state in work.scan().items() if b"/objects" in path}
