@@ -89,7 +89,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|sandbox/(discovery/(file_tracking|workspace_survey)|filesystem/(closed_folders|tree_removal))\.py"
     r"|sandbox/mounts/(mask_sources|placeholders|spare_placeholders)\.py"
     r"|sandbox/restore/(git_history|git_objects|protected_files|restore_path|snapshot)\.py"
-    r"|checkpoints/(content_index|file_states|folder_walk|packs|restore|restored_files|store|store_folder)\.py"
+    r"|checkpoints/(content_index|file_states|opened_folders|packs|restore|restored_files|store|store_folder)\.py"
     r"|safety/git/small_files\.py"  # reads small text files of projects, and files of git
 )
 PROGRAMS = frozenset(

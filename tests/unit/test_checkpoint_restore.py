@@ -9,54 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tree_changes import Tree, difference, scan
+from restored_workspace import Workspace
+from tree_changes import difference, scan
 
-from bradawl.checkpoints.errors import RestoreRefused
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
-from bradawl.checkpoints.restore import RestorePlan, apply, compose, plan
+from bradawl.checkpoints.restore import apply, compose, plan
 from bradawl.checkpoints.store import ContentStore
-from bradawl.sandbox.filesystem.tree_removal import remove_folder
 
 FILE = FileState("file", 0o644, "aa", 1)
 OTHER = FileState("file", 0o644, "bb", 1)
 THIRD = FileState("file", 0o600, "bb", 1)
 
 
-class Workspace:
-    """A folder, a store, and the records of what `changed` between two calls of it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.top = folder / "workspace"
-        self.top.mkdir()
-        self.store = ContentStore(folder / "store")
-        self.trees: list[Tree] = [self.scan()]
-        self.records: list[ChangeRecord] = []
-
-    def scan(self) -> Tree:
-        return scan(self.top, self.store)
-
-    def start(self) -> None:
-        """Forget what was recorded."""
-        self.trees, self.records = [self.scan()], []
-
-    def changed(self) -> None:
-        """Record what changed since the last call."""
-        self.trees.append(self.scan())
-        self.records.append(difference(self.trees[-2], self.trees[-1]))
-
-    def plan(self) -> RestorePlan:
-        return plan(self.store, self.records[::-1], [os.fsencode(self.top)])
-
-    def path(self, name: str) -> bytes:
-        return os.fsencode(self.top / name)
-
-
 @pytest.fixture
 def work(tmp_path: Path) -> Iterator[Workspace]:
-    made = Workspace(tmp_path)
-    yield made
-    made.store.close()
-    remove_folder(str(made.top))
+    with Workspace(tmp_path) as made:
+        yield made
 
 
 # ------------------------------------------------------------------ composing
@@ -272,42 +240,6 @@ def test_a_name_outside_the_roots_keeps_its_content(work: Workspace, tmp_path: P
     assert "hard links" in sentence
 
 
-# ------------------------------------------------------------------ git
-
-
-def git_workspace(work: Workspace) -> None:
-    refs = work.top / ".git" / "refs" / "heads"
-    refs.mkdir(parents=True)
-    (work.top / ".git" / "logs").mkdir()
-    for name in ("HEAD", "index", "refs/heads/main", "logs/HEAD"):
-        (work.top / ".git" / name).write_text("old")
-    (work.top / "file").write_text("old")
-    work.start()
-    for name in ("HEAD", "index", "refs/heads/main", "logs/HEAD"):
-        (work.top / ".git" / name).write_text("new")
-    (work.top / "file").write_text("new")
-    work.changed()
-
-
-def test_git_data_is_listed_apart_and_restored(work: Workspace):
-    git_workspace(work)
-    made = work.plan()
-    assert [change.path for change in made.changes] == [work.path("file")]
-    assert len(made.git) == 4
-    apply(made, work.store)
-    assert work.scan() == work.trees[0]
-
-
-@pytest.mark.parametrize("lock", ["index.lock", "HEAD.lock", "refs/heads/main.lock"])
-def test_a_lock_of_git_refuses_the_restore(work: Workspace, lock: str):
-    git_workspace(work)
-    (work.top / ".git" / lock).write_text("")
-    with pytest.raises(RestoreRefused, match=f"{lock}.* exists, so git may be at work"):
-        apply(work.plan(), work.store)
-    (work.top / ".git" / lock).unlink()
-    assert work.scan() == work.trees[-1]
-
-
 # ------------------------------------------------------------------ hostile changes
 
 
@@ -487,31 +419,3 @@ def test_a_replaced_file_keeps_its_owner(work: Workspace):
     work.changed()
     apply(work.plan(), work.store)
     assert {(work.top / name).stat().st_uid for name in ("edited", "removed")} == {1234}
-
-
-def test_a_refreshed_index_is_no_conflict_and_another_one_is(work: Workspace):
-    def git(*arguments: str) -> None:
-        command = ["git", "-c", "user.name=T", "-c", "user.email=t@example.org", *arguments]
-        environment = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
-        subprocess.run(command, cwd=work.top, env=environment, check=True, capture_output=True)
-
-    git("init", "-q")
-    for name in ("a", "b"):
-        (work.top / name).write_text(name)
-    git("add", ".")
-    work.start()
-    git("rm", "-q", "--cached", "a")
-    work.changed()
-    os.utime(work.top / "b", (1, 1))
-    git("status")
-    work.trees.append(work.scan())
-    git("rm", "-q", "--cached", "b")
-    work.changed()
-    changed = (work.top / ".git" / "index").read_bytes()
-    git("update-index", "--refresh")
-    assert work.plan().conflicts == ()
-    git("add", "a")
-    assert [change.path for change in work.plan().conflicts] == [work.path(".git/index")]
-    (work.top / ".git" / "index").write_bytes(changed)
-    apply(work.plan(), work.store)
-    assert work.scan() == work.trees[0] | {path: state for path, state in work.scan().items() if b"/objects" in path}

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable
 from typing import Final
 
-from bradawl.checkpoints.folder_walk import FolderWalk, change_mode
+from bradawl.checkpoints.opened_folders import FolderWalk, change_mode
 from bradawl.checkpoints.record import FileState
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

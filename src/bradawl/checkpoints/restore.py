@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 
 from bradawl.checkpoints.errors import RestoreRefused, StoreError
 from bradawl.checkpoints.file_states import is_same, read_state
-from bradawl.checkpoints.folder_walk import FolderWalk
+from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, compose, plan
 from bradawl.checkpoints.restored_files import overwrite_file, place_file, place_link, set_file_mode
@@ -33,8 +33,9 @@ def apply(plan: RestorePlan, store: ContentStore, *, overwrite: Collection[bytes
     """
     chosen = [change for change in (*plan.changes, *plan.git) if not change.conflict or change.path in overwrite]
     with FolderWalk(plan.roots) as walk:
-        _refuse_locked(walk, [change.path for change in plan.git if change in chosen])
-        restoration = _Restoration(walk, store, frozenset(change.path for change in plan.git))
+        git = frozenset(change.path for change in plan.git)
+        _refuse_locked(walk, [change.path for change in chosen if change.path in git])
+        restoration = _Restoration(walk, store, git)
         try:
             restoration.save_present(chosen)
         except _NotSaved as error:

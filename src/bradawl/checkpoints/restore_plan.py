@@ -8,8 +8,8 @@ import msgspec
 
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.file_states import is_same, read_content, read_state
-from bradawl.checkpoints.folder_walk import FolderWalk
 from bradawl.checkpoints.git_index import staged_state
+from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from bradawl.checkpoints.file_states import open_readable
-from bradawl.checkpoints.folder_walk import change_mode
+from bradawl.checkpoints.opened_folders import change_mode
 from bradawl.checkpoints.record import FileState
 from bradawl.checkpoints.store import ContentStore
 
