@@ -184,6 +184,9 @@ class ContentStore:
         digest = bytes.fromhex(sha256)
         if self.index.find(digest) is None:
             return False
+        if self._is_saved(digest):
+            return True
+        self.index.refresh()  # another process may have moved it
         return self._is_saved(digest)
 
     def _is_saved(self, digest: bytes) -> bool:
