@@ -197,6 +197,23 @@ def test_folders_removed_since_are_made_again(work: Workspace):
     assert work.scan() == before
 
 
+def test_a_made_file_too_large_to_be_saved_is_removed_if_the_user_agrees(work: Workspace):
+    (work.top / "large").write_bytes(b"x" * 5_000)
+    work.changed()
+    work.store.largest_bytes = 4_000
+    work.records = [
+        ChangeRecord("1", 1, (Change(work.path("large"), None, FileState("file", 0o644, "", 5_000)),)),
+    ]
+    (change,) = work.plan().conflicts
+    assert "too large" in change.conflict
+    assert apply(work.plan(), work.store).changes == ()
+    with ContentStore(work.top.parent / "empty") as store:
+        store.largest_bytes = 4_000
+        (removed,) = apply(work.plan(), store, overwrite=[change.path]).changes
+    assert removed.before == FileState("file", 0o644, "", 5_000)
+    assert list(work.top.iterdir()) == []
+
+
 # ------------------------------------------------------------------ folders and hard links
 
 
@@ -408,7 +425,9 @@ def test_an_error_in_the_middle_leaves_a_record_of_what_was_done(work: Workspace
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root owns files of others")
-def test_a_replaced_file_keeps_its_owner(work: Workspace):
+def test_what_root_restores_belongs_to_the_owner_of_the_workspace(work: Workspace):
+    (work.top / "folder").mkdir()
+    (work.top / "folder" / "link").symlink_to("nowhere")
     for name in ("edited", "removed"):
         (work.top / name).write_text("old")
         os.chown(work.top / name, 1234, 1234)
@@ -416,6 +435,8 @@ def test_a_replaced_file_keeps_its_owner(work: Workspace):
     work.start()
     (work.top / "edited").write_text("new")
     (work.top / "removed").unlink()
+    (work.top / "folder" / "link").unlink()
+    (work.top / "folder").rmdir()
     work.changed()
     apply(work.plan(), work.store)
-    assert {(work.top / name).stat().st_uid for name in ("edited", "removed")} == {1234}
+    assert {(work.top / name).lstat().st_uid for name in ("edited", "removed", "folder", "folder/link")} == {1234}

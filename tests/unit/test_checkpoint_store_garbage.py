@@ -231,3 +231,13 @@ def test_processes_that_collect_at_the_same_time_keep_their_live_contents(folder
         store.folder.young_s = 0.0
         store.collect_garbage([])
         assert store.stored_bytes() <= 300_000
+
+
+def test_records_survive_next_to_live_contents_that_nearly_fill_the_quota(folder: Path):
+    with ContentStore(folder, quota_bytes=1_000 * KB) as store:
+        live = [store.add_bytes(os.urandom(10 * KB)) for _ in range(90)]
+        _, records = fill(store, 20, 10 * KB)
+        store.collect_garbage(live)
+        assert store.stored_bytes() <= 1_000 * KB
+        assert all(is_readable(store, name) for name in live)
+        assert [is_readable(store, ref) for ref in records[-2:]] == [True, True]

@@ -67,7 +67,8 @@ def _stored_bytes(store: CollectedStore) -> int:
 def _kept(store: CollectedStore, live: dict[bytes, Entry]) -> dict[bytes, Entry]:
     """The live contents, and the newest records with their contents as far as the quota reaches."""
     kept = dict(live)
-    left = int(_FILLED * store.quota_bytes) - _bytes_of(kept)
+    room = store.quota_bytes - _bytes_of(kept)
+    left = max(int(_FILLED * store.quota_bytes) - _bytes_of(kept), room // 2)
     for digest, record in _newest_first(store):
         more = _needed(store, digest, kept)
         for name in _contents_of(record):

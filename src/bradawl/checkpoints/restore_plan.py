@@ -14,6 +14,7 @@ from bradawl.checkpoints.record import ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 
 _BETWEEN = "it was changed by someone else between the calls that are undone"
+_TOO_LARGE = "its present content is too large to be saved, so this could not be undone"
 _NOT_SAVED = "its content was not saved"
 _OTHER = "devices, sockets and pipes are not restored"
 _INDEX_BYTES = 50_000_000
@@ -173,10 +174,16 @@ def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileStat
 
 def _conflict(same: _Comparison, path: bytes, now: FileState | None, composed: ComposedChange) -> str:
     if same.is_as_expected(path, now, composed.expected):
+        if now is not None and now.size > same.store.largest_bytes and not _has_content(composed.wanted, now):
+            return _TOO_LARGE
         return _BETWEEN if composed.is_changed_between else ""
     if now is None:
         return "it was removed since"
     return "it was made since" if composed.expected is None else "it was changed since"
+
+
+def _has_content(wanted: FileState | None, now: FileState) -> bool:
+    return wanted is not None and wanted.kind == "file" and wanted.content == now.content
 
 
 def _without_blocked(
