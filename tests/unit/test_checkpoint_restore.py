@@ -9,54 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tree_changes import Tree, difference, scan
+from restored_workspace import Workspace
+from tree_changes import difference, scan
 
-from bradawl.checkpoints.errors import RestoreRefused
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
-from bradawl.checkpoints.restore import RestorePlan, apply, compose, plan
+from bradawl.checkpoints.restore import apply, compose, plan
 from bradawl.checkpoints.store import ContentStore
-from bradawl.sandbox.filesystem.tree_removal import remove_folder
 
 FILE = FileState("file", 0o644, "aa", 1)
 OTHER = FileState("file", 0o644, "bb", 1)
 THIRD = FileState("file", 0o600, "bb", 1)
 
 
-class Workspace:
-    """A folder, a store, and the records of what `changed` between two calls of it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.top = folder / "workspace"
-        self.top.mkdir()
-        self.store = ContentStore(folder / "store")
-        self.trees: list[Tree] = [self.scan()]
-        self.records: list[ChangeRecord] = []
-
-    def scan(self) -> Tree:
-        return scan(self.top, self.store)
-
-    def start(self) -> None:
-        """Forget what was recorded."""
-        self.trees, self.records = [self.scan()], []
-
-    def changed(self) -> None:
-        """Record what changed since the last call."""
-        self.trees.append(self.scan())
-        self.records.append(difference(self.trees[-2], self.trees[-1]))
-
-    def plan(self) -> RestorePlan:
-        return plan(self.store, self.records[::-1], [os.fsencode(self.top)])
-
-    def path(self, name: str) -> bytes:
-        return os.fsencode(self.top / name)
-
-
 @pytest.fixture
 def work(tmp_path: Path) -> Iterator[Workspace]:
-    made = Workspace(tmp_path)
-    yield made
-    made.store.close()
-    remove_folder(str(made.top))
+    with Workspace(tmp_path) as made:
+        yield made
 
 
 # ------------------------------------------------------------------ composing
@@ -229,6 +197,23 @@ def test_folders_removed_since_are_made_again(work: Workspace):
     assert work.scan() == before
 
 
+def test_a_made_file_too_large_to_be_saved_is_removed_if_the_user_agrees(work: Workspace):
+    (work.top / "large").write_bytes(b"x" * 5_000)
+    work.changed()
+    work.store.largest_bytes = 4_000
+    work.records = [
+        ChangeRecord("1", 1, (Change(work.path("large"), None, FileState("file", 0o644, "", 5_000)),)),
+    ]
+    (change,) = work.plan().conflicts
+    assert "too large" in change.conflict
+    assert apply(work.plan(), work.store).changes == ()
+    with ContentStore(work.top.parent / "empty") as store:
+        store.largest_bytes = 4_000
+        (removed,) = apply(work.plan(), store, overwrite=[change.path]).changes
+    assert removed.before == FileState("file", 0o644, "", 5_000)
+    assert list(work.top.iterdir()) == []
+
+
 # ------------------------------------------------------------------ folders and hard links
 
 
@@ -270,42 +255,6 @@ def test_a_name_outside_the_roots_keeps_its_content(work: Workspace, tmp_path: P
     assert ((work.top / "inside").read_text(), outside.read_text()) == ("old", "new")
     (sentence,) = record.uncovered
     assert "hard links" in sentence
-
-
-# ------------------------------------------------------------------ git
-
-
-def git_workspace(work: Workspace) -> None:
-    refs = work.top / ".git" / "refs" / "heads"
-    refs.mkdir(parents=True)
-    (work.top / ".git" / "logs").mkdir()
-    for name in ("HEAD", "index", "refs/heads/main", "logs/HEAD"):
-        (work.top / ".git" / name).write_text("old")
-    (work.top / "file").write_text("old")
-    work.start()
-    for name in ("HEAD", "index", "refs/heads/main", "logs/HEAD"):
-        (work.top / ".git" / name).write_text("new")
-    (work.top / "file").write_text("new")
-    work.changed()
-
-
-def test_git_data_is_listed_apart_and_restored(work: Workspace):
-    git_workspace(work)
-    made = work.plan()
-    assert [change.path for change in made.changes] == [work.path("file")]
-    assert len(made.git) == 4
-    apply(made, work.store)
-    assert work.scan() == work.trees[0]
-
-
-@pytest.mark.parametrize("lock", ["index.lock", "HEAD.lock", "refs/heads/main.lock"])
-def test_a_lock_of_git_refuses_the_restore(work: Workspace, lock: str):
-    git_workspace(work)
-    (work.top / ".git" / lock).write_text("")
-    with pytest.raises(RestoreRefused, match=f"{lock}.* exists, so git may be at work"):
-        apply(work.plan(), work.store)
-    (work.top / ".git" / lock).unlink()
-    assert work.scan() == work.trees[-1]
 
 
 # ------------------------------------------------------------------ hostile changes
@@ -476,7 +425,9 @@ def test_an_error_in_the_middle_leaves_a_record_of_what_was_done(work: Workspace
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root owns files of others")
-def test_a_replaced_file_keeps_its_owner(work: Workspace):
+def test_what_root_restores_belongs_to_the_owner_of_the_workspace(work: Workspace):
+    (work.top / "folder").mkdir()
+    (work.top / "folder" / "link").symlink_to("nowhere")
     for name in ("edited", "removed"):
         (work.top / name).write_text("old")
         os.chown(work.top / name, 1234, 1234)
@@ -484,6 +435,8 @@ def test_a_replaced_file_keeps_its_owner(work: Workspace):
     work.start()
     (work.top / "edited").write_text("new")
     (work.top / "removed").unlink()
+    (work.top / "folder" / "link").unlink()
+    (work.top / "folder").rmdir()
     work.changed()
     apply(work.plan(), work.store)
-    assert {(work.top / name).stat().st_uid for name in ("edited", "removed")} == {1234}
+    assert {(work.top / name).lstat().st_uid for name in ("edited", "removed", "folder", "folder/link")} == {1234}

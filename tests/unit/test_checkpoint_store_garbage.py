@@ -2,6 +2,8 @@
 
 import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -191,3 +193,51 @@ def check_newest(store: ContentStore, history: list[tuple[str, bytes, bytes]], r
         assert change.before is not None
         assert change.after is not None
         assert (store.read(change.before.content), store.read(change.after.content)) == (before, after)
+
+
+_SHARING = """
+import random, sys
+from pathlib import Path
+from bradawl.checkpoints.record import Change, ChangeRecord, FileState
+from bradawl.checkpoints.store import ContentStore
+choice = random.Random(sys.argv[2])
+for _ in range(4):
+    live = {}
+    with ContentStore(Path(sys.argv[1]), quota_bytes=300_000) as store:
+        for number in range(100):
+            key = choice.randrange(12)
+            data = random.Random(choice.randrange(40)).randbytes(key * 1_000 if key < 11 else 1_100_000)
+            name = store.add_bytes(data, live.get(key, ("", b""))[0])
+            live[key] = (name, data)
+            store.save_record(ChangeRecord("c", number, (Change(b"/x", None, FileState("file", 0o644, name)),)))
+            if number % 5 == 0:
+                store.flush()
+                store.collect_garbage(name for name, _ in live.values())
+            for name, data in live.values():
+                if not store.has(name) or store.read(name) != data:
+                    sys.exit(f"{name} is lost")
+"""
+
+
+def test_processes_that_collect_at_the_same_time_keep_their_live_contents(folder: Path):
+    """Contents are drawn from a small pool, so that processes find and drop each other's."""
+    workers = [
+        subprocess.Popen([sys.executable, "-c", _SHARING, str(folder), str(number)], stderr=subprocess.PIPE, text=True)
+        for number in range(3)
+    ]
+    errors = [worker.communicate()[1] for worker in workers]
+    assert ([worker.returncode for worker in workers], errors) == ([0] * 3, [""] * 3)
+    with ContentStore(folder, quota_bytes=300_000) as store:
+        store.folder.young_s = 0.0
+        store.collect_garbage([])
+        assert store.stored_bytes() <= 300_000
+
+
+def test_records_survive_next_to_live_contents_that_nearly_fill_the_quota(folder: Path):
+    with ContentStore(folder, quota_bytes=1_000 * KB) as store:
+        live = [store.add_bytes(os.urandom(10 * KB)) for _ in range(90)]
+        _, records = fill(store, 20, 10 * KB)
+        store.collect_garbage(live)
+        assert store.stored_bytes() <= 1_000 * KB
+        assert all(is_readable(store, name) for name in live)
+        assert [is_readable(store, ref) for ref in records[-2:]] == [True, True]

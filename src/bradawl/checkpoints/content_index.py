@@ -63,7 +63,14 @@ class ContentIndex:
                 self._read_to[name] = size
                 with contextlib.suppress(ValueError):
                     digest = bytes.fromhex(name.removesuffix(_LARGE).rpartition("-")[2])
-                    self._entries.setdefault(digest, Entry(name, 0, size, size, LARGE, 0))
+                    self._put(digest, Entry(name, 0, size, size, LARGE, 0))
+
+    def _put(self, digest: bytes, entry: Entry) -> None:
+        """Add a content that was found; of several copies that of this process, which no other one may remove."""
+        if entry.file.startswith(self._folder.user):
+            self._entries[digest] = entry
+        else:
+            self._entries.setdefault(digest, entry)
 
     def _read_pack(self, name: str, size: int) -> None:
         start = self._read_to.get(name, 0)
@@ -71,7 +78,7 @@ class ContentIndex:
             file = self._folder.open(name)
             try:
                 for digest, entry in read_entries(file, name, start, size):
-                    self._entries.setdefault(digest, entry)
+                    self._put(digest, entry)
                     start = next_offset(entry)
             finally:
                 os.close(file)

@@ -50,6 +50,16 @@ def read_state(walk: FolderWalk, path: bytes, digest: Digest = digest_of) -> Fil
         return FileState("file", mode, digest(file, opened.st_size), opened.st_size)
 
 
+def read_content(walk: FolderWalk, path: bytes) -> bytes:
+    """The content of a regular file. Raises `OSError`."""
+    parent, name = walk.parent(path)
+    file = open_readable(parent, name)
+    try:
+        return os.pread(file, os.fstat(file).st_size, 0)
+    finally:
+        os.close(file)
+
+
 def open_readable(parent: int, name: bytes) -> int:
     """Descriptor of a file for reading, also of this user's file without the right to read. The caller closes it.
 

@@ -50,7 +50,11 @@ def collect(store: CollectedStore, live: Iterable[str]) -> int:
         store.start_new_pack()
         store.flush()
         store.index.refresh()
-        _drop(store, _kept(store, live), before)
+        of_live: dict[bytes, Entry] = {}
+        for sha256 in live:
+            of_live.update(_needed(store, bytes.fromhex(sha256), of_live))
+        removed = _drop(store, _kept(store, of_live), before)
+        store.folder.pin_only({entry.file for entry in of_live.values()} - removed)
         store.flush()
         store.folder.sync()
     return before - _stored_bytes(store)
@@ -60,12 +64,11 @@ def _stored_bytes(store: CollectedStore) -> int:
     return sum(store.index.file_sizes().values())
 
 
-def _kept(store: CollectedStore, live: Iterable[str]) -> dict[bytes, Entry]:
+def _kept(store: CollectedStore, live: dict[bytes, Entry]) -> dict[bytes, Entry]:
     """The live contents, and the newest records with their contents as far as the quota reaches."""
-    kept: dict[bytes, Entry] = {}
-    for sha256 in live:
-        kept.update(_needed(store, bytes.fromhex(sha256), kept))
-    left = int(_FILLED * store.quota_bytes) - _bytes_of(kept)
+    kept = dict(live)
+    room = store.quota_bytes - _bytes_of(kept)
+    left = max(int(_FILLED * store.quota_bytes) - _bytes_of(kept), room // 2)
     for digest, record in _newest_first(store):
         more = _needed(store, digest, kept)
         for name in _contents_of(record):
@@ -104,25 +107,27 @@ def _bytes_of(entries: dict[bytes, Entry]) -> int:
     return sum(HEADER_BYTES + entry.stored for entry in entries.values())
 
 
-def _drop(store: CollectedStore, kept: dict[bytes, Entry], total: int) -> None:
-    """Remove files without kept contents; then copy kept contents out of files with few of them."""
+def _drop(store: CollectedStore, kept: dict[bytes, Entry], total: int) -> set[str]:
+    """Remove files without kept contents; then copy kept contents out of files with few. Returns the removed files."""
     of_file: dict[str, dict[bytes, Entry]] = defaultdict(dict)
     for digest, entry in kept.items():
         of_file[entry.file][digest] = entry
+    sizes = store.index.file_sizes()  # before the processes: each of them is visible before its files are
     alive, pinned = store.folder.others()
-    sizes = {
-        name: size
-        for name, size in store.index.file_sizes().items()
-        if name not in pinned and name.partition("-")[0] not in alive
-    }
+    sizes = {n: size for n, size in sizes.items() if n not in pinned and n.partition("-")[0] not in alive}
+    removed: set[str] = set()
     for name in sorted(sizes, key=lambda name: _bytes_of(of_file[name]) / (sizes[name] + 1)):
         if of_file[name] and total <= store.quota_bytes:
             break
-        for digest, entry in of_file[name].items():
-            if entry.file == name:
+        try:
+            for digest, entry in of_file[name].items():
                 store.copy_entry(digest, entry)
+        except StoreError:  # the file can't be read: what of it can be read may be useful later
+            continue
         if of_file[name]:
             store.flush()
         store.folder.remove(name)
+        removed.add(name)
         total -= sizes[name] - _bytes_of(of_file[name])
     store.index.forget()
+    return removed

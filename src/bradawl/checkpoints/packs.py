@@ -77,6 +77,7 @@ class PackWriter:
         """Bytes in complete contents."""
         self.is_usable = True
         """False after a failed write whose beginning could not be cut off."""
+        self._synced = -1
         self._file = os.open(name, _NEW, 0o600, dir_fd=folder)
 
     def append(self, digest: bytes, data: bytes, size: int, kind: int, depth: int) -> Entry:
@@ -101,9 +102,16 @@ class PackWriter:
             os.lseek(self._file, self.end, os.SEEK_SET)
             self.is_usable = True
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether all contents are on the disk."""
+        return self._synced == self.end
+
     def sync(self) -> None:
         """Wait until all contents are on the disk. Raises `OSError`, also if the file was removed meanwhile."""
-        os.fsync(self._file)
+        if not self.is_synced:
+            os.fsync(self._file)
+            self._synced = self.end
         if not os.fstat(self._file).st_nlink:
             raise FileNotFoundError(2, os.strerror(2), self.name)
 

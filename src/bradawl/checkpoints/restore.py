@@ -7,12 +7,14 @@ import stat
 import time
 from collections.abc import Callable, Collection
 
+import msgspec
+
 from bradawl.checkpoints.errors import RestoreRefused, StoreError
-from bradawl.checkpoints.file_states import is_same, read_state
+from bradawl.checkpoints.file_states import digest_of, is_same, read_state
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, compose, plan
-from bradawl.checkpoints.restored_files import overwrite_file, place_file, place_link, set_file_mode
+from bradawl.checkpoints.restored_files import overwrite_file, own_like_folder, place_file, place_link, set_file_mode
 from bradawl.checkpoints.store import ContentStore
 
 __all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
@@ -33,8 +35,9 @@ def apply(plan: RestorePlan, store: ContentStore, *, overwrite: Collection[bytes
     """
     chosen = [change for change in (*plan.changes, *plan.git) if not change.conflict or change.path in overwrite]
     with FolderWalk(plan.roots) as walk:
-        _refuse_locked(walk, [change.path for change in plan.git if change in chosen])
-        restoration = _Restoration(walk, store, frozenset(change.path for change in plan.git))
+        git = frozenset(change.path for change in plan.git)
+        _refuse_locked(walk, [change.path for change in chosen if change.path in git])
+        restoration = _Restoration(walk, store, git)
         try:
             restoration.save_present(chosen)
         except _NotSaved as error:
@@ -78,6 +81,8 @@ class _Restoration:
         wanted = change.wanted.content if change.wanted is not None else ""
 
         def add(file: int, size: int) -> str:
+            if size > self._store.largest_bytes:
+                return digest_of(file, size)
             try:
                 return self._store.add(file, size, wanted)
             except OSError as error:
@@ -110,7 +115,7 @@ class _Restoration:
                 with contextlib.suppress(OSError, _NotSaved):
                     after = self._state(change)
             if not is_same(change.now, after):
-                changes.append(Change(path, change.now, after))
+                changes.append(Change(path, self._as_saved(change.now), self._as_saved(after)))
         separated = "was one of several names of a file (hard links); the others keep their content."
         return ChangeRecord(
             call_id="",
@@ -121,6 +126,12 @@ class _Restoration:
                 *(f"{os.fsdecode(path)!r} {separated}" for path in self._separated),
             ),
         )
+
+    def _as_saved(self, state: FileState | None) -> FileState | None:
+        """A state without the name of a content that is too large to be saved."""
+        if state is None or state.size <= self._store.largest_bytes or self._store.has(state.content):
+            return state
+        return msgspec.structs.replace(state, content="")
 
     def _try(self, change: PlannedChange, state: FileState, work: Callable[[PlannedChange, FileState], None]) -> None:
         try:
@@ -164,6 +175,7 @@ class _Restoration:
         if change.now is None or change.now.kind != "folder":
             parent, name = self._parent(change.path)
             os.mkdir(name, 0o700, dir_fd=parent)
+            own_like_folder(parent, name)
         self._walk.set_mode(change.path, wanted.mode)
 
     def _make_link(self, change: PlannedChange, wanted: FileState) -> None:
@@ -216,6 +228,7 @@ class _Restoration:
             folder = os.path.dirname(path)  # noqa: PTH120 names are bytes
             parent, name = self._parent(folder)
             os.mkdir(name, 0o755, dir_fd=parent)
+            own_like_folder(parent, name)
             self._changes.setdefault(folder, PlannedChange(folder, None, FileState("folder", 0o755)))
             self._walk.set_mode(folder, 0o755)
             return self._walk.parent(path)

@@ -1,18 +1,23 @@
 """Plans an undo: composes change records and compares what they say with the present state of the files."""
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bradawl.checkpoints.file_states import is_same, read_state
+from bradawl.checkpoints.errors import StoreError
+from bradawl.checkpoints.file_states import is_same, read_content, read_state
+from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 
 _BETWEEN = "it was changed by someone else between the calls that are undone"
+_TOO_LARGE = "its present content is too large to be saved, so this could not be undone"
 _NOT_SAVED = "its content was not saved"
 _OTHER = "devices, sockets and pipes are not restored"
+_INDEX_BYTES = 50_000_000
 _OUTSIDE = "it is outside of the folders that undo covers"
 
 
@@ -57,8 +62,19 @@ class RestorePlan(msgspec.Struct, frozen=True):
         return tuple(change for change in (*self.changes, *self.git) if change.conflict)
 
 
-def compose(records: Sequence[ChangeRecord]) -> dict[bytes, ComposedChange]:
-    """For each path the state before all records and the state after them. The newest record comes first."""
+IsSame = Callable[[bytes, FileState | None, FileState | None], bool]
+"""Whether two states of a path are the same for the user."""
+
+
+def _is_same_state(_path: bytes, one: FileState | None, other: FileState | None) -> bool:
+    return is_same(one, other)
+
+
+def compose(records: Sequence[ChangeRecord], is_same: IsSame = _is_same_state) -> dict[bytes, ComposedChange]:
+    """For each path the state before all records and the state after them. The newest record comes first.
+
+    `is_same` decides whether the state after one record and the one before the next show a change in between.
+    """
     composed: dict[bytes, ComposedChange] = {}
     for record in records:
         for change in record.changes:
@@ -66,7 +82,7 @@ def compose(records: Sequence[ChangeRecord]) -> dict[bytes, ComposedChange]:
             if newer is None:
                 composed[change.path] = ComposedChange(change.before, change.after)
             else:
-                is_between = newer.is_changed_between or not is_same(newer.wanted, change.after)
+                is_between = newer.is_changed_between or not is_same(change.path, change.after, newer.wanted)
                 composed[change.path] = ComposedChange(change.before, newer.expected, is_between)
     return composed
 
@@ -80,8 +96,9 @@ def plan(store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[b
     changes: list[PlannedChange] = []
     impossible: list[tuple[bytes, str]] = []
     with FolderWalk(tuple(roots)) as walk:
-        for path, composed in sorted(compose(records).items()):
-            planned = _plan_path(store, walk, path, composed)
+        same = _Comparison(store, walk)
+        for path, composed in sorted(compose(records, same.is_same).items()):
+            planned = _plan_path(same, path, composed)
             if isinstance(planned, str):
                 impossible.append((path, planned))
             elif planned is not None:
@@ -97,11 +114,38 @@ def plan(store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[b
     )
 
 
-def _plan_path(
-    store: ContentStore, walk: FolderWalk, path: bytes, composed: ComposedChange
-) -> PlannedChange | str | None:
+class _Comparison:
+    """Compares states; of git's index what is staged, because `git status` rewrites the rest."""
+
+    def __init__(self, store: ContentStore, walk: FolderWalk) -> None:
+        self.store = store
+        self.walk = walk
+
+    def is_same(self, path: bytes, one: FileState | None, other: FileState | None, now: bytes = b"") -> bool:
+        """Whether two states are the same for the user; `now` is the content of the first if it is not saved."""
+        if is_same(one, other):
+            return True
+        if one is None or other is None or not path.endswith(b"/index") or b"/.git/" not in path:
+            return False
+        if not one.content or not other.content or one.mode != other.mode:
+            return False
+        with contextlib.suppress(StoreError):
+            staged = staged_state(now or self.store.read(one.content))
+            return staged is not None and staged == staged_state(self.store.read(other.content))
+        return False
+
+    def is_as_expected(self, path: bytes, now: FileState | None, expected: FileState | None) -> bool:
+        """Whether the present state of a path is the expected one."""
+        content = b""
+        if path.endswith(b"/index") and now is not None and not is_same(now, expected) and now.size < _INDEX_BYTES:
+            with contextlib.suppress(OSError):
+                content = read_content(self.walk, path)
+        return self.is_same(path, now, expected, content)
+
+
+def _plan_path(same: _Comparison, path: bytes, composed: ComposedChange) -> PlannedChange | str | None:
     """The change of one path, None if it is as wanted, or a text that says why it can't be restored."""
-    wanted = composed.wanted
+    wanted, walk = composed.wanted, same.walk
     if walk.root_of(path) is None:
         return _OUTSIDE
     try:
@@ -112,9 +156,9 @@ def _plan_path(
         return None
     if walk.root_of(path) == path and (now is None or wanted is None or wanted.kind != "folder"):
         return "it is the workspace itself"
-    if why := _why_impossible(store, now, wanted):
+    if why := _why_impossible(same.store, now, wanted):
         return why
-    return PlannedChange(path, now, wanted, _conflict(now, composed))
+    return PlannedChange(path, now, wanted, _conflict(same, path, now, composed))
 
 
 def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileState | None) -> str:
@@ -128,12 +172,18 @@ def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileStat
     return "" if is_there else "its content is not kept any more: undo no longer reaches so far back"
 
 
-def _conflict(now: FileState | None, composed: ComposedChange) -> str:
-    if is_same(now, composed.expected):
+def _conflict(same: _Comparison, path: bytes, now: FileState | None, composed: ComposedChange) -> str:
+    if same.is_as_expected(path, now, composed.expected):
+        if now is not None and now.size > same.store.largest_bytes and not _has_content(composed.wanted, now):
+            return _TOO_LARGE
         return _BETWEEN if composed.is_changed_between else ""
     if now is None:
         return "it was removed since"
     return "it was made since" if composed.expected is None else "it was changed since"
+
+
+def _has_content(wanted: FileState | None, now: FileState) -> bool:
+    return wanted is not None and wanted.kind == "file" and wanted.content == now.content
 
 
 def _without_blocked(

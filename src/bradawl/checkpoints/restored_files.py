@@ -47,6 +47,13 @@ def _new_file(parent: int, name: bytes) -> Iterator[int]:
                 os.unlink(name, dir_fd=parent)
 
 
+def own_like_folder(parent: int, name: bytes) -> None:
+    """Give what root has made the owner of the folder that it is in. Raises `OSError`."""
+    if os.geteuid() == 0:
+        like = os.fstat(parent)
+        os.chown(name, like.st_uid, like.st_gid, dir_fd=parent, follow_symlinks=False)
+
+
 def _copy_owner(parent: int, name: bytes, file: int) -> None:
     """Give a new file owner and extended attributes of the file that it replaces, or the owner of its folder."""
     with contextlib.suppress(FileNotFoundError):
@@ -84,6 +91,7 @@ def place_link(parent: int, name: bytes, target: bytes) -> None:
     temporary = b".bradawl-%s.tmp" % os.urandom(8).hex().encode()
     os.symlink(target, temporary, dir_fd=parent)
     try:
+        own_like_folder(parent, temporary)
         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
         os.unlink(temporary, dir_fd=parent)

@@ -26,6 +26,7 @@ _DELTA_BYTES: Final = 16_384
 """Smaller contents are stored whole."""
 _MOST_DELTAS: Final = 64
 _ENDS_BYTES: Final = 1_024
+_MOST_SIMILAR: Final = 20_000
 _KEPT_BYTES: Final = 8_388_608
 _PIECE: Final = 1_048_576
 _UNSYNCED_PACKS: Final = 16
@@ -41,6 +42,8 @@ class ContentStore:
     def __init__(self, folder: Path, *, quota_bytes: int = 1_000_000_000) -> None:
         self.quota_bytes = quota_bytes
         """Size that `collect_garbage` keeps to."""
+        self.largest_bytes = quota_bytes // 4
+        """Largest content that restoring saves: a larger one would push out most records."""
         self.folder = StoreFolder(folder)
         """The folder on the disk, for garbage collection."""
         self.index = ContentIndex(self.folder)
@@ -51,7 +54,8 @@ class ContentStore:
         self._unsynced_large: list[str] = []
         self._clones = True
         self._last: tuple[bytes, bytes] = (b"", b"")
-        self._similar: dict[bytes, bytes] = {}
+        self._similar: dict[int, bytes] = {}
+        """Digest of the latest content by the hash of its first or last bytes."""
 
     # -------------------------------------------------------------- adding
 
@@ -86,14 +90,15 @@ class ContentStore:
             self._add_large(digest, data, descriptor)
         else:
             self._append(digest, data, len(data), FULL, 0)
-        self._similar[data[:_ENDS_BYTES]] = self._similar[data[-_ENDS_BYTES:]] = digest
+        if len(self._similar) > _MOST_SIMILAR:
+            self._similar.clear()
+        self._similar.update(dict.fromkeys(_ends(data), digest))
         if len(data) <= _KEPT_BYTES:
             self._last = (digest, data)
 
     def _delta(self, data: bytes, previous: str) -> tuple[bytes, int]:
         """A difference and its depth if that takes less than half of the space; else nothing."""
-        candidates = (bytes.fromhex(previous), self._similar.get(data[:_ENDS_BYTES]))
-        for base in dict.fromkeys((*candidates, self._similar.get(data[-_ENDS_BYTES:]))):
+        for base in dict.fromkeys((bytes.fromhex(previous), *map(self._similar.get, _ends(data)))):
             entry = self.index.get(base) if base else None
             if base is None or entry is None or entry.size > 2 * len(data) or entry.size > _IN_MEMORY_BYTES:
                 continue
@@ -161,7 +166,9 @@ class ContentStore:
 
     def flush(self) -> None:
         """Wait until everything added is on the disk. Raises `OSError`, also if the store was removed meanwhile."""
+        has_new = bool(self._unsynced_large)
         for pack in self._unsynced:
+            has_new |= not pack.is_synced
             pack.sync()
         for name in self._unsynced_large:
             file = self.folder.open(name)
@@ -169,7 +176,7 @@ class ContentStore:
                 os.fsync(file)
             finally:
                 os.close(file)
-        if self._unsynced or self._unsynced_large:
+        if has_new:
             self.folder.sync()
         for pack in self._unsynced:
             if pack is not self._pack:
@@ -184,6 +191,9 @@ class ContentStore:
         digest = bytes.fromhex(sha256)
         if self.index.find(digest) is None:
             return False
+        if self._is_saved(digest):
+            return True
+        self.index.refresh()  # another process may have moved it
         return self._is_saved(digest)
 
     def _is_saved(self, digest: bytes) -> bool:
@@ -295,6 +305,11 @@ class ContentStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _ends(data: bytes) -> tuple[int, int]:
+    """Hashes of the first and the last bytes, by which an earlier version is found."""
+    return hash(data[:_ENDS_BYTES]), hash(data[-_ENDS_BYTES:])
 
 
 def _read_whole(descriptor: int, size: int) -> bytes:

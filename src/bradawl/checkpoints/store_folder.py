@@ -8,7 +8,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -104,6 +104,14 @@ class StoreFolder:
             return False
         self._pinned.add(name)
         return True
+
+    def pin_only(self, names: Iterable[str]) -> None:
+        """Give up all pins but those of these files. The caller holds the lock. Raises `OSError`."""
+        self._pinned = {name for name in names if not name.startswith(self.user)}
+        self.made()
+        os.ftruncate(self._user_file, 0)
+        os.lseek(self._user_file, 0, os.SEEK_SET)
+        write_all(self._user_file, "".join(f"{name}\n" for name in sorted(self._pinned)).encode())
 
     @contextlib.contextmanager
     def locked(self, how: int = fcntl.LOCK_EX) -> Iterator[bool]:
