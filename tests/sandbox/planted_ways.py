@@ -6,7 +6,7 @@ shell shows its prompt. Each `PlantedWay` is data; this module neither runs anyt
 To use one:
 
 1. Create a workspace with `SETUP`, then run `before`, both as the user, outside the sandbox. `before` is what the user
-   has configured already; a command then only edits what that names.
+   has configured already; a command then only edits what that names. It may create folders beside the workspace.
 2. Run `plant` in the workspace, in the sandbox. It may fail, which is a good answer of the sandbox.
 3. Run `fire` in the workspace, outside the sandbox. Its exit code does not matter. If the marker exists now, the way
    works.
