@@ -123,6 +123,35 @@ FORCED = lines(r"""
     python3 -c "import subprocess; subprocess.run(['git', 'push', '--force'])"
     node -e "require('child_process').execFileSync('git', ['push', '-f'])"
     git fetch && git rebase origin/main && git push --force-with-lease
+    GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0='push -f' bash -c 'git p'
+    export GIT_CONFIG_PARAMETERS="'alias.p=push -f'"; git p
+    git -c alias.p='!sh -c "git push -f"' p
+    printf -v F -- --force; git push $F
+    read F <<< --force; git push $F
+    set -- --force; git push "$@"
+    git push $(printf -- '-%s' f)
+    git push -$x
+    git push --"${x}"force
+    git push -{u,f}
+    git push --for{ce,}
+    env -S 'git push -f'
+    env -S "git push" -f
+    env -iS "A=1 git push" -f
+    flock x -c 'git push -f'
+    perl -e 'system("git","push","-f")'
+    awk 'BEGIN{system("git push -f")}'
+    git difftool -x 'git push -f'
+    git difftool --extcmd='git push -f'
+    git filter-branch --msg-filter 'git push -f'
+    GIT_EDITOR='git push -f' git commit
+    git -c core.fsmonitor='git push -f' status
+    [[ $(git push -f) ]]
+    hash -p /usr/bin/git g; g push -f
+    eval "$(echo git push -f)"
+    python3 -c "import subprocess as s; a=['push','-f']; s.run(['/usr/bin/git']+a)"
+    P=+; git push origin ${P}main
+    hub push -f
+    >x 2>&1 git push -f
 """)
 DISCARDS = lines(r"""
     git reset --hard
@@ -261,6 +290,8 @@ HARMLESS = lines(r"""
     git push --signed
     git push --recurse-submodules=check
     git push origin feature/force
+    git push --push-option="$X" origin main
+    git push -o "ci.variable=$X" origin main
     git push origin $(git branch --show-current)
     git push origin "$BRANCH"
     git push -u origin "$(git rev-parse --abbrev-ref HEAD)"

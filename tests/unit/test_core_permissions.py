@@ -34,6 +34,9 @@ WS = ("/ws",)
 NOT_UNDERSTOOD = Effects(unknown=True, seal="s")
 LISTING = Effects(commands=(("ls",),), understood=True, reads=("/ws",), seal="s")
 MKDIR = Effects(commands=(("mkdir", "x"),), understood=True, writes=("/ws/x",), seal="s")
+STASH_DROP = Effects(unknown=True, seal="s", discards="stashed changes", undoable=True)
+PRUNE = Effects(unknown=True, seal="s", discards="objects")
+FORCED_PUSH = Effects(unknown=True, seal="s", commands=(("git", "push", "-f"),), forced="it forces a push")
 EDIT = Effects(reads=("/ws/a",), writes=("/ws/a",))
 
 
@@ -213,6 +216,15 @@ def test_a_read_only_agent_may_change_nothing_in_any_mode():
             Effects(writes=("/a", "/b", "/c", "/d")),
             "nothing may change in plan mode, and the call would write /a, /b, /c; put it into the plan (exit_plan)",
         ),
+        (Policy("auto", sandbox=COMPLETE), STASH_DROP, "it discards stashed changes, and undo is off"),
+        (Policy("auto", sandbox=COMPLETE, undo=True), STASH_DROP, "it stays within what this mode allows"),
+        (Policy(roots=WS, undo=True), STASH_DROP, "what it would change can't be told"),
+        (Policy("auto", sandbox=COMPLETE), PRUNE, "it discards objects, and undo does not cover that"),
+        (Policy("auto", sandbox=COMPLETE, undo=True), PRUNE, "it discards objects, and undo does not cover that"),
+        (Policy("bypass"), PRUNE, "questions are switched off"),
+        (Policy("auto", sandbox=COMPLETE, undo=True), FORCED_PUSH, "it forces a push"),
+        (Policy(roots=WS), FORCED_PUSH, "it forces a push"),
+        (Policy("bypass"), FORCED_PUSH, "questions are switched off"),
         (Policy("bypass"), NOT_UNDERSTOOD, "questions are switched off"),
         (Policy(roots=WS), LISTING, "it stays within what this mode allows"),
     ],
@@ -222,6 +234,15 @@ def test_the_reason_names_the_cause_of_the_decision(policy: Policy, effects: Eff
 
 
 # ------------------------------------------------------------------ rules
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode not in ("plan", "bypass")])
+def test_rules_answer_the_question_about_discarded_work_and_not_the_one_about_forced_pushes(mode: Mode):
+    rules = (allow("tool", "bash"), allow("run", words=("*",)), allow("network", words=("*",)))
+    policy = Policy(mode, roots=WS, sandbox=COMPLETE, rules=rules, undo=True)
+    assert isinstance(decide(policy, request(PRUNE)), Allow)
+    asked = decide(policy, request(FORCED_PUSH))
+    assert isinstance(asked, Ask) and asked.by_rule
 
 
 def allow(on, pattern: str = "", words: tuple[str, ...] = ()) -> Rule:

@@ -232,13 +232,13 @@ def _programs(effects: Effects) -> tuple[tuple[str, ...], ...]:
 def _by_mode(policy: Policy, request: Request) -> str | None:
     """Why the mode asks; None if it allows the call."""
     effects, mode = request.effects, policy.mode
-    if effects.discards and not (policy.undo and effects.undoable):
-        return f"it discards {effects.discards}, and undo {'is off' if effects.undoable else 'does not cover that'}"
     if effects.lifts not in ((), ("host",)) and not _is_listed(policy, effects):
         hosts = "any public host" if policy.sandbox.limits_hosts else "the network"
         return "it asks to run without the sandbox" if "sandbox" in effects.lifts else f"it asks for {hosts}"
     if outside := _outside(effects.writes, policy.roots):
         return f"it writes outside the workspace: {', '.join(outside[:3])}"
+    if effects.discards and not (policy.undo and effects.undoable):
+        return f"it discards {effects.discards}, and undo {'is off' if effects.undoable else 'does not cover that'}"
     if mode == "auto" and _is_contained(policy, effects):
         return None
     reads = () if mode == "auto" else _outside(effects.reads, (*policy.roots, *policy.readable))

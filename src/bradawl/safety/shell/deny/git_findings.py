@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from posixpath import join
 
-from bradawl.safety.shell.argv import Argv
+from bradawl.safety.shell.argv import Argv, name_of
 from bradawl.safety.shell.deny.exfiltration import literals, starts_programs
 from bradawl.safety.shell.deny.expansion import UNKNOWN_VALUE
 from bradawl.safety.shell.deny.git_losses import (
@@ -70,8 +70,9 @@ class GitFindings:
         """Record what git discards that code starts with a list of words, such as `["git", "push", "-f"]`."""
         found = tuple(literals(code)) if starts_programs(code) else ()
         for place, word in enumerate(found):
-            if word == "git":
-                self.check("git", found[place:])
+            if name_of((word,)) == "git":
+                # Words before it may be in a list that is added later.
+                self.check("git", (*found[place:], *found[:place]))
 
     def note_oversized(self, text: str) -> None:
         """Record what patterns find in a text that was not scanned to its end."""

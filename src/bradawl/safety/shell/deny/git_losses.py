@@ -67,7 +67,8 @@ def _forced_push(command: GitCommand) -> str:
     if any(re.match(r":[^\s:]", word) for word in call.operands):
         return REMOTE_DELETION
     is_forced = call.has("f", "force", "force-with-lease", "force-if-includes")
-    may_be_option = call.operands[:1] == (UNKNOWN_VALUE,)
+    unknown = (option for option, _ in call.given if UNKNOWN_VALUE in option)
+    may_be_option = call.operands[:1] == (UNKNOWN_VALUE,) or any(unknown)
     if is_forced or may_be_option or any(word[:1] == "+" for word in call.operands):
         return FORCED_PUSH
     return _forced_by_settings(command)

@@ -49,7 +49,7 @@ def git_command(words: Argv, values: Values) -> GitCommand | None:
     name = name_of(words).lower()
     if name.startswith("git-"):
         words = ("git", name[4:], *words[1:])
-    elif name != "git":
+    elif name not in ("git", "hub"):  # hub passes git's commands on
         return None
     split = git_words(words)
     options = [value for option, value in split.options if option == "-C" and value]

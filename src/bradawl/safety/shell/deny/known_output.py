@@ -61,6 +61,7 @@ def _git_folder(words: Argv, cwd: str | None) -> str | None:
 
 def formatted(words: Argv) -> str | None:
     """What `printf` prints that puts strings into a literal text; None for other formats."""
+    words = words[1:] if words[:1] == ("--",) else words
     shape, operands = "".join(words[:1]), list(words[1:])
     if re.search(r"%[^sq]|\\[^nt0]", shape):
         return None

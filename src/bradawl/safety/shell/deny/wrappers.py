@@ -130,15 +130,22 @@ def _started_by_wrapper(name: str, words: Argv, text: str | None) -> Started:
     if name == "command" and any(word in ("-v", "-V") for word in words[1:2]):
         return STARTS_NOTHING
     scripts = tuple(_option_values(words, ("-c", "--command", "--call"))) if name in ("flock", "npx") else ()
-    strings = tuple(_option_values(words, ("-S", "--split-string"))) if name == "env" else ()
+    words = _with_split_string(words) if name == "env" else words
     rest = _command_words(words, letters, operands)
-    if strings:
-        rest = (*strings[0].split(), *rest)
     if name == "xargs":
         return Started(_argvs_of_xargs(words, rest or ("echo",), text), scripts)
     if name == "sudo" and rest[:1] == (_word_after(words, "--user"),):
         rest = rest[1:]
     return Started((rest,) if rest else (), scripts)
+
+
+def _with_split_string(words: Argv) -> Argv:
+    """The words of `env`, with the value of the option `-S` split into words of their own."""
+    for place, word in enumerate(words):
+        if match := re.fullmatch(r"(?:-[i0v]*S|--split-string(?:=|\Z))(.*)", word, re.DOTALL):
+            value, after = (match[1], place + 1) if match[1] else ("".join(words[place + 1 : place + 2]), place + 2)
+            return (*words[:place], *value.split(), *words[after:])
+    return words
 
 
 def _argvs_of_xargs(words: Argv, rest: Argv, text: str | None) -> tuple[Argv, ...]:
@@ -300,7 +307,9 @@ def _commands_of_tar(words: Argv) -> Iterable[str]:
 def _precedes_a_script(word: str, words: Argv) -> bool:
     """Whether the next word is a script, in a git command."""
     if word in ("-x", "--exec"):
-        return "rebase" in words
+        return "rebase" in words or "difftool" in words
+    if word == "--extcmd":
+        return True
     return re.fullmatch(r"--(?:tree|index|env|msg|commit|parent|tag-name)-filter", word) is not None
 
 
@@ -316,7 +325,7 @@ def _commands_of_git(words: Argv) -> Iterable[str]:
         value = word.partition("=")[2]
         if words[place - 1] == "-c" and (value.startswith("!") or _GIT_COMMAND_SETTINGS.match(word)):
             yield value.removeprefix("!")
-        elif re.match(r"-O.|--open-files-in-pager=|--(?:upload|receive)-pack=", word):
+        elif re.match(r"-O.|--open-files-in-pager=|--extcmd=|--(?:upload|receive)-pack=", word):
             yield word[2:] if word[1] == "O" else value
         elif _precedes_a_script(word, words):
             yield from words[place + 1 : place + 2]
