@@ -45,6 +45,7 @@ class CommandTool:
 
     def __init__(self) -> None:
         self.permits: list[Any] = []
+        self.found: list[str] = []
 
     def effects(self, params: CommandParams, context: CallContext) -> Effects:
         return Effects(unknown=True, seal="s", lifts=tuple(params.lifts))
@@ -55,6 +56,7 @@ class CommandTool:
             found = await asyncio.gather(*(reach(context.permit, host) for host in params.hosts))
         else:
             found = [await reach(context.permit, host) for host in params.hosts]
+        self.found += found
         return ToolOutput((Text("; ".join(found)),))
 
 
@@ -195,12 +197,13 @@ async def test_an_answer_for_the_session_covers_sub_agents_and_later_commands_of
     sub = [run_of("a.example", name="s"), {"text": "done"}]
     main = [run_of("a.example", name="m"), {"tool_calls": [task("t")]}, run_of("a.example", name="n"), {"text": "ok"}]
     approver = ScriptedApprover([Answer(True, "user", "session"), True, True, True])
-    policy = Policy("auto", sandbox=HELD)
+    tool = CommandTool()
     agent, *_ = build(
-        [], model=TwoScripts(main, sub), tools=(CommandTool(), AgentTool()), policy=lambda: policy, approver=approver
+        [], model=TwoScripts(main, sub), tools=(tool, AgentTool()), policy=lambda: AUTO, approver=approver
     )
     async with agent.open() as session:
         await session.run("go")
+    assert tool.found == ["a.example: reached"] * 3
     assert [one.request.effects.hosts for one in approver.questions if one.request.effects.lifts] == [("a.example",)]
 
 
