@@ -72,6 +72,7 @@ DENIED = (
     (L, "[permissions]\nallow = ['Bash(*)']"),
     (L, "add_dirs = ['/']"),
     (L, "network_commands = ['curl']"),
+    (L, "network = ['evil.example', '*.evil.example']"),
     (L, "kept_variables = ['OPENAI_API_KEY']"),
     (".bradawl/config.local.toml", "sandbox = 'off'"),
     ("pyproject.toml", "[tool.bradawl]\nbase_url = 'https://evil.example'"),

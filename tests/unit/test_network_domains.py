@@ -149,12 +149,11 @@ LOOKALIKES = [
     "depotxorg",
     "xn--pyi-6cd.org",
     "depot.org:8443",
-    "private:depot.org.evil.com",
     "evil.com",
 ]
 
 
-@pytest.mark.parametrize("host", [*LOOKALIKES, "files.depot.org", "private:depot.org"])
+@pytest.mark.parametrize("host", [*LOOKALIKES, "files.depot.org"])
 def test_a_granted_name_covers_that_host_alone(host: str):
     rule = rules("Network(depot.org)")
     assert verdict(NAME, *rule) == "allow"
@@ -165,7 +164,7 @@ def test_a_star_covers_the_names_below_and_not_the_name_itself():
     rule = rules("Network(*.example.net)")
     for host in ("a.example.net", "a.b.example.net"):
         assert verdict(host, *rule) == "allow"
-    for host in ("example.net", "aexample.net", ".example.net", "a.example.net:81", "private:a.example.net", "a.net"):
+    for host in ("example.net", "aexample.net", ".example.net", "a.example.net:81", "a.net"):
         assert verdict(host, *rule) == "ask"
 
 
@@ -176,25 +175,13 @@ def test_a_port_covers_that_port_alone():
         assert verdict(host, *rule) == "ask"
 
 
-def test_only_a_full_name_in_a_setting_covers_a_private_address():
-    named = domain_rule("registry.corp", "config.toml", may_be_private=True)
-    assert verdict("private:registry.corp", named) == verdict("registry.corp", named) == "allow"
-    with_port = domain_rule("registry.corp:8443", "config.toml", may_be_private=True)
-    assert verdict("private:registry.corp:8443", with_port) == "allow"
-    for rule in (domain_rule("*.corp.example", "x", may_be_private=True), domain_rule("a.corp.example", "x")):
-        assert verdict("private:a.corp.example", rule) != "allow"
-        assert verdict("a.corp.example", rule) == "allow"
-
-
 @pytest.mark.parametrize("text", ["Network(example.org)", "Network(*.example.org)", "WebFetch(domain:example.org)"])
 @pytest.mark.parametrize("kind", ["deny", "ask"])
 @pytest.mark.parametrize("prefix", ["", "a.", "a.b."])
 @pytest.mark.parametrize("end", ["", ":22"])
 def test_a_refused_domain_covers_all_below_on_every_port_for_commands(text, kind, prefix, end):
-    granted = domain_rule("example.org", "x", may_be_private=True)
-    for host in (f"{prefix}example.org{end}", f"private:{prefix}example.org{end}"):
-        found = verdict(host, *rules(text, kind), granted)
-        assert found == kind
+    granted = domain_rule("example.org", "x")
+    assert verdict(f"{prefix}example.org{end}", *rules(text, kind), granted) == kind
     for host in ("example.org.evil.com", "notexample.org", "example.orgx"):
         assert verdict(host, *rules(text, "deny")) == "ask"
 
@@ -213,7 +200,7 @@ def test_a_refusal_holds_in_every_mode():
 
 @pytest.mark.parametrize("text", ["Network", "Network(*)", "network"])
 def test_all_of_the_network_can_be_refused_and_asked_about_but_not_granted(text: str):
-    for host in ("example.org", "private:a.corp:22"):
+    for host in ("example.org", "a.corp:22"):
         assert verdict(host, *rules(text, "deny"), mode="bypass") == "deny"
         assert verdict(host, *rules(text, "ask"), domain_rule("example.org", "x")) == "ask"
     assert verdict("example.org", *rules(text, "deny"), make=fetch) == "deny"
@@ -263,6 +250,11 @@ def test_a_request_for_the_network_says_what_it_covers(sandbox: Sandbox, reason:
     assert isinstance(found, Ask) and found.reason == reason
 
 
+def test_a_sandbox_that_can_not_limit_hosts_still_contains_commands():
+    assert Sandbox("landlock", ("domains",)).holds_anything and not Sandbox("landlock", ("domains",)).limits_hosts
+    assert not Sandbox("landlock", ("domains", "ptrace")).holds_anything and not Sandbox().limits_hosts
+
+
 def test_an_invalid_domain_in_a_projects_file_refuses_the_network_or_is_ignored():
     found, warning = parse_project_rule("Network(https://x.org)", "deny", "p", BASES)
     assert verdict("example.org", *found) == "deny" and "Until then Network is refused" in warning
@@ -273,10 +265,10 @@ def test_an_invalid_domain_in_a_projects_file_refuses_the_network_or_is_ignored(
 @given(st.from_regex(r"\A[a-z0-9]{1,8}(\.[a-z0-9]{1,8}){1,3}\Z"), st.from_regex(r"\A[a-z0-9.:-]{0,20}\Z"))
 def test_a_granted_name_never_covers_another_host(name: str, other: str):
     try:
-        pattern = parse_domain(name).allowed(may_be_private=True)
+        pattern = parse_domain(name).allowed()
         below = parse_domain(f"*.{name}").allowed()
     except ValueError:
         return
-    for host in (other, other + name, name + other, f"private:{other}{name}"):
-        assert not re.fullmatch(pattern, host) or host.removeprefix("private:") == name
-        assert not re.fullmatch(below, host) or (host.endswith("." + name) and not host.startswith("private:"))
+    for host in (other, other + name, name + other):
+        assert not re.fullmatch(pattern, host) or host == name
+        assert not re.fullmatch(below, host) or (host.endswith("." + name) and ":" not in host)

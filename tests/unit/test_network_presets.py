@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from bradawl.app.policies import Policies, network_rules
+from bradawl.app.policies import Policies, network_rules, private_hosts
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.network_presets import PRESETS, ToolSettings, check_domains, preset_domains
 from bradawl.app.settings.permission_values import RuleText
@@ -206,17 +206,23 @@ def test_the_domains_of_a_policy_are_those_of_the_setting_and_of_its_presets():
     found = network_rules(given, ())
     assert {rule.text for rule in found} == {"pip.corp", "registry.corp"}
     assert {rule.source for rule in found} == {"x, preset pip", "x"}
-    for host in ("pip.corp", "private:pip.corp", "registry.corp", "private:registry.corp"):
-        assert covered(found, host)
+    assert covered(found, "pip.corp") and covered(found, "registry.corp")
     assert not any(covered(found, host) for host in PYPI)
     policies = Policies(given, ("/ws",), (), "", Sandbox)
     assert not policies.has_rules and set(found) <= set(policies().rules)
 
 
-def test_a_domain_of_a_projects_file_covers_no_private_address_and_an_invalid_one_nothing():
+def test_an_invalid_domain_of_a_projects_file_is_left_out():
     found = network_rules(settings("registry.corp", "https://x.org", is_projects=True), ())
     assert [rule.text for rule in found] == ["registry.corp"]
-    assert covered(found, "registry.corp") and not covered(found, "private:registry.corp")
+
+
+def test_only_hosts_that_the_users_setting_names_in_full_may_have_private_addresses():
+    variables = {"PIP_INDEX_URL": "https://pip.corp:8443/simple"}
+    given = settings("pip", "Registry.corp.", "*.b.corp", "db.corp:5432", environment=variables)
+    assert private_hosts(given, ()) == {"pip.corp:8443", "registry.corp", "db.corp:5432"}
+    assert private_hosts(settings("a.corp", "pip", is_projects=True, environment=variables), ()) == frozenset()
+    assert private_hosts(settings(), ()) == frozenset()
 
 
 def test_an_invalid_domain_of_an_embedding_program_is_an_error():

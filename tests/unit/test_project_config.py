@@ -45,6 +45,7 @@ PERMITTING = (
     {"permissions": {"allow": ["Bash(*)"]}},
     {"permissions": {"additionalDirectories": ["/"]}},
     {"network_commands": ["curl *"]},
+    {"network": ["evil.example"]},
     {"add_dirs": ["~/other"]},
     {"allowedTools": ["Bash"]},
 )

@@ -346,6 +346,6 @@ def test_what_real_programs_print_if_the_proxy_refuses_is_recognised(
     text = (done.stdout + done.stderr).decode()
     assert done.returncode != 0
     (hint,) = by_domain(text)
-    # Node uses the variables of a proxy from version 24 on.
+    # Node uses the variables of a proxy only from version 22.21 on.
     explained = "the network proxy refused a host" in hint
     assert explained or (program == "node" and "this program does not use it" in hint), text

@@ -177,10 +177,6 @@ async def test_a_host_is_saved_for_the_project_as_a_rule_that_may_be_widened(mem
     assert "Network(a.example)" in memory.texts and "Network(c.example)" not in memory.texts
 
 
-def test_no_rule_is_offered_for_a_private_address(memory):
-    assert memory.proposals(connection("private:a.corp").request) == ()
-
-
 def test_a_request_for_any_host_shows_the_hosts_that_the_command_names():
     commands = (
         ("curl", "https://me:x@a.example/x?y"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bradawl.app.settings.permission_values import RuleText
 from bradawl.app.settings.settings import Settings
+from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Mode, Policy, Sandbox
 from bradawl.core.rules import Rule
 
@@ -97,26 +98,46 @@ class Policies:
 def network_rules(settings: Settings, roots: Sequence[str]) -> tuple[Rule, ...]:
     """Rules for the domains of the setting `network`, with presets replaced by their domains.
 
-    Reads the settings of the tools that presets name, except in `roots`. A domain from a project's file covers no
-    private address, and is left out if it is invalid. Raises `SettingsError` for another invalid one.
+    Reads the settings of the tools that presets name, except in `roots`. Raises `SettingsError` for an invalid domain;
+    one from a project's file is left out.
     """
-    texts = tuple(text for text in settings.rules if text.verdict == "domain")
-    if not texts:
-        return ()
-    from bradawl.app.settings.network_presets import PRESETS, ToolSettings, check_domains, preset_domains
     from bradawl.safety.permissions.rule_syntax import domain_rule
 
+    return tuple(domain_rule(name, source) for name, source, _ in _named_domains(settings, roots))
+
+
+def private_hosts(settings: Settings, roots: Sequence[str]) -> frozenset[str]:
+    """The hosts, as `NAME` or `NAME:PORT`, whose addresses may belong to a private network.
+
+    These are the hosts that the setting `network` names in full, directly or by a preset. A project's file, rules and
+    answers to questions add none: a foreign name may resolve to an address of the user's network.
+    """
+    from bradawl.safety.permissions.domains import parse_domain
+
+    own = (parse_domain(name) for name, _, is_projects in _named_domains(settings, roots) if not is_projects)
+    return frozenset(f"{one.name}:{one.port}" if one.port else one.name for one in own if not one.is_below)
+
+
+def _named_domains(settings: Settings, roots: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+    """Each domain of the setting `network`, its source, and whether that is a project's file."""
+    texts = tuple(text for text in settings.rules if text.verdict == "domain")
+    if not texts:
+        return
+    from bradawl.app.settings.network_presets import PRESETS, ToolSettings, check_domains, preset_domains
+
     tools = ToolSettings(settings.environment, settings.user_home, roots)
-    rules: list[Rule] = []
     for text in texts:
-        if not text.is_projects:
+        try:
             check_domains((text.text,), text.source)
-        names = preset_domains(text.text, tools) if text.text in PRESETS else (text.text,)
-        source = f"{text.source}, preset {text.text}" if text.text in PRESETS else text.source
-        for name in names:
-            with suppress(ValueError):
-                rules.append(domain_rule(name, source, may_be_private=not text.is_projects))
-    return tuple(rules)
+        except SettingsError:
+            if text.is_projects:
+                continue
+            raise
+        if text.text in PRESETS:
+            source = f"{text.source}, preset {text.text}"
+            yield from ((name, source, text.is_projects) for name in preset_domains(text.text, tools))
+        else:
+            yield text.text, text.source, text.is_projects
 
 
 def _environments(roots: tuple[str, ...]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Parses domains as rules and settings name them: `docs.example.org`, `*.example.net`, `registry.corp:8443`.
 
 The patterns are compared with the destination of a connection: `NAME` for the ports 80 and 443, `NAME:PORT` for any
-other port, with `private:` before it if the address belongs to a private network.
+other port.
 """
 
 import re
@@ -13,9 +13,7 @@ _LONGEST_NAME: Final = 253
 _LONGEST_TEXT: Final = 300
 _WEB_PORTS: Final = (80, 443)
 _EXAMPLE: Final = "write a name such as docs.example.org, *.example.net for all names below it, or registry.corp:8443"
-PRIVATE: Final = "private:"
-"""What a destination begins with if its address belongs to a private network."""
-DESTINATION: Final = re.compile(r"(?:private:)?(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}(?::[1-9]\d{0,4})?")
+DESTINATION: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}(?::[1-9]\d{0,4})?")
 """The destination of a connection."""
 
 
@@ -29,21 +27,18 @@ class Domain(NamedTuple):
     port: int = 0
     """0: the ports 80 and 443."""
 
-    def allowed(self, *, may_be_private: bool = False) -> str:
-        """A regular expression for the destinations that an allow rule covers. Only the full name of a host, not `*.`,
-        covers addresses of private networks, and only if `may_be_private`.
-        """
+    def allowed(self) -> str:
+        """A regular expression for the destinations that an allow rule covers."""
         end = f":{self.port}" if self.port else ""
-        if self.is_below:
-            return rf"(?:[^.:]+\.)+{re.escape(self.name)}{end}"
-        return f"{f'(?:{PRIVATE})?' if may_be_private else ''}{re.escape(self.name)}{end}"
+        below = r"(?:[^.:]+\.)+" if self.is_below else ""
+        return f"{below}{re.escape(self.name)}{end}"
 
     def refused(self) -> str:
         """A regular expression for the destinations that a deny or ask rule covers: the name and all below it, on every
         port unless one is given.
         """
         end = f":{self.port}" if self.port else r"(?::\d+)?"
-        return rf"(?:{PRIVATE})?(?:[^:]+\.)?{re.escape(self.name)}{end}"
+        return rf"(?:[^:]+\.)?{re.escape(self.name)}{end}"
 
 
 def parse_domain(text: str) -> Domain:

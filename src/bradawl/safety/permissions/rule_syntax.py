@@ -123,7 +123,7 @@ def parse_rule(
         if verdict == "network":
             return (_network(text, source, bases.home),)
         if verdict == "domain":
-            return (domain_rule(text, source, may_be_private=True),)
+            return (domain_rule(text, source),)
         return _rules_of(_RuleText(verdict, *_split_rule(text), source, bases, resolve))
     except ValueError as error:
         raise SettingsError(f"{source}: the rule {text[:200]!r} can't be used: {error}.") from error
@@ -163,13 +163,9 @@ def network_rule(text: str, source: str, home: str) -> Rule:
     return parse_rule(text, "network", source, Bases("", home, ""))[0]
 
 
-def domain_rule(text: str, source: str, *, may_be_private: bool = False) -> Rule:
-    """A rule that lets all commands reach a domain. Raises `ValueError`.
-
-    `may_be_private`: a host that is named in full may have an address in a private network.
-    """
-    pattern = parse_domain(text).allowed(may_be_private=may_be_private)
-    return Rule("allow", "connect", pattern, text=text.strip(), source=source)
+def domain_rule(text: str, source: str) -> Rule:
+    """A rule that lets all commands reach a domain. Raises `ValueError`."""
+    return Rule("allow", "connect", parse_domain(text).allowed(), text=text.strip(), source=source)
 
 
 def hidden_tools(rules: Iterable[Rule], specs: Iterable[ToolSpec]) -> tuple[str, ...]:

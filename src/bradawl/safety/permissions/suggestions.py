@@ -10,7 +10,6 @@ from typing import Final
 
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.permissions import Request
-from bradawl.safety.permissions.domains import PRIVATE
 from bradawl.safety.permissions.protected_paths import is_asked_about_by_name
 
 _MOST: Final = 10
@@ -95,7 +94,7 @@ def proposals(request: Request, *, cwd: str, home: str, roots: tuple[str, ...] =
     """
     effects = request.effects
     if effects.lifts == ("host",):
-        return tuple(f"Network({host})" for host in effects.hosts if not host.startswith(PRIVATE))
+        return tuple(f"Network({host})" for host in effects.hosts)
     if effects.danger or effects.lifts or effects.redirects or any(part.startswith("env:") for part in effects.session):
         return ()
     if effects.commands or effects.seal:
