@@ -7,6 +7,7 @@ its socket or dies.
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -30,13 +31,20 @@ SETTLE_S: Final = 5.0
 _SILENT_S: Final = 60.0
 """A process that answers nothing for so long is ended."""
 _EXIT_S: Final = 1.0
+_DELAY_S: Final = 0.03
+"""Seconds from `start` to the start of the program, so that it does not compete with the first request."""
 LOST: Final = "Undo can't restore it: the process that finds changes ended while it ran."
 """`uncovered` of a call that ran then."""
-_PROGRAM: Final = """\
-import sys
+_NICENESS: Final = 5
+# msgspec imports typing_extensions if it is installed, but works without; that takes 10 ms.
+_PROGRAM: Final = f"""\
+import os, sys
+os.nice({_NICENESS})
 sys.path += sys.argv[1:]
+sys.modules["typing_extensions"] = None
 from bradawl.checkpoints.worker import main
 main(0)
+os._exit(0)
 """
 
 
@@ -71,6 +79,8 @@ class LocalChanges:
         self._starts_left = 2 if may_restart else 1
         self._uses_index = True
         self._thread: threading.Thread | None = None
+        self._is_needed = threading.Event()
+        """A call waits for the start of the process, or nothing needs it any more."""
         self._process: _SearchProcess | None = None
         self._problem = ""
         """Why nothing is saved; empty while the process works."""
@@ -142,14 +152,18 @@ class LocalChanges:
     def close(self) -> None:
         """End the process; waits at most a second for it. Safe to call twice."""
         self._is_closed = True
+        self._is_needed.set()
         if self._thread is not None:
             self._thread.join()
         if self._process is not None:
-            self._process.close()
+            self._process.close(is_idle=not self._numbers)
         self._process = None
         self._problem = self._problem or "the agent is closed."
 
     def _start(self) -> None:
+        self._is_needed.wait(_DELAY_S)
+        if self._is_closed:
+            return
         uses_index, self._uses_index = self._uses_index, False
         try:
             process = _SearchProcess(self, self._interpreter, self._environment)
@@ -163,6 +177,7 @@ class LocalChanges:
         """The process, started if need be; None if there is none."""
         while self._process is None and not self._problem:
             self.start()
+            self._is_needed.set()
             if (thread := self._thread) is None:
                 break
             thread.join()  # it only starts a program
@@ -339,9 +354,11 @@ class _SearchProcess:
         if (client := self._client()) is not None:
             client.lost(self, why)
 
-    def close(self) -> None:
-        """End it; safe to call twice."""
+    def close(self, *, is_idle: bool = False) -> None:
+        """End it, at once if no call needed it; safe to call twice."""
         self.stop_listening()
+        if is_idle and self._ending.alive:
+            os.kill(self.pid, signal.SIGKILL)  # it has not been waited for, so the id is its own
         self._ending()
 
 

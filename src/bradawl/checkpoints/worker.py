@@ -34,7 +34,6 @@ from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.checkpoints.store import ContentStore
 from bradawl.checkpoints.tree import WorkspaceTree
 
-_NICENESS: Final = 5
 GRACE_S: Final = 0.1
 """An answer to `Begin` that is late by this many seconds is still in time."""
 _SLICE_S: Final = 0.05
@@ -289,7 +288,6 @@ class Worker:
 def main(descriptor: int) -> None:
     """Serve the agent at the other end of a socket. Ends with it."""
     os.umask(0o077)
-    os.nice(_NICENESS)
     with socket.socket(fileno=descriptor) as line:
         try:
             Worker(line).serve()
