@@ -6,6 +6,7 @@ Without a sandbox each way starts the marker program, which shows that it works.
 """
 
 import os
+import random
 import subprocess
 from pathlib import Path
 
@@ -100,7 +101,9 @@ WAYS = {
     "the folder of hooks that the configuration names": "mkdir -p my-hooks; hook my-hooks/post-index-change;"
     " touch -d 2001-01-01 tracked",
 }
-_NOT_ON_LANDLOCK = {"moved in from the cache", "a file that names data in the cache"}
+_ALONE = ("user", "armed", "arming", "existed", "replac", "configuration", "10,000", "cache", "submodule", "objects")
+"""Words of ways that need files of the user, or take long."""
+_COMBINED = [name for name in WAYS if not any(word in name for word in _ALONE)]
 
 
 class Planted:
@@ -194,8 +197,6 @@ def planted(request, tmp_path):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_planted_repository_never_runs(planted, way):
-    if planted.kind == "landlock" and way in _NOT_ON_LANDLOCK:
-        pytest.skip("with Landlock the cache has another name")
     ended = planted.made.run(f"{_FUNCTIONS} {WAYS[way]}")
     planted.user_starts_git()
     if planted.kind == "bare":
@@ -206,3 +207,20 @@ def test_a_planted_repository_never_runs(planted, way):
     moved = ("replaced another", "now over the user's files")
     if not any(each in way for each in moved):
         assert planted.user_files() == planted.files
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_several_planted_repositories_never_run(planted, seed):
+    if planted.kind == "bare":
+        pytest.skip("each way alone shows that it works")
+    chance = random.Random(seed)  # noqa: S311 - no secret depends on it
+    for number in range(3):
+        ways = chance.sample(_COMBINED, 4)
+        places = [
+            chance.choice(("p", "p/q/r/s", "node_modules/n", "user/new")) + f"/{number}{each}" for each in range(4)
+        ]
+        lines = (f"(mkdir -p {place}; cd {place}; {WAYS[way]})" for place, way in zip(places, ways, strict=True))
+        planted.made.run(f"{_FUNCTIONS} {'; '.join(lines)}")
+        planted.user_starts_git()
+        assert not planted.ran.exists(), ways
+    assert planted.user_files() == planted.files

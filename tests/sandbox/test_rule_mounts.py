@@ -350,3 +350,11 @@ def test_without_rules_there_is_no_search(made):
     for _ in range(1_000):
         assert made.backend._rule_mounts.mounts(ProgramView((), "/")) == ()
     assert time.perf_counter() - started < 0.1
+
+
+def test_many_new_files_that_a_rule_refuses_leave_the_users_files_beside_them(made):
+    made.write("src/mine", "mine")
+    deny(made, "Edit(src/*.gen)")
+    ended = made.run("cd src; for i in $(seq 40); do echo x > $i.gen; done")
+    assert len(ended.restored) == 40
+    assert [path.name for path in (made.root / "src").iterdir()] == ["mine"]

@@ -25,6 +25,7 @@ from bradawl.sandbox.bubblewrap_arguments import (
     set_variables,
 )
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
+from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult, WorkspaceSurvey
@@ -82,10 +83,12 @@ class BubblewrapBackend:
         others: OtherUsersPaths | None = None,
         most_processes: int = PROCESSES,
         network: SessionNetwork | None = None,
+        search_within_s: float = SEARCH_WITHIN_S,
     ) -> None:
         """Nothing is created before the first launch. `layout.scratch` must not exist yet; `close` removes it.
 
         `others` are paths of other users to hide; by default they are searched for. `network` is closed by `close`.
+        `search_within_s` limits the search of each root for repositories, before and after a command.
         """
         hidden = find_other_users_paths(layout.home, layout.roots) if others is None else others
         self._layout = layout
@@ -96,7 +99,7 @@ class BubblewrapBackend:
         memory = f"{layout.state}/tracked-keys" if layout.state else ""
         self._surveys = {root: WorkspaceSurvey(root, follows=True, memory=memory) for root in layout.roots}
         self._placeholders = PlaceholderStore(layout.state)
-        self._directories = GitDirectories(layout.roots)
+        self._directories = GitDirectories(layout.roots, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
         self._repositories = Repositories(layout.roots, layout.home, self._directories, has_mounts=True)
         self._rule_mounts = RuleMounts(layout.roots)
@@ -155,14 +158,11 @@ class BubblewrapBackend:
     def launch(self, program: Program, grant: Grant) -> Launch:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         self._make_ready(program)
-        search = None
-        if self._watched and writes_in_workspace(grant, self._layout):
-            self._search.before()
-            search = self._search.after()
+        is_watched = self._watched is not None and writes_in_workspace(grant, self._layout)
+        search = self._search.around() if is_watched else None
         with contextlib.ExitStack() as cached:
-            for survey in self._surveys.values():
-                cached.enter_context(survey.caching())
-            cached.enter_context(self._repositories.caching())
+            for each in (*self._surveys.values(), self._repositories):
+                cached.enter_context(each.caching())
             plan, on_end = self._prepared_mounts(program, grant, search)
         with contextlib.ExitStack() as undo:
             undo.callback(on_end)

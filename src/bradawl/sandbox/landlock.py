@@ -16,6 +16,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
+from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
 from bradawl.sandbox.environment import sandbox_environment
@@ -131,16 +132,18 @@ class LandlockBackend:
         *,
         interpreter: str = "",
         most_processes: int = PROCESSES,
+        search_within_s: float = SEARCH_WITHIN_S,
     ) -> None:
         """`lacks` is the result of the probe (see `missing_guarantees`).
 
-        `interpreter` is a Python that the user who runs the programs can start; by default this one.
+        `interpreter` is a Python that the user who runs the programs can start; by default this one. `search_within_s`
+        limits the search of each root for repositories, before and after a command.
         """
         self._layout = layout
         self._lacks = tuple(lacks)
         self._processes = ProcessLimit(most_processes)
         self._interpreter = os.path.realpath(interpreter or sys.executable)
-        self._directories = GitDirectories(layout.roots, opens_first=True)
+        self._directories = GitDirectories(layout.roots, opens_first=True, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
         found = self._repositories = Repositories(layout.roots, layout.home, self._directories)
         rule_mounts = self._rule_mounts = RuleMounts(layout.roots)
@@ -223,10 +226,10 @@ class LandlockBackend:
         """
         if not writes_in_workspace(grant, self._layout):
             return None
-        self._search.before()
+        search = self._search.around()
         if self._directories.rest:
             raise too_large(self._layout.roots[0])
-        return self._search.after()
+        return search
 
     def _watch(self, grant: Grant, search: ChangeSearch) -> Callable[[], tuple[str, ...]]:
         self._protected.begin()

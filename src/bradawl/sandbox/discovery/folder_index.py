@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 from bradawl.core.effects import is_within
 from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
 
-_WITHIN_S: Final = 2.0
+SEARCH_WITHIN_S: Final = 2.0
+"""Most seconds that a search of one root may take."""
 _SETTLED_NS: Final = 50_000_000
 _CHECK_EACH: Final = 128
 _MOST_KNOWN: Final = 1_000_000
@@ -50,7 +51,7 @@ class FolderIndex:
     """The folders below a root. Searches may run in any thread; one runs at a time."""
 
     def __init__(
-        self, root: str, names: Iterable[str], suffixes: tuple[str, ...] = (), *, within_s: float = _WITHIN_S
+        self, root: str, names: Iterable[str], suffixes: tuple[str, ...] = (), *, within_s: float = SEARCH_WITHIN_S
     ) -> None:
         """`names` and `suffixes` are the names to find. A search takes at most about `within_s` seconds."""
         self.root = root
@@ -60,35 +61,39 @@ class FolderIndex:
         """Folders of this user that could not be listed."""
         self.rest: tuple[str, ...] = ()
         """Folders that the last search did not reach in time; their contents are unknown."""
+        self.is_complete = False
+        """Whether the last search had enough time."""
         self.size = 0
         """Number of folders that the last search reached."""
         self._names = frozenset(names)
         self._suffixes = suffixes
         self._within_s = within_s
         self._known: dict[str, Folder] = {}
-        self._covered: frozenset[str] = frozenset()
         self._lock = threading.Lock()
 
     def search(
-        self, *, opens: bool = False, covered: frozenset[str] = frozenset(), within_s: float | None = None
+        self, *, opens: bool = False, skipped: frozenset[str] = frozenset(), within_s: float | None = None
     ) -> None:
-        """Bring the index up to date. With `opens`, closed folders of this user are opened for the search, except those
-        `covered`, which no program could enter.
+        """Bring the index up to date. With `opens`, closed folders of this user are opened for the search.
+
+        Folders in `skipped` are not entered, and belong to the `rest`: no program could write there.
         """
         with self._lock:
-            self._covered = covered
             opened: dict[str, int] = {}
             try:
-                self._search(opened if opens else None, self._within_s if within_s is None else within_s)
+                self._search(opened if opens else None, skipped, self._within_s if within_s is None else within_s)
             finally:
                 restore_modes(opened)
 
-    def _search(self, opened: dict[str, int] | None, within_s: float) -> None:
+    def _search(self, opened: dict[str, int] | None, skipped: frozenset[str], within_s: float) -> None:
         known, found = self._known, dict[str, Folder]()
-        marked, closed, waiting = dict[str, Folder](), list[str](), [self.root]
+        marked, closed, rest, waiting = dict[str, Folder](), list[str](), list[str](), [self.root]
         until, lstat, left = time.monotonic() + within_s, os.lstat, _CHECK_EACH
         while waiting:
             path = waiting.pop()
+            if path in skipped:
+                rest.append(path)
+                continue
             left -= 1
             if not left:
                 left = _CHECK_EACH
@@ -110,17 +115,18 @@ class FolderIndex:
                 waiting.append(path)
                 break
             except OSError as error:
-                if isinstance(error, PermissionError) and _is_own_folder(path):
-                    closed.append(path)
+                closed += _closed_folder(path, error)
                 continue
             found[path] = folder
             if folder[4]:
                 marked[path] = folder
             if folder[3]:
                 waiting += folder[3]
-        keeps = bool(waiting) and len(known) < _MOST_KNOWN
+        self.is_complete = not waiting
+        rest += waiting
+        keeps = bool(rest) and len(known) < _MOST_KNOWN
         self._known = {**known, **found} if keeps else found
-        self.marked, self.closed, self.rest, self.size = marked, tuple(closed), tuple(waiting), len(found)
+        self.marked, self.closed, self.rest, self.size = marked, tuple(closed), tuple(rest), len(found)
 
     def _listed(self, path: str, status: os.stat_result, until: float, opened: dict[str, int] | None) -> Folder:
         """List one folder. Raises `OSError`; `TimeoutError` if it has too many entries for the time left."""
@@ -153,7 +159,7 @@ class FolderIndex:
         return inner, frozenset(names) if names else _NO_NAMES
 
     def _opened(self, path: str, opened: dict[str, int] | None) -> bool:
-        if opened is None or path in self._covered:
+        if opened is None:
             return False
         for place, mode in open_parents(path, self.root).items():
             opened.setdefault(place, mode)
@@ -165,12 +171,15 @@ def _may_enter(path: str, status: os.stat_result) -> bool:
     return is_plain or os.access(path, os.R_OK | os.X_OK)
 
 
-def _is_own_folder(path: str) -> bool:
+def _closed_folder(path: str, error: OSError) -> tuple[str, ...]:
+    """The path, if it is a folder of this user that can't be listed because of its permissions."""
+    if not isinstance(error, PermissionError):
+        return ()
     try:
         status = os.lstat(path)
     except OSError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        return ()
+    return (path,) if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() else ()
 
 
 def covering(paths: Iterable[str], root: str, most: int) -> tuple[str, ...]:

@@ -5,7 +5,13 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.safety.permissions.protected_paths import run_later_endings, run_later_names
-from bradawl.sandbox.discovery.folder_index import NAMES_OF_GIT, Folder, FolderIndex, is_git_directory
+from bradawl.sandbox.discovery.folder_index import (
+    NAMES_OF_GIT,
+    SEARCH_WITHIN_S,
+    Folder,
+    FolderIndex,
+    is_git_directory,
+)
 
 PASSED_OVER: Final = frozenset(
     (".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache")
@@ -23,17 +29,16 @@ _OBEYED: Final = ("config", "config.worktree", "hooks", "commondir")
 class GitDirectories:
     """The repositories and data folders of git in some folders, by an index that is searched again on request."""
 
-    def __init__(self, roots: Iterable[str], *, opens_first: bool = False, within_s: float = 2.0) -> None:
+    def __init__(self, roots: Iterable[str], *, opens_first: bool = False, within_s: float = SEARCH_WITHIN_S) -> None:
         """A search takes at most about `within_s` seconds for each root. `opens_first` says that the searches before
         programs open closed folders, too: for backends that do not cover them.
         """
         names = (*NAMES_OF_GIT, *run_later_names())
         self._indexes = tuple(FolderIndex(root, names, run_later_endings(), within_s=within_s) for root in roots)
         self._opens_first = opens_first
-        self._closed_before: frozenset[str] = frozenset()
+        self._skipped: frozenset[str] = frozenset()
         self._now: dict[str, Folder] = {}
         self._before: dict[str, Folder] | None = None
-        self._rest_before: tuple[str, ...] = ()
         self.rest: tuple[str, ...] = ()
         """Folders that the last search did not reach."""
         self.closed: tuple[str, ...] = ()
@@ -45,9 +50,9 @@ class GitDirectories:
     # ------------------------------------------------------------------ searches
 
     def search(self, *, opens: bool = False) -> None:
-        """Bring all indexes up to date. May run in another thread."""
+        """Bring all indexes up to date; `opens` after programs. May run in another thread."""
         for index in self._indexes:
-            index.search(opens=opens or self._opens_first, covered=self._closed_before if opens else frozenset())
+            index.search(opens=opens or self._opens_first, skipped=self._skipped if opens else frozenset())
         self._take_over()
 
     def search_shortly(self, *, opens: bool = False) -> bool:
@@ -57,11 +62,11 @@ class GitDirectories:
         for index in self._indexes:
             index.search(
                 opens=opens or self._opens_first,
-                covered=self._closed_before if opens else frozenset(),
+                skipped=self._skipped if opens else frozenset(),
                 within_s=_AT_ONCE_S,
             )
         self._take_over()
-        return not self.rest
+        return all(index.is_complete for index in self._indexes)
 
     def _take_over(self) -> None:
         self._now = {path: folder for index in self._indexes for path, folder in index.marked.items()}
@@ -78,8 +83,8 @@ class GitDirectories:
                 for path, folder in before.items()
                 if path in self._before or not any(is_within(path, each) for each in self._unsearched)
             }
-        self._before, self._rest_before = before, self.rest
-        self._closed_before = frozenset(self.closed)
+        self._before = before
+        self._skipped = frozenset((*self.closed, *self.rest))
 
     def note_end(self) -> None:
         """Remember which folders the search after a program did not reach, unless they were read-only for it."""
@@ -113,7 +118,7 @@ class GitDirectories:
 
     def is_read_only(self, path: str) -> bool:
         """Whether a path was in a part that no search had reached, and that programs could not write to."""
-        return any(is_within(path, each) for each in self._rest_before)
+        return any(is_within(path, each) for each in self._skipped)
 
     def is_pending(self, path: str) -> bool:
         """Whether an earlier program may have left a folder where no search reached."""

@@ -74,7 +74,7 @@ class ProtectedFiles:
             self._recovered = self._recover()
         if self._running == 0:
             self._watched = tuple(self._places())
-            self._before = take_snapshot(self._watched, self._before)
+            self._before = take_snapshot(self._watched, self._before, opens=not self._prevents_changes)
             self._write_record()
         self._running += 1
 

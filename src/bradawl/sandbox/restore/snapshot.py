@@ -44,13 +44,17 @@ class Entry(msgspec.Struct, frozen=True):
 Snapshot = dict[str, Entry]
 
 
-def take_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
+def take_snapshot(places: Iterable[WatchedPath], known: Snapshot, *, opens: bool = False) -> Snapshot:
     """All entries at the watched paths. Entries whose stamp is in `known` are not read again.
 
+    With `opens`, closed folders of this user are opened for the time of the search.
     Raises `ToolError` if there are so many that a command would have to wait.
     """
-    search = _SnapshotTaker(known)
-    search.through(places)
+    search = _SnapshotTaker(known, opens=opens)
+    try:
+        search.through(places)
+    finally:
+        restore_modes(search.opened)
     if search.exceeded_at:
         raise ToolError(
             f"nothing can run in the sandbox: {search.exceeded_at} holds more than {_MOST_ENTRIES:,} files that would "

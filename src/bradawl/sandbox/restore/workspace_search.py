@@ -36,7 +36,7 @@ class WorkspaceSearch:
         self._is_done = self._has_said = False
 
     def ahead(self) -> Callable[[], None] | None:
-        """Search before the next `before`. Returns what is left to do, which may run in a thread, or None."""
+        """Search before the next `around`. Returns what is left to do, which may run in a thread, or None."""
         self._is_done = self._directories.search_shortly()
         return None if self._is_done else self._finish
 
@@ -44,11 +44,12 @@ class WorkspaceSearch:
         self._directories.search()
         self._is_done = True
 
-    def before(self) -> None:
-        """Search before a program starts, unless `ahead` has just done it."""
+    def around(self) -> "ChangeSearch":
+        """Search before a program starts, unless `ahead` has just done it. Returns the search after it."""
         if not self._is_done:
             self._directories.search()
         self._is_done = False
+        return ChangeSearch(self._directories)
 
     def add_to(self, found: SurveyResult, root: str, named: tuple[str, ...]) -> SurveyResult:
         """The result of a survey with what this search found in the root, and paths `named` by git's configuration."""
@@ -80,10 +81,6 @@ class WorkspaceSearch:
             return ()
         self._has_said = True
         return (_PARTLY.format(_shortened(covering(rest, "/", _MOST_CLOSED))),)
-
-    def after(self) -> "ChangeSearch":
-        """The search after a program that is about to start."""
-        return ChangeSearch(self._directories)
 
 
 class ChangeSearch:

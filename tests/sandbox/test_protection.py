@@ -1,0 +1,261 @@
+"""What protection leaves alone: files that existed before, ordinary work with git, and tools that set up a project."""
+
+import asyncio
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from bubblewrap_programs import bubblewrap_programs
+from bwrap import BWRAP, needs_bwrap
+from forked import as_plain_user
+from landlock_programs import SYSTEM_PYTHON, USERS
+from sandboxed_session import IDENTITY, SandboxedSession
+
+from bradawl.core.errors import ToolError
+from bradawl.core.workspace import Command
+from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.landlock import LandlockBackend
+
+DEEP = "a/b/c/d/e/f"
+_ARM = "printf '[core]\\n\\tfsmonitor = /bad\\n' >>"
+
+
+@pytest.fixture
+def open_place():
+    """A folder that every user can reach, and not below `/tmp`."""
+    folder = tempfile.mkdtemp(dir="/var/tmp")
+    Path(folder).chmod(0o777)
+    yield Path(folder)
+    remove_folder(folder)
+
+
+def _git_init(made: SandboxedSession, folder: str = ".") -> None:
+    made.git_init(folder)
+    made.cwd = str(made.root)
+
+
+def _deep_repository(made: SandboxedSession, folder: str = DEEP) -> dict[str, bytes]:
+    """A repository of the user that runs programs of the user; returns its files that git obeys."""
+    _git_init(made, folder)
+    made.bare(f"git -C {folder} config core.fsmonitor /usr/bin/true; echo 'exit 0' > {folder}/.git/hooks/pre-commit")
+    names = (".git/config", ".git/hooks/pre-commit")
+    return {name: (made.root / folder / name).read_bytes() for name in names}
+
+
+def test_a_repository_of_the_user_is_not_changed_when_its_folder_is_moved(either_way):
+    files = _deep_repository(either_way)
+    ended = either_way.run("mv a/b/c x; mkdir y; mv x/d y")
+    assert (ended.exit_code, ended.restored) == (0, ())
+    assert {name: (either_way.root / "y/d/e/f" / name).read_bytes() for name in files} == files
+    assert not (either_way.root / "a/b/c").exists()
+
+
+def test_a_repository_that_is_moved_and_armed_is_disarmed(either_way, backend):
+    if backend == "bare":
+        pytest.skip("without a sandbox nothing is disarmed")
+    _deep_repository(either_way)
+    either_way.run(f"mv a/b/c x; {_ARM} x/d/e/f/.git/config")
+    assert not any(b"/bad" in path.read_bytes() for path in either_way.root.rglob("config"))
+
+
+def test_a_folder_with_repositories_can_be_removed(either_way):
+    _deep_repository(either_way, "node_modules/x")
+    _deep_repository(either_way)
+    ended = either_way.run("rm -rf node_modules a; ls -A")
+    assert (ended.exit_code, ended.restored) == (0, ())
+    assert not (either_way.root / "a").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"git init -q {DEEP}; cd {DEEP}; {IDENTITY}; git commit -q --allow-empty -m x; git status --short",
+        f"git clone -q one {DEEP}; git -C {DEEP} log --oneline",
+        f"git clone -q --bare one {DEEP}.git; git -C {DEEP}.git worktree add -q $PWD/n/m/o/p/q;"
+        " git -C n/m/o/p/q status -s",
+        f"git init -q {DEEP}; cd {DEEP}; git -c protocol.file.allow=always submodule add -q $OLDPWD/one one;"
+        " git submodule status; cd $OLDPWD",
+        "git init -q --bare node_modules/x.git; git clone -q node_modules/x.git y/z/w/v/u 2>/dev/null",
+    ],
+)
+def test_ordinary_new_repositories_stay_at_any_depth(either_way, line):
+    _git_init(either_way, "one")
+    ended = either_way.run(line)
+    assert (ended.exit_code, ended.restored, ended.notes) == (0, (), ()), ended.stderr
+    either_way.cwd = str(either_way.root)
+    assert either_way.run("git -C one status --short").restored == ()
+    assert either_way.run(f"rm -rf {DEEP}* n node_modules y").exit_code == 0
+
+
+def test_a_rebase_works_and_steps_that_run_programs_do_not_stay(either_way, backend):
+    either_way.bare(
+        f"git init -q -b main; {IDENTITY}; for i in 1 2 3; do echo $i > file; git add file; git commit -qm $i; done"
+    )
+    ended = either_way.run("git rebase -q --exec 'test -f file' HEAD~2 && git log --oneline | wc -l")
+    assert (ended.exit_code, ended.stdout.strip(), ended.restored) == (0, b"3", ())
+    stop = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~2"
+    assert either_way.run(stop).restored == ()
+    assert either_way.run("git rebase --continue; git log --oneline | wc -l").stdout.endswith(b"3\n")
+    assert not (either_way.root / ".git/rebase-merge").exists()
+    either_way.run(stop)
+    ended = either_way.run("echo 'exec /bad' >> .git/rebase-merge/git-rebase-todo")
+    steps = (either_way.root / ".git/rebase-merge/git-rebase-todo").read_text()
+    assert ("exec /bad" in steps) == (backend == "bare")
+    assert ("pick" in steps) and bool(ended.restored) == (backend != "bare")
+
+
+def test_the_users_steps_of_a_rebase_stay(either_way):
+    either_way.bare(
+        f"git init -q -b main; {IDENTITY}; for i in 1 2 3; do echo $i > file; git add file; git commit -qm $i; done;"
+        " GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i --exec true HEAD~2"
+    )
+    ended = either_way.run("git rebase --continue; git log --oneline | wc -l")
+    assert ended.stdout.endswith(b"3\n")
+    assert ended.restored == ()
+
+
+def test_tools_may_set_up_a_project_and_that_is_reported(either_way, backend):
+    line = "mkdir -p app/.github/workflows app/.husky; echo x > app/.github/workflows/ci.yml"
+    ended = either_way.run(
+        f"{line}; echo x > app/.husky/pre-commit; echo '{{}}' > app/a.code-workspace; mkdir -p node_modules/x/.github"
+    )
+    assert (ended.exit_code, ended.restored) == (0, ())
+    assert (either_way.root / "app/.github/workflows/ci.yml").read_text() == "x\n"
+    said = " ".join(ended.notes)
+    if backend != "bare":
+        assert all(name in said for name in ("app/.github", "app/.husky", "app/a.code-workspace"))
+    assert "node_modules" not in said
+    assert either_way.run("true").notes == ()
+
+
+@pytest.mark.parametrize(
+    "name", [".github", ".husky", ".devcontainer", ".codex", ".gemini", "a.code-workspace", ".exrc", ".nvim.lua"]
+)
+def test_existing_files_that_run_later_can_not_be_changed(either_way, backend, name):
+    if backend == "bare":
+        pytest.skip("without a sandbox they can")
+    path = either_way.write(f"{name}/file" if "." not in name[1:] and name != ".exrc" else name, "mine")
+    either_way.run(f"echo bad > {path.relative_to(either_way.root)}; rm -rf {name}; mkdir {name}; mv {name} x")
+    assert path.read_text() == "mine"
+
+
+def test_a_folder_of_hooks_that_the_configuration_names_can_not_be_changed(either_way, backend):
+    if backend == "bare":
+        pytest.skip("without a sandbox it can")
+    either_way.git_init()
+    either_way.bare("git config core.hooksPath .githooks; mkdir -p .githooks; echo mine > .githooks/pre-commit")
+    either_way.run(
+        "echo bad > .githooks/pre-commit; echo bad > .githooks/post-checkout; mv .githooks x; rm -rf .githooks"
+    )
+    assert [path.name for path in (either_way.root / ".githooks").iterdir()] == ["pre-commit"]
+    assert (either_way.root / ".githooks/pre-commit").read_text() == "mine\n"
+
+
+def test_a_file_of_the_user_in_place_of_a_hook_folder_is_no_obstacle(either_way):
+    either_way.git_init()
+    either_way.write("scripts", "mine")
+    either_way.bare("git config core.hooksPath scripts/hooks")
+    assert either_way.run("cat scripts").stdout == b"mine"
+
+
+@pytest.mark.parametrize("planted_by", ["the job", "the command"])
+async def test_what_is_planted_while_programs_overlap_is_found(either_way, backend, planted_by):
+    if backend == "bare":
+        pytest.skip("without a sandbox nothing is found")
+    plant = f"git init -q {DEEP}; {_ARM} {DEEP}/.git/config"
+    line = f"{plant}; touch up; sleep 0.3" if planted_by == "the job" else "touch up; sleep 0.3"
+    command = Command((line,), either_way.cwd, is_shell=True)
+    job = await either_way.processes.start(command, either_way.grant)
+    for _ in range(500):
+        if (either_way.root / "up").exists():
+            break
+        await asyncio.sleep(0.01)
+    ended = await either_way.arun("true" if planted_by == "the job" else plant)
+    assert f"{either_way.root}/{DEEP}/.git/config" in ended.restored
+    assert not (either_way.root / DEEP / ".git/config").exists()
+    await job.wait(10)
+
+
+def _many(root: Path, number: int = 2_000) -> None:
+    for each in range(number):
+        (root / f"many/f{each}").mkdir(parents=True)
+
+
+@needs_bwrap
+def test_what_can_not_be_searched_in_time_is_read_only_and_that_is_said_once(made):
+    _many(made.root)
+    (made.root / "many/f7/inner").mkdir()
+    made.backend.close()
+    made.backend = BubblewrapBackend(made.layout, BubblewrapFeatures(BWRAP), search_within_s=0)
+    ended = made.run("echo x > top; echo x > many/f1/file; echo x > many/f1999/file; mv many others")
+    assert (made.root / "top").exists()
+    assert not list(made.root.glob("many/*/file"))
+    assert (made.root / "many").exists()
+    assert any("read-only" in note and "start bradawl in a folder of it" in note for note in ended.notes)
+    assert not any("read-only" in note for note in made.run("true").notes)
+
+
+def test_landlock_starts_nothing_that_could_write_where_no_search_reaches(either_way, backend):
+    if backend != "landlock":
+        pytest.skip("bubblewrap can make the rest read-only")
+    _many(either_way.root)
+    either_way.backend.close()
+    either_way.backend = LandlockBackend(either_way.layout, search_within_s=0)
+    with pytest.raises(ToolError, match="more folders than can be searched"):
+        either_way.run("true")
+
+
+@needs_bwrap
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("mode", ["000", "100", "300", "400", "500"])
+def test_a_closed_folder_hides_no_planted_repository(user, mode):
+    with bubblewrap_programs(user) as made:
+        made.sh("true")
+        ended = made.sh(f"git init -q x/y/z; {_ARM} x/y/z/.git/config; chmod {mode} x/y/z x/y x")
+        assert ended.restored == (f"{made.root}/x/y/z/.git/config",)
+        assert not (made.root / "x/y/z/.git/config").exists()
+
+
+@needs_bwrap
+@pytest.mark.parametrize("kind", [BubblewrapBackend, LandlockBackend])
+def test_a_repository_in_a_folder_that_the_user_has_closed_stays_as_it_is(open_place, kind):
+    def act() -> None:
+        os.environ["TMPDIR"] = str(open_place)
+        made = SandboxedSession(open_place)
+        if kind is LandlockBackend:
+            made.backend.close()
+            Path(made.layout.scratch).mkdir()
+            made.backend = LandlockBackend(made.layout, interpreter=SYSTEM_PYTHON)
+        try:
+            made.bare(f"git init -q x/y/z; {_ARM} x/y/z/.git/config; chmod 000 x/y")
+            ended = made.run("chmod 755 x/y; echo bad > x/y/z/.git/hooks/pre-commit")
+            assert f"{made.root}/x/y/z/.git/config" not in ended.restored
+            made.bare("chmod 755 x/y")
+            assert "/bad" in (made.root / "x/y/z/.git/config").read_text()
+            assert not (made.root / "x/y/z/.git/hooks/pre-commit").exists()
+        finally:
+            made.close()
+
+    as_plain_user(act)
+
+
+def test_new_repositories_do_not_exhaust_the_check(either_way, backend):
+    if backend == "bare":
+        pytest.skip("without a sandbox nothing is checked")
+    line = "git init -q r; for i in $(seq 120); do cp -r r n$i; done; " + f"{_ARM} n77/.git/config"
+    ended = either_way.run(line)
+    assert ended.restored == (f"{either_way.root}/n77/.git/config",)
+
+
+def test_the_user_can_use_git_with_a_repository_that_was_disarmed(either_way, backend):
+    if backend == "bare":
+        pytest.skip("without a sandbox nothing is disarmed")
+    either_way.run(f"git init -q {DEEP}; {_ARM} {DEEP}/.git/config; echo kept > {DEEP}/file")
+    environment = {"PATH": os.environ["PATH"], "HOME": str(either_way.home)}
+    status = subprocess.run(
+        ["git", "status", "--short"], cwd=either_way.root / DEEP, env=environment, capture_output=True, check=False
+    )
+    assert (status.returncode, status.stdout) == (0, b"?? file\n")
