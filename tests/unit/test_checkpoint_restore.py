@@ -43,7 +43,7 @@ def test_the_first_state_before_and_the_last_after_are_composed():
 
 
 @pytest.mark.parametrize("between", [None, OTHER, THIRD])
-def test_a_change_by_someone_else_between_two_records_is_marked(between: FileState | None):
+def test_a_change_between_two_records_is_marked(between: FileState | None):
     first = ChangeRecord("1", 1, (Change(b"/w/a", None, FILE),))
     second = ChangeRecord("2", 2, (Change(b"/w/a", between, FileState("link", 0o777)),))
     third = ChangeRecord("3", 3, (Change(b"/w/a", FileState("link", 0o777), OTHER),))
@@ -178,7 +178,7 @@ def test_a_path_below_what_is_no_folder_any_more_is_impossible(work: Workspace):
     (work.top / "folder").rmdir()
     (work.top / "folder").write_text("the user's")
     ((path, why),) = work.plan().impossible
-    assert (path, why) == (work.path("folder/file"), f"{work.top}/folder is not a folder")
+    assert (path, why) == (work.path("folder/file"), f"{work.top}/folder is not a folder that can be entered")
 
 
 def test_folders_removed_since_are_made_again(work: Workspace):

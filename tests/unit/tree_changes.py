@@ -59,7 +59,7 @@ def random_change(choice: random.Random, top: Path) -> None:
 
 @contextlib.contextmanager
 def all_open(top: Path):
-    """Open all closed folders and files meanwhile; those that are still there are closed again."""
+    """Open all closed folders and files in the block; those that exist after it are closed again."""
     modes: list[tuple[Path, int, int]] = []
 
     def enter(path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Opens folders below given roots one by one, without following links, and opens closed folders for the time being.
+"""Opens folders below given roots one by one, without following links. Closed folders are opened temporarily.
 
-The owner of a folder may have removed its own rights. Such a folder gets them while the walk is open, and its mode back
-when the walk ends.
+A closed folder is one whose owner has removed its own rights. It gets them back while the walk is open; `close`
+restores its mode.
 """
 
 import contextlib

@@ -13,7 +13,7 @@ from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 
-_BETWEEN = "it was changed by someone else between the calls that are undone"
+_BETWEEN = "it was changed between the calls that are undone, and not by them"
 _TOO_LARGE = "its present content is too large to be saved, so this could not be undone"
 _NOT_SAVED = "its content was not saved"
 _OTHER = "devices, sockets and pipes are not restored"
@@ -29,7 +29,7 @@ class ComposedChange(msgspec.Struct, frozen=True):
     expected: FileState | None
     """The state after the newest record."""
     is_changed_between: bool = False
-    """Somebody other than the recorded calls changed the path between two of them."""
+    """Between two of the records the path changed without a record."""
 
 
 class PlannedChange(msgspec.Struct, frozen=True):
@@ -197,14 +197,14 @@ def _without_blocked(
     for change in changes:
         blocker = _blocker(walk, change.path, wanted, kinds) if change.wanted is not None else b""
         if blocker:
-            blocked.append((change.path, f"{os.fsdecode(blocker)} is not a folder"))
+            blocked.append((change.path, f"{os.fsdecode(blocker)} is not a folder that can be entered"))
         else:
             kept.append(change)
     return kept, blocked
 
 
 def _blocker(walk: FolderWalk, path: bytes, wanted: dict[bytes, FileState | None], kinds: dict[bytes, bool]) -> bytes:
-    """The innermost path above that exists, is no folder, and is not restored to one; empty if there is none."""
+    """The innermost path above that is no folder to be entered and is not restored to one; empty if there is none."""
     above = os.path.dirname(path)  # noqa: PTH120 names are bytes
     while walk.root_of(above) is not None and not kinds.get(above):
         if above in wanted:
@@ -216,10 +216,17 @@ def _blocker(walk: FolderWalk, path: bytes, wanted: dict[bytes, FileState | None
         except FileNotFoundError:
             pass
         except OSError:
-            if read_state(walk, above, lambda _file, _size: "") is not None:
+            if _may_exist(walk, above):
                 return above
         above = os.path.dirname(above)  # noqa: PTH120 names are bytes
     return b""
+
+
+def _may_exist(walk: FolderWalk, path: bytes) -> bool:
+    try:
+        return read_state(walk, path, lambda _file, _size: "") is not None
+    except OSError:
+        return True
 
 
 def is_git_data(path: bytes, root: bytes) -> bool:
