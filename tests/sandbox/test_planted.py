@@ -91,6 +91,8 @@ WAYS = {
     " git worktree add -q ../../../node_modules/w $(git commit-tree -m x $(git mktree </dev/null)); arm config",
     "a repository in a folder of git's objects": "plant .git/objects/ab/x",
     "an armed repository that existed, now a submodule": "git add nested-armed; git ls-files --stage | grep -q ^160000",
+    "an armed repository that existed, in a new one": "git init -q around; cd around; git add inner;"
+    " git ls-files --stage | grep -q ^160000",
     "an armed repository that existed, now over the user's files": "mv nested-armed/.git user/.git",
     "arming a deep one that existed": "arm deep/deep/deep/deep/plain/.git/config",
     "arming a bare one that existed": "printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n' >> stored.git/config;"
@@ -123,7 +125,7 @@ class Planted:
         self.user_does(
             f"{_FUNCTIONS} git init -q; {IDENTITY}; git add tracked; git commit -qm one;"
             " git config include.path ../included;"
-            " git config core.hooksPath my-hooks; mkdir nested-armed; plant nested-armed;"
+            " git config core.hooksPath my-hooks; plant nested-armed; plant around/inner;"
             " git init -q deep/deep/deep/deep/plain; git -C deep/deep/deep/deep/plain commit -q --allow-empty -m x;"
             " git init -q --bare stored.git; mkdir armed; arm armed/config;"
             " printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tworktree = .\\n' >> armed/config"
@@ -148,7 +150,7 @@ class Planted:
         """
         root = self.made.root
         self._open_all()
-        own = {str(root / "nested-armed"), str(root / "nested-armed/.git")}
+        own = {str(root / name) for name in ("nested-armed", "nested-armed/.git", "around/inner", "around/inner/.git")}
         for folder, inner, files in os.walk(root):
             if {".git", "HEAD"} & {*inner, *files} and folder not in own:
                 self._git_in(folder)

@@ -259,3 +259,19 @@ def test_the_user_can_use_git_with_a_repository_that_was_disarmed(either_way, ba
         ["git", "status", "--short"], cwd=either_way.root / DEEP, env=environment, capture_output=True, check=False
     )
     assert (status.returncode, status.stdout) == (0, b"?? file\n")
+
+
+def test_a_new_repository_in_the_root_does_not_arm_an_older_one_in_it(either_way, backend):
+    _deep_repository(either_way, "inner")
+    ended = either_way.run("git init -q; git add inner; git ls-files --stage")
+    assert ended.stdout.startswith(b"160000")
+    assert ended.restored == (() if backend == "bare" else (f"{either_way.root}/.git/index",))
+    assert (either_way.root / "inner/.git/hooks/pre-commit").exists()
+
+
+def test_a_plain_submodule_may_be_added_to_an_index(either_way):
+    _git_init(either_way)
+    _git_init(either_way, "inner")
+    ended = either_way.run("git add inner; git ls-files --stage")
+    assert ended.stdout.startswith(b"160000")
+    assert ended.restored == ()

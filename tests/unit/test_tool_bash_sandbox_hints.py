@@ -64,6 +64,7 @@ NOT_WRITABLE = [
     "OSError: [Errno 30] Read-only file system: '/etc/zz'",
     "Error: EROFS: read-only file system, open '/etc/zz'",
     "error: could not write config file .git/config: Device or resource busy",
+    "mv: cannot move 'app' to 'away': Device or resource busy",
     'Os { code: 30, kind: ReadOnlyFilesystem, message: "Read-only file system" } (os error 30)',
     'sudo: The "no new privileges" flag is set, which prevents sudo from running as root.',
     "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",

@@ -148,9 +148,9 @@ class Repositories:
 
     def _state_paths(self, folders: Iterable[str]) -> Iterator[WatchedPath]:
         """The steps of a rebase of each repository; the index where a repository exists that it could name."""
-        all_folders = tuple(each for each in dict.fromkeys(folders) if kind_of(f"{each}/.git") == "folder")
-        has_nested = any(folder not in self._roots for folder in all_folders)
-        for folder in all_folders:
+        known = tuple(dict.fromkeys(folders))
+        has_nested = any(folder not in self._roots for folder in known)
+        for folder in (each for each in known if kind_of(f"{each}/.git") == "folder"):
             if has_nested:
                 self._indexes.watch(f"{folder}/.git/index", folder)
             yield from self._paths_below_root(folder, _STATE if has_nested else (f".git/{_TODO}",))
@@ -259,7 +259,7 @@ class Repositories:
         yield from self._submodule_paths(_OF_ANY_DATA, is_start=False)
         now = self._current_repositories()
         yield from self._not_covered(now, self._working_trees())
-        new = [folder for folder in now if folder not in self._covered and folder not in self._roots]
+        new = [folder for folder in now if folder not in self._covered]
         yield from self._state_paths_of_new(new)
         yield from self._paths_of_new_others()
 

@@ -44,6 +44,7 @@ _OWN_LOOPBACK: Final = (
 _READ_ONLY: Final = (
     r"Read-only file system|\bEROFS\b|\(os error 30\)|Filesystem is read-only"
     r"|\.(?:git|mcp|vscode|idea|zed|envrc|bradawl|venv)\b[^\n]{0,120}Device or resource busy"
+    r"|[Cc](?:annot|an't|ould not) (?:move|rename)[^\n]{0,300}Device or resource busy"  # a folder above hidden files
 )
 _PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
 _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
@@ -79,7 +80,10 @@ _NOT_BY_PROXY = (
 )
 _NOT_BY_SSH = "ssh can't leave the sandbox, only HTTP and HTTPS can. git works with https:// addresses"
 _REFUSED = "the network proxy refused a host, so no connection was made; the output names it"
-_FILES = "commands can write only in the workspace, /tmp and their caches here, not to protected files"
+_FILES = (
+    "commands can write only in the workspace, /tmp and their caches here, not to protected files, and can't move "
+    "folders that contain protected or hidden files"
+)
 _OWN_PROGRAM = (
     "bradawl itself runs from {prefix}, so commands can't change it. Make another environment for the project "
     "(python3 -m venv), or let the user install bradawl outside of it (pipx, uv tool)"
