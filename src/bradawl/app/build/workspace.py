@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,6 +11,7 @@ import msgspec
 from bradawl.app.build.command_proxy import command_proxy
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
+from bradawl.app.policies import private_hosts
 from bradawl.app.program_paths import programs_for, search_path
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.providers import PROVIDERS
@@ -156,7 +158,7 @@ def choose_sandbox(
         return None
     from bradawl.sandbox.selection import SandboxSelection
 
-    choice = SandboxSelection(layout_of(settings, folders), environment, programs, command_proxy(settings))
+    choice = SandboxSelection(layout_of(settings, folders), environment, programs, command_proxy(settings, partial(private_hosts, settings, folders.roots)))
     if settings.sandbox == "required" and not choice.sandbox.name:
         why = "; ".join(choice.report)
         choice.close()
