@@ -155,7 +155,7 @@ def _swap(choice: random.Random, top: Path) -> None:
     if kind == "f":
         path.write_bytes(_content(choice))
     elif kind == "l":
-        path.symlink_to(choice.choice(("..", "a", "/proc/self")  # where chmod fails))
+        path.symlink_to(choice.choice(("..", "a", "/proc/self")))  # no folder that a mistake could change
     else:
         path.mkdir()
         _write(choice, path)
