@@ -164,7 +164,7 @@ def test_protected_files_are_unchanged(protected, line, attempt):
 
 
 def test_every_guarantee_has_an_attempt():
-    elsewhere = {"chmod_outside", "symlinked_git", "private_tmp", "escapees"}
+    elsewhere = {"chmod_outside", "symlinked_git", "private_tmp", "escapees", "domains"}
     assert set(GUARANTEES) == {line for line, _ in (*CASES, *PROTECTED_CASES)} | elsewhere
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -184,6 +185,13 @@ def _escapes(made: SandboxedPrograms) -> bool:
             os.kill(pid, 9)
 
 
+def _any_host(made: SandboxedPrograms) -> bool:
+    """Whether a server without a grant of its own is reached."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        line = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo OPEN"
+        return made.sh(line, grant=Grant(network=True)).out == "OPEN\n"
+
+
 OPEN = {
     "chmod_outside": _chmod,
     "credentials": _env_file,
@@ -192,6 +200,7 @@ OPEN = {
     "rename_protected": lambda made: _sees(made, "mv .git old; mkdir .git; echo bad > .git/config"),
     "symlinked_git": _symlinked,
     "private_tmp": lambda made: made.sh("echo x > /tmp/x").code != 0,
+    "domains": _any_host,
     "escapees": _escapes,
 }
 

@@ -12,6 +12,8 @@ from bwrap import needs_bwrap
 from internet import connected_session
 
 from bradawl.core.effects import Effects
+from bradawl.core.permissions import Grant
+from bradawl.core.workspace import Command
 
 pytestmark = needs_bwrap
 
@@ -119,6 +121,21 @@ def test_a_question_is_withdrawn_when_its_command_ends(online):
 
     result = online.run("curl -sS -m 1 http://granted.example/page", permit=never, timeout_s=30)
     assert result.exit_code == 28 and cancelled == [("granted.example",)]
+
+
+def test_a_background_command_asks_in_a_later_wait(online):
+    async def start() -> tuple[bool, bool, bytes]:
+        command = Command((f"sleep 0.5; {GET} http://granted.example/page",), online.here.cwd, is_shell=True)
+        process = await online.here.processes.start(command, online.here.grant, None, online.permit)
+        return await process.wait(0.1), await process.wait(20), process.result().stdout
+
+    assert asyncio.run(start()) == (False, True, b"a page\n") and online.asked == ["granted.example"]
+
+
+def test_a_command_that_may_write_nothing_gets_no_listener(online):
+    command = Command(("env | grep -i proxy",), online.here.cwd, is_shell=True)
+    result = asyncio.run(online.here.processes.run(command, Grant(), None, online.permit))
+    assert result.stdout == b""
 
 
 def test_a_timeout_ends_a_command_that_is_connected(online):

@@ -77,7 +77,7 @@ def test_pip_installs_from_granted_hosts_and_names_a_refused_one(online):
 def test_uv_installs_from_granted_hosts(online):
     need("uv")
     wheel(online.outside.folder)
-    uv = "uv pip install --no-deps --target out --index-url https://{}/simple demo"
+    uv = "UV_DEFAULT_INDEX=https://{}/simple uv pip install --no-deps --target out demo"
     variables = {"SSL_CERT_FILE": str(online.root_certificate)}
     result = online.run(uv.format("granted.example"), env=variables)
     assert result.exit_code == 0, result

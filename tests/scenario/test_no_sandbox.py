@@ -23,6 +23,7 @@ COMMANDS = {
     "nested_userns": ["unshare -Ur true", "bwrap --bind / / true"],
     "tcp": ["curl http://example.org", "exec 3<>/dev/tcp/example.org/80", "nc example.org 80", "git fetch"],
     "udp": ["dig example.org", "getent hosts example.org", "echo x > /dev/udp/192.0.2.1/53"],
+    "domains": ["pip install x", "npm install", "git clone https://example.org/x"],
     "icmp": ["ping -c 1 example.org"],
     "netlink": ["ip link", "ss -l"],
     "unix_sockets": ["docker ps", "ssh-add -l", "curl --unix-socket /run/x http://x"],

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import text_of
 from bradawl.core.permissions import Sandbox
@@ -98,6 +99,16 @@ async def run_with_result(place, command, result, **arguments):
     context = msgspec.structs.replace(place.context(), processes=processes)
     output = await BASH.run(BASH.params(command, **arguments), context)
     return output, processes
+
+
+async def test_the_command_gets_the_calls_judge_of_hosts(place):
+    async def permit(effects: Effects) -> None:
+        """Permit everything."""
+
+    processes = ScriptedProcesses({"make": CommandResult(0, b"", b"", cwd=place.cwd)})
+    context = msgspec.structs.replace(place.context(), processes=processes, permit=permit)
+    await BASH.run(BASH.params("make"), context)
+    assert processes.permits == [permit]
 
 
 @pytest.mark.parametrize("timeout_s", [601, 120_000])

@@ -12,6 +12,7 @@ GUARANTEES: Final = {
     "tcp": "no TCP connection leaves",
     "udp": "no datagram leaves, and names can't be resolved",
     "icmp": "no ping leaves",
+    "domains": "a network that is granted by host reaches no other host",
     "netlink": "no netlink or packet socket can be opened",
     "unix_sockets": "no socket in the file system can be reached, such as that of a container engine or a key agent",
     "abstract_sockets": "no abstract Unix socket of another program can be reached",

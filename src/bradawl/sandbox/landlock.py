@@ -56,6 +56,7 @@ MISSING_GUARANTEES: Final = {
     "credentials": "files like .env in the workspace can be read, and those that a rule refuses; those of the home"
     " folder and the agent's own can't",
     "private_tmp": f"{_HIDDEN[0]} is closed; the session's own temporary folder is the one that TMPDIR names",
+    "domains": "Landlock limits TCP by port and not by address: a granted network is the whole network",
     "escapees": "there are no process namespaces: a process that clears its environment and leaves its parents is not"
     " ended with the command, but stays confined",
 }

@@ -1,7 +1,7 @@
 """Builds the network proxy of sandboxed commands, which passes connections on to the user's own proxy."""
 
 from base64 import b64encode
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -23,20 +23,27 @@ def command_proxy(settings: Settings, private_hosts: Callable[[], Collection[str
         from bradawl.sandbox.network.dialing import Dialer
         from bradawl.sandbox.network.proxy import Proxy
 
-        return Proxy(Dialer(private_hosts=private_hosts, upstream=lambda to: upstream_for(to, settings)))
+        return Proxy(
+            Dialer(
+                private_hosts=private_hosts, upstream=lambda to: upstream_for(to, settings.environment, settings.proxy)
+            )
+        )
 
     return make
 
 
-def upstream_for(destination: "Destination", settings: Settings) -> "Upstream | None":
-    """The user's proxy for a destination; None for a direct connection. Raises `Unreachable` for an unusable one."""
+def upstream_for(destination: "Destination", environ: Mapping[str, str], chosen: str = "") -> "Upstream | None":
+    """The user's proxy for a destination; None for a direct connection. `chosen` wins over the variables.
+
+    Raises `Unreachable` for an unusable proxy.
+    """
     from bradawl.app.settings.proxy import proxy_for
     from bradawl.sandbox.network.dialing import Unreachable, Upstream
 
     scheme = "http" if destination.port == _DEFAULT_PORTS["http"] else "https"
     url = f"{scheme}://{destination.host}:{destination.port}"
     try:
-        found = proxy_for(url, settings.environment, settings.proxy, "proxy")
+        found = proxy_for(url, environ, chosen, "proxy")
     except SettingsError as error:
         raise Unreachable(str(error)) from error
     if found is None:
