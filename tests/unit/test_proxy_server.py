@@ -1,6 +1,7 @@
 """The network proxy on loopback: tunnels, plain HTTP, limits, and the user's own proxy behind it."""
 
 import asyncio
+import resource
 import socket
 import threading
 import time
@@ -13,7 +14,7 @@ from bradawl.core.errors import ToolError
 from bradawl.sandbox.network.destinations import Destination
 from bradawl.sandbox.network.dialing import Dialer, Unreachable, Upstream
 from bradawl.sandbox.network.host_permissions import HostPermissions
-from bradawl.sandbox.network.proxy import Proxy, ProxyLimits
+from bradawl.sandbox.network.proxy import Proxy, ProxyLimits, most_connections
 
 
 def refuse(effects: Effects) -> None:
@@ -227,8 +228,9 @@ def test_a_head_that_does_not_arrive_ends_the_connection():
             assert made.say(GET).endswith(b"ok"), "one that says nothing holds up no other"
 
 
+@pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 5_000, reason="too few open files (ulimit -n)")
 def test_a_thousand_connections_are_open_at_once():
-    with proxied(echoing) as made:
+    with proxied(echoing, limits=ProxyLimits(connections=1_000)) as made:
         opened = [made.connect() for _ in range(1_000)]
         for each in opened:
             each.sendall(CONNECT)
@@ -239,6 +241,11 @@ def test_a_thousand_connections_are_open_at_once():
         for each in opened:
             each.close()
         assert made.asked == ["a.example"]
+
+
+def test_files_remain_for_the_agent_itself():
+    found = [most_connections(files) for files in (64, 1_024, 4_096, 1_048_576, -1)]
+    assert found == [16, 362, 1_000, 1_000, 1_000]
 
 
 def test_a_connection_beyond_the_limit_waits_for_another_to_end():

@@ -5,6 +5,7 @@ It speaks CONNECT, and plain HTTP with one request per connection. Encryption st
 
 import asyncio
 import contextlib
+import resource
 import socket
 import threading
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from bradawl.sandbox.network.requests import (
 
 MOST_CONNECTIONS: Final = 1_000
 """Connections that one command may have open; further ones wait to be accepted."""
+_FEWEST_CONNECTIONS: Final = 16
+_OWN_FILES: Final = 300
 _HEAD_LIMIT_S: Final = 30.0
 _HEAD_END: Final = b"\r\n\r\n"
 _ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -34,16 +37,27 @@ _END_LIMIT_S: Final = 2.0
 _FINAL: Final = 200
 
 
+def most_connections(open_files: int) -> int:
+    """Connections of one command, each of which takes two of the files that this process may have open.
+
+    Some remain for bradawl itself: a program must not be able to use them up.
+    """
+    if open_files == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(_FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, (open_files - _OWN_FILES) // 2))
+
+
 class ProxyLimits:
     """Time limits and sizes of a proxy; tests shorten them."""
 
     def __init__(
-        self, *, head_s: float = _HEAD_LIMIT_S, idle_s: float = IDLE_LIMIT_S, connections: int = MOST_CONNECTIONS
+        self, *, head_s: float = _HEAD_LIMIT_S, idle_s: float = IDLE_LIMIT_S, connections: int | None = None
     ) -> None:
+        """`connections` is by default `most_connections` of this process."""
         self.head_s = head_s
         """Seconds for the whole head of a request."""
         self.idle_s = idle_s
-        self.connections = connections
+        self.connections = connections or most_connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 class _Answered(Exception):
