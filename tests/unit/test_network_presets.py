@@ -1,9 +1,13 @@
 """Presets of the setting `network`: the hosts that the tools' own settings name, else the public registries."""
 
+import json
 import os
 import socket
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as settings_of_hypothesis
+from hypothesis import strategies as st
 
 from bradawl.app.policies import Policies, network_rules, private_hosts
 from bradawl.app.settings.model_settings import ModelSettings
@@ -13,6 +17,7 @@ from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Sandbox
 from bradawl.core.rules import speaks_of
+from bradawl.safety.permissions.domains import parse_domain
 
 PYPI = {"py" + "pi.org", "files.python" + "hosted.org"}
 NPM = {"registry.npm" + "js.org"}
@@ -167,6 +172,30 @@ def test_files_that_are_not_the_users_are_not_read(domains, write, home):
     assert domains("npm") == NPM
     path.write_bytes(b"\xff\xfe\x00registry\nregistry=https://npm.corp/\n")
     assert domains("npm") == {"npm.corp"}
+
+
+URLS = st.one_of(
+    st.text(max_size=30),
+    st.from_regex(r"\A(https?|ftp|file|sparse\+https)://[a-z0-9.:@\[\]#%_-]{0,25}(/[a-z]*)?\Z"),
+    st.sampled_from(
+        ["https://[::1", "https://a.example:99999/", "https://\u212a.example", "https://a..b/", "//a.example"]
+    ),
+)
+
+
+@given(st.sampled_from(sorted(PRESETS)), URLS)
+@settings_of_hypothesis(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_tools_settings_say_a_preset_is_a_list_of_valid_domains(home, preset: str, url: str):
+    text = f"{INDEX} {url}\nregistry={url}\n@a:registry = {url}\nnpmRegistryServer: {url}\nGOPROXY={url}\n{url}\n"
+    for name in (".config/pip/pip.conf", ".npmrc", ".yarnrc.yml", ".config/go/env"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text, errors="replace")
+        (home / name).chmod(0o600)
+    (home / ".cargo").mkdir(exist_ok=True)
+    (home / ".cargo" / "config.toml").write_text(f"registries.a.index = {json.dumps(url)}\n", errors="replace")
+    variables = {"UV_INDEX": url, "CARGO_REGISTRIES_A_INDEX": url}
+    found = preset_domains(preset, ToolSettings(variables, str(home)))
+    assert found and all(parse_domain(each) for each in found)
 
 
 def test_apt_and_github_name_hosts(domains):

@@ -43,8 +43,8 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sandbox: Annotated[
         Literal["", "network", "off"],
         msgspec.Meta(
-            description="Lifts the sandbox's limits: asks the user. Hosts are asked about as they are reached: run it "
-            'without first. "network" is for many unknown hosts.'
+            description="If the sandbox made it fail: asks the user. Hosts that it reaches are asked about by "
+            'themselves; "network" is for many unknown ones.'
         ),
     ] = ""
 
