@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -158,7 +158,8 @@ def choose_sandbox(
         return None
     from bradawl.sandbox.selection import SandboxSelection
 
-    choice = SandboxSelection(layout_of(settings, folders), environment, programs, command_proxy(settings, partial(private_hosts, settings, folders.roots)))
+    proxy = command_proxy(settings, cache(partial(private_hosts, settings, folders.roots)))
+    choice = SandboxSelection(layout_of(settings, folders), environment, programs, proxy)
     if settings.sandbox == "required" and not choice.sandbox.name:
         why = "; ".join(choice.report)
         choice.close()

@@ -23,7 +23,9 @@ class HostPermissions:
     """
 
     def __init__(self, permit: Permit | None, *, whole_network: bool) -> None:
-        """`permit` is awaited in the running event loop. `whole_network` permits every host on the standard ports."""
+        """`permit` is awaited in the running event loop, also with the whole network, since rules may refuse a host.
+        Without `permit`, `whole_network` permits every host on the standard ports.
+        """
         self._permit = permit
         self._whole_network = whole_network
         self._loop = asyncio.get_running_loop()
@@ -39,9 +41,9 @@ class HostPermissions:
 
     async def check(self, destination: Destination) -> str:
         """Why the command may not reach a destination; empty if it may. Waits for an answer if there is none yet."""
-        if self._whole_network and destination.port in STANDARD_PORTS:
-            return ""
         if self._permit is None:
+            if self._whole_network and destination.port in STANDARD_PORTS:
+                return ""
             only = destination.port not in STANDARD_PORTS
             return f"only the ports {_PORTS} are permitted" if only else _NOT_GRANTED
         answer = self._answers.get(destination.label)
