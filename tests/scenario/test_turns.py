@@ -393,6 +393,9 @@ async def test_a_change_is_not_made_if_its_files_can_not_be_backed_up() -> None:
         async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
             return ()
 
+        async def covers(self) -> bool:
+            return False
+
     script = [{"tool_calls": [call("w", writes=["/p/a"])]}, {"text": "ok"}]
     result, messages, _, _, probe = await run(script, changes=FullDisk())
     assert result.reason == "completed" and probe.log == []

@@ -82,6 +82,10 @@ class WalkingChanges:
         self._found = [(each, checkpoint) for each, checkpoint in self._found if each != owner]
         return found
 
+    async def covers(self) -> bool:
+        """True: all contents are saved."""
+        return True
+
     def read(self) -> States:
         """The states of all paths below the root; contents are saved."""
         states: States = {}
@@ -122,14 +126,8 @@ class UndoWorld:
 
     def agent(self, script: list[dict[str, Any]], **more: Any) -> tuple[Agent, ScriptedModel]:
         """An agent with this script."""
-        agent, model, _ = build(
-            script,
-            tools=(ChangeTool(self.functions),),
-            changes=self.changes,
-            project=str(self.root),
-            store=self.sessions,
-            **more,
-        )
+        usual = {"tools": (ChangeTool(self.functions),), "changes": self.changes, "store": self.sessions}
+        agent, model, _ = build(script, **{**usual, "project": str(self.root), **more})
         return agent, model
 
     def undo(self, session: Session) -> Undo:

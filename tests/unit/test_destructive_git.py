@@ -37,8 +37,9 @@ def test_commands_that_lose_nothing_are_not_found(line: str):
 
 
 @pytest.mark.parametrize("line", dict.fromkeys((*DISCARDS, *FINAL)))
-def test_undo_covers_all_but_pruned_objects_and_rewritten_history(line: str):
-    is_final = any(word in line for word in ("prune=", "gc --pru", "gc.", "git prune", "repack", "filter-repo"))
+def test_undo_covers_all_but_pruned_objects_rewritten_history_and_ignored_files(line: str):
+    final = ("prune=", "gc --pru", "gc.", "git prune", "repack", "filter-repo", "clean -fdx", "clean -xdff")
+    is_final = any(word in line for word in final)
     assert scanned(line).undoable is not is_final
 
 
@@ -92,30 +93,25 @@ def test_in_auto_work_is_discarded_unasked_only_if_undo_covers_it(line: str):
     effects = request(line).effects
     without, with_undo = decided(line), decided(line, undo=True)
     assert isinstance(without, Ask) and without.reason.startswith("it discards ")
-    if effects.undoable:
-        assert without.reason == f"it discards {effects.discards}, and undo is off"
-        assert isinstance(with_undo, Allow)
-    else:
-        assert with_undo == without and "undo does not cover that" in without.reason
+    assert without.reason == f"it discards {effects.discards}, and undo can't bring that back"
+    assert isinstance(with_undo, Allow) if effects.undoable else with_undo == without
 
 
 def test_the_policy_of_the_program_tells_whether_undo_is_on(tmp_path: Path):
     chosen = Settings(model=ModelSettings("none", "none"), cwd=str(tmp_path), home=str(tmp_path / "data"))
-    states = iter((True, False))
-    policies = Policies(chosen, (str(tmp_path),), (), "/dev/null", Sandbox, lambda: next(states))
-    assert [policies().undo, policies().undo] == [True, False]
+    assert Policies(chosen, (str(tmp_path),), (), "/dev/null", Sandbox, has_undo=True)().undo
     assert not Policies(chosen, (str(tmp_path),), (), "/dev/null", Sandbox)().undo
 
 
 def test_the_reason_says_what_is_discarded():
     assert decided("git stash drop") == Ask(
-        decided("git stash drop").grant, "it discards stashed changes, and undo is off"
+        decided("git stash drop").grant, "it discards stashed changes, and undo can't bring that back"
     )
     both = decided("git reset --hard && git clean -fd; git reset --hard HEAD~1")
-    assert both.reason == "it discards uncommitted changes and untracked files, and undo is off"
+    assert both.reason == "it discards uncommitted changes and untracked files, and undo can't bring that back"
     final = decided("git stash clear; git gc --prune=now", undo=True)
     assert final.reason == (
-        "it discards objects that no reference leads to and stashed changes, and undo does not cover that"
+        "it discards objects that no reference leads to and stashed changes, and undo can't bring that back"
     )
 
 
@@ -126,7 +122,10 @@ def test_a_rule_that_allows_the_command_answers_the_question_about_discarded_wor
 
 
 def test_other_modes_ask_with_the_same_reason_and_bypass_does_not_ask():
-    assert decided("git reset --hard", "default").reason == "it discards uncommitted changes, and undo is off"
+    assert (
+        decided("git reset --hard", "default").reason
+        == "it discards uncommitted changes, and undo can't bring that back"
+    )
     assert decided("git reset --hard", "default", undo=True).reason == "what it would change can't be told"
     assert isinstance(decided("git reset --hard", "bypass"), Allow)
 

@@ -4,6 +4,7 @@ import pytest
 
 from bradawl.core.errors import SettingsError
 from bradawl.core.rules import Rule
+from bradawl.safety.permissions.domains import Domain
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import network_rule, parse_project_rule, parse_rule, rule_name
 
@@ -117,6 +118,11 @@ def test_a_rule_may_have_2000_characters_and_60_words_and_names_their_own_length
 # ------------------------------------------------------------------ values
 
 
+def refusing(host: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The values of a rule that refuses a host to `web_fetch`: for commands too, with all hosts below, on any port."""
+    return [("reach", host, ()), ("connect", Domain(host).refused(), ())]
+
+
 @pytest.mark.parametrize(
     ("text", "allowing", "refusing"),
     [
@@ -146,10 +152,10 @@ def test_a_rule_may_have_2000_characters_and_60_words_and_names_their_own_length
         ),
         ("Bash( :* )", [("tool", "Bash", ())], [("tool", "(?i:Bash|Bash)", ())]),
         ("Bash(1A=b)", [("run", "", ("1A=b",))], [("run", "", ("1A=b",)), ("run", "", ("*/1A=b",))]),
-        ("WebFetch( Domain : Example.COM. )", [("reach", "example.com", ())], [("reach", "example.com", ())]),
-        ("WebFetch(domain:*.a.b)", [("reach", "a.b", ())], [("reach", "a.b", ())]),
-        ("WebFetch(domain:*)", [("reach", "*", ())], [("reach", "*", ())]),
-        (f"WebFetch(domain:{'a' * 64}.b)", [("reach", f"{'a' * 64}.b", ())], [("reach", f"{'a' * 64}.b", ())]),
+        ("WebFetch( Domain : Example.COM. )", [("reach", "example.com", ())], refusing("example.com")),
+        ("WebFetch(domain:*.a.b)", [("reach", "a.b", ())], refusing("a.b")),
+        ("WebFetch(domain:*)", [("reach", "*", ())], [("reach", "*", ()), ("connect", ".*", ())]),
+        (f"WebFetch(domain:{'a' * 64}.b)", [("reach", f"{'a' * 64}.b", ())], refusing(f"{'a' * 64}.b")),
         ("WebFetch(domain:[::1])", [("reach", "::1", ())], [("reach", "::1", ())]),
         ("WebFetch(domain:::ffff:1.2.3.4)", [("reach", "::ffff:1.2.3.4", ())], [("reach", "::ffff:1.2.3.4", ())]),
     ],

@@ -25,7 +25,7 @@ class Scribbler:
 
     def __init__(self, root: Path, seed: int) -> None:
         self.root = root
-        self.random = random.Random(seed)
+        self.random = random.Random(seed)  # noqa: S311 - not used for secrets
         self.is_user = False
 
     def change(self, *, is_user: bool) -> str:

@@ -61,6 +61,10 @@ class ConversationChanges:
         """Wait for the searches of ended calls, and log what they found."""
         self._log(await self._changes.settle(self._owner))
 
+    async def covers(self) -> bool:
+        """Whether undo can bring back all files of the workspace."""
+        return await self._changes.covers()
+
     def _key(self, call_id: str) -> str:
         return f"{self._owner}/{call_id}"
 

@@ -36,19 +36,19 @@ class Policies:
         own: tuple[str, ...],
         blobs: str,
         sandbox: Callable[[], Sandbox],
-        undo: Callable[[], bool] = bool,
+        *,
+        has_undo: bool = False,
     ) -> None:
         """`own` are bradawl's folders; `blobs` is the folder of stored results, which the model may read.
 
-        The first call of `sandbox` may block while sandboxes are probed. `undo` tells whether undo is on and complete
-        for the workspace; it is called for each policy and must not block.
+        The first call of `sandbox` may block while sandboxes are probed. `has_undo`: changes of calls are saved.
         """
         self._settings = settings
         self._roots = roots
         self._own = own
         self._blobs = blobs
         self._sandbox = sandbox
-        self._undo = undo
+        self._has_undo = has_undo
 
     def __call__(self) -> Policy:
         """The current policy."""
@@ -59,7 +59,7 @@ class Policies:
             roots=self._roots,
             readable=(*_READABLE, *filter(None, (self._blobs,))),
             sandbox=sandbox,
-            undo=self._undo(),
+            undo=self._has_undo,
             has_guards=True,
         )
 

@@ -86,7 +86,7 @@ class LocalChanges:
         """Why nothing is saved; empty while the process works."""
         self._warned: set[str] = set()
         self._numbers = 0
-        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._waiting: dict[int, asyncio.Future[bool]] = {}
         self._begun: set[str] = set()
         """Calls that the present process has been told to begin."""
         self._lost: set[str] = set()
@@ -133,6 +133,15 @@ class LocalChanges:
             self._ask(process, process.protocol.Settle(self._numbers))
             await self._answer(process, self._numbers, SETTLE_S)
         return self._taken(owner)
+
+    async def covers(self) -> bool:
+        """Whether undo can bring back all files of the workspace. Waits for the first search, at most `BEGIN_S` s."""
+        process = self._running()
+        if process is None:
+            return False
+        self._numbers += 1
+        self._ask(process, process.protocol.Cover(self._numbers, time.monotonic() + BEGIN_S))
+        return await self._answer(process, self._numbers, BEGIN_S + 0.1)
 
     # ------------------------------------------------------------------ the process
 
@@ -199,7 +208,7 @@ class LocalChanges:
         self._searches.clear()
         for future in self._waiting.values():
             if not future.done():
-                future.set_result(None)
+                future.set_result(False)
         if self._starts_left > 0 and not self._is_closed:
             self.start()
         else:
@@ -212,16 +221,16 @@ class LocalChanges:
         self._unanswered_since = self._unanswered_since or time.monotonic()
         process.send(request)
 
-    async def _answer(self, process: "_SearchProcess", number: int, timeout_s: float) -> None:
-        """Wait for the answer with this number. Ends without it after the timeout, and if the process has ended."""
+    async def _answer(self, process: "_SearchProcess", number: int, timeout_s: float) -> bool:
+        """Wait for the answer with this number; returns its `covers`. False after the timeout and a lost process."""
         loop = asyncio.get_running_loop()
         if process is not self._process:
-            return
+            return False
         future = self._waiting[number] = loop.create_future()
         try:
             process.listen(loop)
             async with asyncio.timeout(timeout_s):
-                await future
+                return await future
         except TimeoutError:
             if time.monotonic() - self._unanswered_since > _SILENT_S:
                 self._starts_left = 0
@@ -230,15 +239,16 @@ class LocalChanges:
             del self._waiting[number]
             if not self._waiting:
                 process.stop_listening()
+        return False
 
     def received(self, process: "_SearchProcess", messages: list[bytes]) -> None:
         """Take messages of the process. Raises `ValueError` for one that is not valid."""
         protocol = process.protocol
         for data in messages:
             match protocol.decode_reply(data):
-                case protocol.Ready(number):
+                case protocol.Ready(number, covers):
                     if (future := self._waiting.get(number)) is not None and not future.done():
-                        future.set_result(None)
+                        future.set_result(covers)
                 case protocol.Found(call_id, ref, uncovered, answers_end):
                     if answers_end and self._searches[call_id] <= 1:
                         del self._searches[call_id]

@@ -23,13 +23,15 @@ class Folder:
 
     __slots__ = (
         *("path", "name", "parent", "role", "reason", "is_listed", "closed_at", "signatures", "states", "folders"),
-        *("device", "watch", "watched"),
+        *("depth", "device", "watch", "watched"),
     )
 
     def __init__(self, path: bytes, name: str, parent: "Folder | None", role: "Role") -> None:
         self.path = path
         self.name = name
         self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        """Levels below the root."""
         self.role: Role = role
         self.reason: Reason = ""
         self.is_listed = False

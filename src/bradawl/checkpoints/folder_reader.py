@@ -69,13 +69,11 @@ def list_entries(descriptor: int, most: int) -> dict[str, Signature] | None:
     with os.scandir(descriptor) as entries:
         for entry in islice(entries, most + 1):
             try:
-                status = entry.stat(follow_symlinks=False)
+                at = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            found[entry.name] = (  # like `signature`, without the cost of a call
-                *(status.st_mode, status.st_ino, status.st_size),
-                *(status.st_ctime_ns, status.st_mtime_ns, status.st_dev),
-            )
+            # like `signature`, without the cost of a call
+            found[entry.name] = (at.st_mode, at.st_ino, at.st_size, at.st_ctime_ns, at.st_mtime_ns, at.st_dev)
     return found if len(found) <= most else None
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from bradawl.checkpoints.folder import Folder
@@ -10,14 +10,16 @@ from bradawl.checkpoints.folder_reader import open_child, open_folder
 
 _LEVELS: Final = 4
 """Levels that are searched depth first. Deeper folders wait, so folders near the root come first."""
+_DEEP_LEVELS: Final = 64
+"""The same far below the root, where each start opens many folders."""
 Visit = Callable[[Folder, int], None]
 """Handles a folder, given its descriptor. May add and remove folders below it."""
 OnError = Callable[[Folder, OSError, int | None], None]
 """Handles a folder that could not be opened, given the descriptor of its parent if that is open."""
 
 
-def walk(start: Folder, visit: Visit, on_error: OnError) -> Iterator[None]:
-    """Visit a folder and all below it that are entered; yields after each. Opens at most six descriptors."""
+def walk(start: Folder, visit: Visit, on_error: OnError) -> Generator[None]:
+    """Visit a folder and all below it that are entered; yields after each. Few descriptors are open at a time: 66."""
     waiting = deque([start])
     while waiting:
         top = waiting.popleft()
@@ -26,12 +28,13 @@ def walk(start: Folder, visit: Visit, on_error: OnError) -> Iterator[None]:
         except OSError as error:
             on_error(top, error, None)
             continue
-        yield from _walk_levels(top, descriptor, waiting, visit, on_error)
+        levels = min(max(top.depth, _LEVELS), _DEEP_LEVELS)
+        yield from _walk_levels(top, descriptor, levels, waiting, visit, on_error)
 
 
 def _walk_levels(
-    top: Folder, descriptor: int, waiting: deque[Folder], visit: Visit, on_error: OnError
-) -> Iterator[None]:
+    top: Folder, descriptor: int, levels: int, waiting: deque[Folder], visit: Visit, on_error: OnError
+) -> Generator[None]:
     """Visit the upper levels below a folder; deeper folders are appended to `waiting`. Closes the descriptor."""
     entered = [descriptor]
     inner: list[Iterator[Folder]] = []
@@ -43,7 +46,7 @@ def _walk_levels(
             if (folder := next(inner[-1], None)) is None:
                 inner.pop()
                 os.close(entered.pop())
-            elif len(entered) == _LEVELS:
+            elif len(entered) == levels:
                 waiting.append(folder)
             elif (below := _opened(entered[-1], folder, on_error)) is not None:
                 entered.append(below)

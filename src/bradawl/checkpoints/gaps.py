@@ -17,6 +17,8 @@ Gap = Literal[
     "unknown",
     "outside",
     "quiet",
+    "excluded",
+    "not saved",
 ]
 _SENTENCES: Final[dict[Gap, str]] = {
     "large": "Files over the size limit are not saved: {paths} may have changed.",
@@ -32,6 +34,8 @@ _SENTENCES: Final[dict[Gap, str]] = {
     "limit": "There are too many files and folders; not covered: {paths} and what is in them.",
     "unknown": "Not searched before the call, so earlier contents are unknown: {paths}.",
     "outside": "Outside the workspace, so not covered: {paths}.",
+    "excluded": "Not covered in git data: {paths}.",
+    "not saved": "The contents of {paths} are not saved: they are too large, can't be read, or there is too much.",
     "quiet": "Caches are not covered: {paths}.",
 }
 _SHOWN: Final = 5

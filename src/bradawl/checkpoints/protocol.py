@@ -48,10 +48,20 @@ class Settle(msgspec.Struct, frozen=True, array_like=True, tag="settle"):
     number: int
 
 
-class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
-    """The answer to `Begin` and `Settle`."""
+class Cover(msgspec.Struct, frozen=True, array_like=True, tag="cover"):
+    """Does undo cover all files? Answered by `Ready`, after the first search."""
 
     number: int
+    until: float
+    """When to answer at the latest: a time of the system's monotonic clock."""
+
+
+class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
+    """The answer to `Begin`, `Settle` and `Cover`."""
+
+    number: int
+    covers: bool = False
+    """The answer to `Cover`."""
 
 
 class Found(msgspec.Struct, frozen=True, array_like=True, tag="found"):
@@ -77,7 +87,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     why: str
 
 
-Request = Open | Begin | End | Settle
+Request = Open | Begin | End | Settle | Cover
 Reply = Ready | Found | Warn | Failed
 
 _encode = msgspec.msgpack.Encoder().encode

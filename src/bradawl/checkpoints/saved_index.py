@@ -75,7 +75,9 @@ def _added(saved: _SavedFolder, by_path: dict[bytes, Folder]) -> Folder:
 
 
 def _fill(folder: Folder, saved: _SavedFolder) -> None:
-    folder.role, folder.reason, folder.is_listed = saved.role, saved.reason, saved.is_listed
+    """Add the entries. A folder left out for too many entries gets another chance."""
+    folder.role, folder.is_listed = saved.role, saved.is_listed
+    folder.reason = "" if saved.reason == "limit" else saved.reason
     folder.device = saved.device
     for encoded, at, state in saved.entries:
         name = os.fsdecode(encoded)

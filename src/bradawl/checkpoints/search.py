@@ -43,9 +43,13 @@ class Index:
         self.entry_count = 0
         self.again: set[tuple[Folder, str]] = set()
         """Entries that may have changed without a trace, or were not saved in time."""
+        self.limited: set[Folder] = set()
+        """Folders that are not entered, because there are too many entries."""
 
     def forget_gone(self) -> None:
-        """Remove entries from `again` whose folders have left the index."""
+        """Remove what has left the index from `again` and `limited`."""
+        if self.limited:
+            self.limited = {folder for folder in self.limited if folder.is_in_index()}
         if self.again:
             self.again = {(folder, name) for folder, name in self.again if folder.is_in_index()}
 
@@ -133,6 +137,8 @@ class Search:
         if found is None or self._role(folder, name, found) is None:
             if name in folder.states:
                 self.remove(folder, name)
+            elif found is not None and self._knows_absent:
+                self.gaps.add("excluded", folder.path_of(name))
         elif found != folder.signatures.get(name):
             self._update(folder, descriptor, name, found)
 
@@ -152,6 +158,7 @@ class Search:
             self.gaps.add("limit", folder.path)
             if not folder.signatures:
                 folder.reason = "limit"
+                self._index.limited.add(folder)
                 return None
             known = {name: entry_signature(descriptor, name) for name in folder.signatures}
             return {name: at for name, at in known.items() if at is not None}
@@ -244,7 +251,8 @@ class Search:
             below.reason = "mount"
         elif below.reason == "mount":
             below.reason = ""
-        if self.records and below.reason not in ("", "quiet"):
+        below.reason = folder.reason or below.reason
+        if self.records and not self._knows_absent and below.reason not in ("", "quiet"):
             self.gaps.add(below.reason, below.path)
 
     def _file_state(self, folder: Folder, descriptor: int, name: str, found: Signature) -> tuple[FileState, Signature]:
@@ -256,6 +264,8 @@ class Search:
             self.gaps.add("large", path)
             return unsaved, found
         if self.reading_s > self._limits.reading_s or self.store_error is not None:
+            if self._looks_the_same(folder, name, found):
+                return self._again(folder, name, folder.states[name], found)
             self.gaps.add("late" if self.store_error is None else "unsaved", path)
             return self._again(folder, name, unsaved, found)
         started, known = time.monotonic(), folder.states.get(name)
@@ -272,6 +282,12 @@ class Search:
         finally:
             self.reading_s += time.monotonic() - started
         return self._kept(folder, name, FileState("file", stat.S_IMODE(at[0]), content, at[2]), at)
+
+    def _looks_the_same(self, folder: Folder, name: str, found: Signature) -> bool:
+        """Whether a file whose content is saved is only to be compared again because its last change was recent."""
+        known, state = folder.signatures.get(name), folder.states.get(name)
+        is_saved = state is not None and state.kind == "file" and bool(state.content)
+        return is_saved and known is not None and (*known[:3], 0, *known[4:]) == (*found[:3], 0, *found[4:])
 
     def _unread(
         self, folder: Folder, name: str, unsaved: FileState, found: Signature, error: OSError
@@ -306,7 +322,7 @@ class Search:
         for each in gone.below():
             self._watches.remove(each)
             self._index.entry_count -= len(each.states)
-            for below, state in each.states.items():
+            for below, state in each.states.items() if not each.reason else ():
                 self._record(each.path_of(below), state, None, is_known=True)
 
     def _record(self, path: bytes, before: FileState | None, after: FileState | None, *, is_known: bool) -> None:

@@ -11,12 +11,15 @@ from bradawl.checkpoints.folder import Folder
 from bradawl.checkpoints.folder_reader import Contents, entry_signature, open_child, open_folder
 from bradawl.checkpoints.folder_walk import walk
 from bradawl.checkpoints.folder_watches import FolderWatches
+from bradawl.checkpoints.gaps import Gaps
 from bradawl.checkpoints.outside_git import OutsideGit
 from bradawl.checkpoints.record import Change
 from bradawl.checkpoints.saved_index import decode_index, encode_index
 from bradawl.checkpoints.search import Index, Search
 
 _DEFAULT_LIMITS: Final = Coverage()
+_REBUILT: Final = ("", "heavy", "quiet")
+"""Reasons for which folders are not entered whose contents can be made again."""
 _LATE: Final = "The call began before all files were listed, so some of its changes may be missing."
 
 
@@ -110,11 +113,41 @@ class WorkspaceTree:
             self._watches.dirty()  # what changed before now is found by the search
             self._search_all(search)
             self._outside_git.report(search.gaps)
+            for folder in self._index.limited:
+                search.gaps.add("limit", folder.path)
             if self._is_late:
                 search.gaps.add_sentence(_LATE)
                 self._is_late = not self.is_listed
         self._note_error(search.store_error)
         return tuple(sorted(search.changes, key=lambda change: change.path)), search.gaps.sentences()
+
+    def uncovered(self) -> tuple[str, ...]:
+        """What undo does not cover in this workspace at all, as sentences."""
+        gaps = Gaps(self.roots)
+        for folder in self._folders():
+            if folder.closed_at is not None:
+                gaps.add("closed", folder.path)
+            for name, below in folder.folders.items():
+                if below.reason and not folder.reason:
+                    gaps.add(below.reason, folder.path_of(name))
+            for name, state in folder.states.items():
+                if state.kind == "file" and not state.content and not folder.reason:
+                    gaps.add("not saved", folder.path_of(name))
+        for path in self._outside_git.folders:
+            gaps.add_sentence(f"The git data in {path.decode(errors='backslashreplace')} are outside the workspace.")
+        return gaps.sentences()
+
+    def covers_files(self) -> bool:
+        """Whether the contents of all files are saved, except packages, caches and git's objects."""
+        if not self.is_complete or self.store_error is not None or self._outside_git.folders:
+            return False
+        return all(
+            folder.closed_at is None
+            and all(below.reason in _REBUILT for below in folder.folders.values())
+            and all(state.content or state.kind != "file" for state in folder.states.values())
+            for folder in self._folders()
+            if not folder.reason
+        )
 
     def dump(self) -> bytes:
         """The index, for `known` of a later tree."""
@@ -153,6 +186,7 @@ class WorkspaceTree:
                     break
         self.is_listed = self._is_watching = True
         self._outside_git.update()
+        yield
         yield from self._unsaved.steps()
 
     def _list_all(self) -> None:
@@ -251,9 +285,6 @@ class WorkspaceTree:
         """Compare the entries on the way from a root to a path; what is below the first new one is new, too."""
         folder = root
         for part in filter(None, path[len(root.path) :].split(b"/")):
-            if folder.reason:
-                search.gaps.add(folder.reason, path)
-                return
             name = os.fsdecode(part)
             try:
                 descriptor = open_folder(folder)
@@ -269,7 +300,7 @@ class WorkspaceTree:
             if below is None:
                 return
             folder = below
-            if not was_known and (self.is_listed or search.records):
+            if not was_known and not folder.reason and (self.is_listed or search.records):
                 break
         self._walk_whole(search, folder)
 

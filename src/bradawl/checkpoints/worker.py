@@ -17,6 +17,7 @@ from bradawl.checkpoints import index_files
 from bradawl.checkpoints.coverage import Coverage
 from bradawl.checkpoints.protocol import (
     Begin,
+    Cover,
     End,
     Failed,
     Found,
@@ -132,6 +133,9 @@ class Worker:
             case Settle(number):
                 self._find_changes_of_running_calls(None)
                 self._send(Ready(number))
+            case Cover(number, until):
+                self._complete_index(until)
+                self._send(Ready(number, self._tree.covers_files()))
             case Open():
                 raise ValueError("a workspace is open already")
 

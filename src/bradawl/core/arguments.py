@@ -29,10 +29,7 @@ def _with_each_name_once(pairs: list[tuple[str, object]]) -> Arguments:
 
 
 def decode(raw: str) -> object:
-    """The value of JSON text; raw control characters and lone surrogates, which models send, are accepted.
-
-    Raises `ValueError`, also for an object with a repeated name, and `RecursionError`.
-    """
+    """The value of JSON text, also with raw control characters. Raises `ValueError` and `RecursionError`."""
     return json.loads(raw, strict=False, parse_constant=_reject_constant, object_pairs_hook=_with_each_name_once)
 
 

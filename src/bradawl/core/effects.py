@@ -4,10 +4,7 @@ import msgspec
 
 
 class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Effects of one call. Paths are absolute, with symlinks resolved.
-
-    `Effects()` promises that nothing is touched; `UNKNOWN` says that anything may be.
-    """
+    """Effects of one call; `Effects()` touches nothing. Paths are absolute, with symlinks resolved."""
 
     reads: tuple[str, ...] = ()
     """Files and folders; a folder includes everything below it."""

@@ -238,7 +238,7 @@ def _by_mode(policy: Policy, request: Request) -> str | None:
     if outside := _outside(effects.writes, policy.roots):
         return f"it writes outside the workspace: {', '.join(outside[:3])}"
     if effects.discards and not (policy.undo and effects.undoable):
-        return f"it discards {effects.discards}, and undo {'is off' if effects.undoable else 'does not cover that'}"
+        return f"it discards {effects.discards}, and undo can't bring that back"
     if mode == "auto" and _is_contained(policy, effects):
         return None
     reads = () if mode == "auto" else _outside(effects.reads, (*policy.roots, *policy.readable))

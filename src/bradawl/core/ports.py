@@ -238,6 +238,10 @@ class WorkspaceChanges(Protocol):
         """Wait for the searches of ended calls; returns the owner's checkpoints."""
         ...
 
+    async def covers(self) -> bool:
+        """Whether undo can bring back all files. Waits for the first search, for at most two seconds."""
+        ...
+
 
 class ToolOutput(msgspec.Struct, frozen=True):
     """A tool's result. Of a text over `limit` the model sees the beginning, the end and the path of the whole."""

@@ -198,6 +198,10 @@ class FakeChanges:
             self._ended.append((owner, Checkpoint(bare_id, f"checkpoint-{bare_id}")))
         self._before = dict(after)
 
+    async def covers(self) -> bool:
+        """True: all files are in memory."""
+        return True
+
     async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
         """The checkpoints of the owner's calls that changed something."""
         found = tuple(each for named, each in self._ended if named == owner)

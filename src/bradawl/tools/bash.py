@@ -42,10 +42,7 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
     sandbox: Annotated[
         Literal["", "network", "off"],
-        msgspec.Meta(
-            description="If the sandbox made it fail: asks the user. Hosts that it reaches are asked about by "
-            'themselves; "network" is for many unknown ones.'
-        ),
+        msgspec.Meta(description="If the sandbox made it fail: asks the user. Hosts are asked about one by one."),
     ] = ""
 
 

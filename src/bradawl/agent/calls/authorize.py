@@ -41,12 +41,13 @@ async def authorize(services: CallServices, prepared: Prepared, reply_ended: asy
     call = prepared.call
     if ASKS_USER in prepared.effects.session:
         await reply_ended.wait()  # a reply may be withdrawn until it has ended, but a question can't be
-    decision = decision_on(services, prepared)
+    undo = await _undo_covers(services, prepared)
+    decision = decision_on(services, prepared, undo=undo)
     if isinstance(decision, Ask):
         await reply_ended.wait()
         async with services.asking:
             # The answer to an earlier question may cover this call too.
-            decision = decision_on(services, prepared)
+            decision = decision_on(services, prepared, undo=undo)
             if isinstance(decision, Ask):
                 return await _ask(services, prepared, decision)
     match decision:
@@ -74,9 +75,16 @@ def _request(prepared: Prepared) -> Request:
     return Request(spec.name, digest, prepared.effects, spec.rule_names, spec.read_rules)
 
 
-def decision_on(services: CallServices, prepared: Prepared) -> Decision:
-    """The decision by rules, mode and the user's answers for the session."""
-    decision = decide(services.policy(), _request(prepared))
+async def _undo_covers(services: CallServices, prepared: Prepared) -> bool:
+    """Whether undo can bring back what the call discards."""
+    changes = services.changes if prepared.effects.discards else None
+    return changes is not None and await changes.covers()
+
+
+def decision_on(services: CallServices, prepared: Prepared, *, undo: bool = False) -> Decision:
+    """The decision by rules, mode and the user's answers for the session. `undo`: see `Policy.undo`."""
+    policy = services.policy()
+    decision = decide(policy if undo else msgspec.structs.replace(policy, undo=False), _request(prepared))
     if isinstance(decision, Ask) and _scope_of(services, prepared, decision) in services.allowed:
         return Allow(decision.grant, "allowed by the user for this session")
     return decision

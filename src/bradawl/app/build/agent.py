@@ -95,7 +95,14 @@ def build_agent(
 def _policies(settings: Settings, workspace: Workspace) -> Policies:
     folders, choice = workspace.folders, workspace.choice
     scratch = (choice.layout.scratch,) if choice else ()
-    return Policies(settings, (*folders.roots, *scratch), folders.own, folders.blobs, workspace.sandbox)
+    return Policies(
+        settings,
+        (*folders.roots, *scratch),
+        folders.own,
+        folders.blobs,
+        workspace.sandbox,
+        has_undo=workspace.changes is not None,
+    )
 
 
 def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awaitable[str]]:

@@ -26,6 +26,12 @@ _OPTIONS: Final = {
     "MAVEN_OPTS": _JAVA,
     "GRADLE_OPTS": _JAVA,
 }
+_NO_UPDATE_CHECKS: Final = {
+    "npm_config_update_notifier": "false",
+    "NO_UPDATE_NOTIFIER": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+}
+"""Programs would connect by themselves now and then, and the user would be asked about hosts that no task needs."""
 _PATIENCE_S: Final = "600"
 _PATIENCE: Final = ("PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT", "CARGO_HTTP_TIMEOUT")
 """Time limits in seconds of tools that would give up while the user reads a question."""
@@ -37,7 +43,7 @@ def proxy_variables(held: Collection[str], exported: Collection[str], *, is_aske
     Of those it has already (`held`) only the proxies are replaced, and none that the session `exported`: the user's own
     proxy can't be reached from the sandbox, and its address may hold a password.
     """
-    made = (dict.fromkeys(_PATIENCE, _PATIENCE_S) if is_asked else {}) | _OPTIONS
+    made = (dict.fromkeys(_PATIENCE, _PATIENCE_S) if is_asked else {}) | _OPTIONS | _NO_UPDATE_CHECKS
     made = {name: value for name, value in made.items() if name not in held}
     made |= dict.fromkeys(_TO_PROXY, _ADDRESS) | dict.fromkeys(_NOT_PROXIED, _DIRECT)
     return {name: value for name, value in made.items() if name not in exported}

@@ -32,6 +32,7 @@ REMOTE_DELETION = "it deletes branches or tags of the remote repository"
 _CHANGES = Loss("uncommitted changes")
 _STAGED = Loss("staged changes")
 _UNTRACKED = Loss("untracked files")
+_IGNORED = Loss("ignored files, such as installed packages", undoable=False)
 _STASHED = Loss("stashed changes")
 _COMMITS = Loss("commits that may be on no other branch")
 _REFLOG = Loss("entries of the reflog, which lead to replaced commits")
@@ -112,7 +113,10 @@ def _reset(command: GitCommand, _: Exists) -> Loss | None:
 
 def _clean(command: GitCommand, _: Exists) -> Loss | None:
     """Without `-f` it deletes only if the configuration says so, which is not known here."""
-    return None if _is_dry_run(arguments(command.words, "e", "exclude")) else _UNTRACKED
+    call = arguments(command.words, "e", "exclude")
+    if _is_dry_run(call):
+        return None
+    return _IGNORED if call.has("xX") else _UNTRACKED
 
 
 def _checkout(command: GitCommand, exists: Exists) -> Loss | None:
