@@ -98,6 +98,10 @@ def _commit(root: Path) -> None:
         subprocess.run(["bash", "-ec", line], cwd=root, check=True, env={"PATH": os.environ["PATH"], "HOME": str(root)})
 
 
+_DOWNLOADED = "nothing-at-all"
+"""A package that does not exist, in lines that try to download it."""
+
+
 def _needed(line: str) -> str:
     """A program that the line needs and this machine lacks; empty if none."""
     words = re.split(r"[\s;&|]+", line)
@@ -146,6 +150,7 @@ def _work_through(day, own: Path, lines: list[str]) -> dict[str, str]:
 @pytest.mark.parametrize("commands", [COMMANDS, MORE], ids=["hundred", "more"])
 def test_bradawl_asks_about_none_of_the_commands(day, commands, tmp_path_factory):
     lines = [line for line in commands if line and not line.startswith("#") and not _needed(line)]
+    lines = [line for line in lines if _DOWNLOADED not in line]  # the user is asked about its host
     answers = _work_through(day, tmp_path_factory.mktemp("own"), lines)
     assert not {line: answer for line, answer in answers.items() if "[exit code 0" not in answer}
 

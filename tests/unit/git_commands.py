@@ -227,8 +227,6 @@ DISCARDS = lines(r"""
     git -c gc.reflogExpire=now gc
     git prune
     git prune --expire=now
-    git repack -ad
-    git repack -a -d
     git update-ref -d refs/heads/x
     git update-ref --stdin
     git checkout-index -f -a
@@ -257,7 +255,6 @@ DISCARDS = lines(r"""
 FINAL = lines(r"""
     git gc --prune=now
     git prune
-    git repack -ad
     git filter-repo --path a
     git stash drop; git gc --prune=now
     git reflog expire --expire=now --all && git gc --prune=now --aggressive
@@ -407,6 +404,8 @@ HARMLESS = lines(r"""
     git prune-packed
     git repack
     git repack -Ad
+    git repack -ad
+    git repack -a -d
     git repack -d
     git update-ref refs/heads/x HEAD
     git checkout-index -a

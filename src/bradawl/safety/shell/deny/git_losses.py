@@ -226,11 +226,9 @@ def _prune(command: GitCommand, _: Exists) -> Loss | None:
 
 
 def _repack(command: GitCommand, _: Exists) -> Loss | None:
-    """`-a -d` deletes unreachable objects of packs; `-A` and `-k` keep them."""
+    """`-a -d` deletes unreachable objects, but only those in packs, which are older than undo's records."""
     call = arguments(command.words, "gm", "window window-memory depth threads max-pack-size keep-pack filter")
-    if call.has("", "unpack-unreachable", "cruft-expiration"):
-        return OBJECTS
-    return OBJECTS if call.has("a") and call.has("d") and not call.has("Ak", "keep-unreachable", "cruft") else None
+    return OBJECTS if call.has("", "unpack-unreachable", "cruft-expiration") else None
 
 
 def _filter_repo(command: GitCommand, _: Exists) -> Loss | None:
