@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 from scripted_agent import assert_valid
-from undo_world import UndoWorld
+from scripted_subagents import TwoScripts, task
+from undo_world import ChangeTool, UndoWorld
 
 from bradawl.agent.session import Session
 from bradawl.app.undo import UndoRefused
 from bradawl.app.undo_plan import conflicts_of
 from bradawl.app.undo_text import conflicts_text, outcome_text, plan_text, steps_text
-from bradawl.core.events import HeadMoved
+from bradawl.core.events import AgentEnded, HeadMoved
 from bradawl.core.messages import ToolResults, User, text_of
+from bradawl.tools.agent import AgentTool
 
 DONE = {"text": "done"}
 
@@ -268,3 +270,24 @@ async def test_the_log_names_the_record_of_each_undo(world: UndoWorld) -> None:
         outcome = await undo.carry_out(await undo.plan())
         moved = [each.event for each in session.conversation.entries() if isinstance(each.event, HeadMoved)][-1]
         assert world.store.record(moved.checkpoint_ref) == outcome.record
+
+
+async def test_what_a_sub_agent_changed_goes_with_the_step_that_started_it(world: UndoWorld) -> None:
+    inner = world.writing("inner", "b", "from the sub-agent")
+    outer = {"tool_calls": [task("outer", kind="general")]}
+    model = TwoScripts([world.writing("first", "a", "1"), outer, DONE, DONE], [inner, DONE])
+    agent, _ = world.agent([], model=model, tools=(ChangeTool(world.functions), AgentTool()))
+    async with agent.open() as session:
+        await session.run("go")
+        after = world.tree()
+        undo = world.undo(session)
+        plan = await undo.plan()
+        assert plan.step is not None and plan.step.name == "1.2" and [call.tool for call in plan.calls] == ["change"]
+        await undo.carry_out(plan)
+        assert set(world.tree()) == {"a"}
+        await undo.carry_out(await undo.plan_redo())
+        assert world.tree() == after
+    async with agent.open(session.id) as resumed:  # the sub-agent's end is on the branch again
+        assert_valid(resumed.transcript.messages)
+        await resumed.run("on")
+    assert len([each for each in resumed.conversation.entries() if isinstance(each.event, AgentEnded)]) == 1

@@ -122,14 +122,8 @@ class UndoWorld:
 
     def agent(self, script: list[dict[str, Any]], **more: Any) -> tuple[Agent, ScriptedModel]:
         """An agent with this script."""
-        agent, model, _ = build(
-            script,
-            tools=(ChangeTool(self.functions),),
-            changes=self.changes,
-            project=str(self.root),
-            store=self.sessions,
-            **more,
-        )
+        usual = {"tools": (ChangeTool(self.functions),), "changes": self.changes, "store": self.sessions}
+        agent, model, _ = build(script, **{**usual, "project": str(self.root), **more})
         return agent, model
 
     def undo(self, session: Session) -> Undo:

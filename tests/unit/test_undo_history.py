@@ -12,10 +12,12 @@ from bradawl.core.events import (
     Envelope,
     Event,
     HeadMoved,
+    JobEnded,
     JobStarted,
     PromptSubmitted,
     RequestSent,
     SessionOpened,
+    ToolFinished,
     TurnFinished,
 )
 from bradawl.core.messages import Text
@@ -186,6 +188,38 @@ def test_calls_and_jobs_of_a_sub_agent_belong_to_the_step_that_started_it(log: L
     three = history.named("3")
     assert three is not None and three.jobs == ("make watch",)
     assert history.applied[-1].tool == "edit_file"
+
+
+def test_changes_are_in_the_order_of_the_ends_of_the_calls_however_late_they_are_logged(log: Log) -> None:
+    log.prompt("three")
+    log.step("early", ref=False)
+    log.add(ToolFinished("early", "ok", ()))
+    log.step("task", ref=False)
+    log.add(AgentSpawned("agent-1", "task", "general", "do it"))
+    log.add(CallPrepared("inner", 1, "edit_file", "{}", UNKNOWN), "agent-1")
+    log.add(ToolFinished("inner", "ok", ()), "agent-1")
+    log.add(CheckpointTaken("inner", "ref-inner"), "agent-1")
+    log.add(ToolFinished("task", "ok", ()))
+    log.add(CheckpointTaken("early", "ref-early"))
+    assert refs(log.history)[-2:] == ["ref-early", "ref-inner"]
+    last = log.history.last_changed()
+    assert last is not None and last.name == "3.2"
+    assert [change.ref for change in log.history.changes_since(last.start)] == ["ref-inner"]
+
+
+def test_the_changes_of_a_job_come_when_the_job_has_ended(log: Log) -> None:
+    log.prompt("three")
+    log.step("server", ref=False)
+    log.add(JobStarted("job-1", "server", "serve"))
+    log.add(ToolFinished("server", "ok", ()))
+    log.step("d", ref=False)
+    log.add(ToolFinished("d", "ok", ()))
+    log.add(JobEnded("job-1", 0))
+    log.add(CheckpointTaken("server", "ref-server"))
+    log.add(CheckpointTaken("d", "ref-d"))
+    assert refs(log.history)[-2:] == ["ref-d", "ref-server"]
+    history = log.history
+    assert history.steps[history.applied[-1].step].name == "3"
 
 
 def test_a_log_without_prompts_has_nothing_to_undo() -> None:

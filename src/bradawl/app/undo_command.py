@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -93,7 +94,7 @@ async def _plan(undo: Undo, options: Options) -> UndoPlan:
 def _forced(named: Sequence[str], plan: UndoPlan, root: str) -> tuple[bytes, ...]:
     """The conflicting files that are named, relative to the project. Raises `UndoRefused` for any other name."""
     conflicts = conflicts_of(plan)
-    forced = tuple(os.fsencode(os.path.normpath(os.path.join(root, name))) for name in named)  # noqa: PTH118
+    forced = tuple(os.fsencode(os.path.normpath(Path(root, name))) for name in named)
     if unknown := [name for name, path in zip(named, forced, strict=True) if path not in conflicts]:
         raise UndoRefused(f"--force {unknown[0]}: this file was not changed since; leave it out.")
     return forced

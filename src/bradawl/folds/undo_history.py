@@ -1,5 +1,6 @@
 """The steps of a session and what their calls changed, as a fold over the log: what can be undone and redone."""
 
+from bisect import insort
 from collections.abc import Iterable
 from typing import Literal
 
@@ -11,9 +12,11 @@ from bradawl.core.events import (
     CheckpointTaken,
     Envelope,
     HeadMoved,
+    JobEnded,
     JobStarted,
     PromptSubmitted,
     RequestSent,
+    ToolFinished,
 )
 from bradawl.core.messages import text_of
 from bradawl.folds.transcript import branch
@@ -60,6 +63,10 @@ class CallChange(msgspec.Struct, frozen=True):
     """Name of the change record; empty if nothing was saved."""
     uncovered: str
     """What may have changed and can't be restored."""
+    ended: int = -1
+    """The entry with which the call, or its background job, ended. Changes are ordered by it: those of a sub-agent are
+    often logged before earlier ones of its caller.
+    """
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -140,6 +147,10 @@ class _OpenStep(msgspec.Struct):
         return UndoStep(self.turn, self.number, self.prompt, self.at, self.start, self.seq in kept, tuple(self.jobs))
 
 
+def _end(change: CallChange) -> int:
+    return change.ended
+
+
 class _Fold:
     def __init__(self) -> None:
         self.steps: list[_OpenStep] = []
@@ -149,6 +160,9 @@ class _Fold:
         self._calls: dict[str, CallPrepared] = {}
         self._step_of_call: dict[str, int] = {}
         self._step_of_agent: dict[str, int] = {}
+        self._call_of_job: dict[tuple[str, str], str] = {}
+        self._ended: dict[str, int] = {}
+        """By call id, the entry with which the call or its job ended."""
 
     def take(self, entry: Envelope) -> None:
         match entry.event:
@@ -163,12 +177,22 @@ class _Fold:
                 self._step_of_call[prepared.call_id] = self._step_of(entry.agent)
             case AgentSpawned(spawned, call_id) if self.steps:
                 self._step_of_agent[spawned] = self._step_of_call.get(call_id, len(self.steps) - 1)
-            case JobStarted(command=command) if self.steps:
-                self.steps[self._step_of(entry.agent)].jobs.append(command)
             case CheckpointTaken() as taken if self.steps:
-                self._add(taken)
+                self._add(taken, entry.seq)
             case HeadMoved() as moved if entry.agent == _MAIN and self.steps and entry.parent is not None:
                 self._move(moved, entry.parent)
+            case _:
+                self._take_other(entry)
+
+    def _take_other(self, entry: Envelope) -> None:
+        match entry.event:
+            case ToolFinished(call_id):
+                self._ended[call_id] = entry.seq
+            case JobStarted(job_id, call_id, command) if self.steps:
+                self._call_of_job[entry.agent, job_id] = call_id
+                self.steps[self._step_of(entry.agent)].jobs.append(command)
+            case JobEnded(job_id):
+                self._ended[self._call_of_job.get((entry.agent, job_id), "")] = entry.seq
             case _:
                 pass
 
@@ -188,14 +212,18 @@ class _Fold:
     def _step_of(self, agent: str) -> int:
         return self._step_of_agent.get(agent, len(self.steps) - 1)
 
-    def _add(self, taken: CheckpointTaken) -> None:
+    def _add(self, taken: CheckpointTaken, seq: int) -> None:
         call = self._calls.get(taken.call_id)
         step = self._step_of_call.get(taken.call_id, len(self.steps) - 1)
         name, arguments = ("", "") if call is None else (call.name, call.raw_arguments)
-        change = CallChange(step, taken.call_id, name, arguments, taken.checkpoint_ref, taken.uncovered)
-        self.applied.append(change)
+        ended = self._ended.get(taken.call_id, seq)
+        change = CallChange(step, taken.call_id, name, arguments, taken.checkpoint_ref, taken.uncovered, ended)
+        insort(self.applied, change, key=_end)
         # A job that ends after a step back has changed the files that a redo finds.
-        self.undone = [msgspec.structs.replace(each, applied=(*each.applied, change)) for each in self.undone]
+        self.undone = [
+            msgspec.structs.replace(each, applied=tuple(sorted((*each.applied, change), key=_end)))
+            for each in self.undone
+        ]
 
     def _move(self, moved: HeadMoved, head: int) -> None:
         last = self.undone[-1] if self.undone else None
