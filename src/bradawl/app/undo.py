@@ -70,6 +70,7 @@ class Undo:
         `step` is a name such as `3` or `3.2`. Without one it is the last step whose changes are in the files, or the
         last prompt if only the conversation goes back. Raises `UndoRefused`, `SessionError` and `StoreError`.
         """
+        self._check_is_quiet()
         history = await self.history()
         chosen = _chosen(history, step, part)
         calls = history.changes_since(chosen.start) if part != "talk" else ()
@@ -91,6 +92,7 @@ class Undo:
 
     async def plan_redo(self) -> UndoPlan:
         """What taking back the last step back would do. Raises `UndoRefused`, `SessionError` and `StoreError`."""
+        self._check_is_quiet()
         history = await self.history()
         if not history.undone:
             raise UndoRefused("There is nothing to redo: nothing was undone since the last prompt.")
@@ -113,7 +115,9 @@ class Undo:
         with `keep_conflicts` the others are left alone. Any other conflict refuses the whole plan, with nothing done.
         Raises `UndoRefused`, `SessionError`, `StoreError`, and `OSError` if the store can't be written.
         """
-        self._check_is_quiet(plan)
+        self._check_is_quiet()
+        if plan.head != self._head():
+            raise UndoRefused("The session went on since this was planned. Plan it again.")
         kept = tuple(path for path in conflicts_of(plan) if path not in overwrite)
         if kept and not keep_conflicts:
             raise UndoRefused(f"{len(kept)} files were changed since: nothing was restored.")
@@ -165,15 +169,13 @@ class Undo:
         entries = self._session.conversation.entries()
         return entries[-1].seq if entries else -1
 
-    def _check_is_quiet(self, plan: UndoPlan) -> None:
-        """Raises `UndoRefused` while anything may change files, and for a plan that is out of date."""
+    def _check_is_quiet(self) -> None:
+        """Raises `UndoRefused` while a turn or a job may change files: what it has changed is not known yet."""
         session = self._session
         if session.is_running:
             raise UndoRefused("A turn is running, which may change files. Wait for its end, or cancel it.")
         if running := session.jobs.running:
             raise UndoRefused(f"A background job is running, which may change files: {running[0][:80]}. End it first.")
-        if plan.head != self._head():
-            raise UndoRefused("The session went on since this was planned. Plan it again.")
 
     def _file_plan(self, refs: Sequence[str]) -> "RestorePlan | None":
         """The plan for records, the newest first."""
