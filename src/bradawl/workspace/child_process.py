@@ -138,9 +138,8 @@ class ChildProcess:
     def has_begun(self) -> bool:
         """Whether the sandbox is set up and the program runs, or has ended."""
         if not self._has_begun:
-            self._has_begun = (
-                self._is_gone or self._exited.done() or not self._sandbox.has_launcher or self._is_replaced()
-            )
+            is_over = self._is_gone or self._exited.done()
+            self._has_begun = is_over or not self._sandbox.has_launcher or self._is_replaced()
         return self._has_begun
 
     def _is_replaced(self) -> bool:
