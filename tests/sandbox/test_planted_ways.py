@@ -1,18 +1,20 @@
-"""Each planted way really starts a program later if no sandbox prevents it: `planted_ways` lists no dead attack."""
+"""The ways of `planted_ways`: each starts a program later without a sandbox, and none does after bubblewrap."""
 
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from bwrap import needs_bwrap
 from planted_ways import SETUP, WAYS, PlantedWay
+from sandboxed_session import sandboxed_session
 
 
-def run_line(line: str, top: Path) -> subprocess.CompletedProcess[bytes]:
+def run_line(line: str, top: Path, workspace: str = "parent/ws") -> subprocess.CompletedProcess[bytes]:
     environment = {"PATH": "/usr/bin:/bin", "HOME": f"{top}/home", "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
     return subprocess.run(
         ["/bin/bash", "-c", line.replace("@MARKER@", f"{top}/marker")],
-        cwd=top / "parent" / "ws",
+        cwd=top / workspace,
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -33,6 +35,30 @@ def test_a_planted_way_runs_its_program_at_the_harmless_command_and_not_before(w
     assert not (tmp_path / "marker").exists()
     run_line(way.fire, tmp_path)
     assert (tmp_path / "marker").exists()
+
+
+REPORTED = ("settings of vim", "settings of gdb")
+"""Settings of editors and debuggers stay where a command makes them, and the result says so: many tools make them.
+"""
+
+
+@needs_bwrap
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
+def test_a_planted_way_runs_nothing_if_it_was_planted_in_the_sandbox(way: PlantedWay, tmp_path: Path):
+    if shutil.which(way.needs, path="/usr/bin:/bin") is None and not Path(way.needs).exists():
+        pytest.skip(f"{way.needs} is not installed")
+    (tmp_path / "home").mkdir()
+    with sandboxed_session(tmp_path / "parent") as session:
+        for line in (SETUP, way.before):
+            done = run_line(line, tmp_path, "parent/ws")
+            assert done.returncode == 0, done.stderr
+        session.run("true")
+        result = session.run(way.plant.replace("@MARKER@", f"{tmp_path}/marker"))
+        run_line(way.fire, tmp_path)
+        if way.name in REPORTED:
+            assert any("/.exrc" in note or "/.gdbinit" in note for note in result.notes), result.notes
+        else:
+            assert not (tmp_path / "marker").exists()
 
 
 def test_names_are_unique_and_each_plant_names_the_marker():

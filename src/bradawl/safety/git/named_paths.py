@@ -2,6 +2,8 @@
 
 import os
 import re
+import shlex
+import stat
 from collections.abc import Iterable, Iterator
 
 from bradawl.core.effects import is_within
@@ -13,6 +15,15 @@ from bradawl.safety.path_walk import real_path
 _DEEPEST = 4
 _MOST = 40
 _INCLUDE = re.compile(r"include(?:if\..*)?\.path", re.DOTALL)
+_PROGRAM = re.compile(
+    r"filter\..*\.(?:clean|smudge|process)|diff\..*\.(?:command|textconv)|diff\.external|merge\..*\.driver"
+    r"|core\.(?:sshcommand|pager|editor|askpass|gitproxy|alternaterefscommand)|sequence\.editor|pager\..*|alias\..*"
+    r"|gpg\.(?:.*\.)?program|credential\.(?:.*\.)?helper|(?:diff|merge)tool\..*\.(?:cmd|path)"
+    r"|uploadpack\.packobjectshook",
+    re.DOTALL,
+)
+"""Settings whose value is a command line or a program."""
+_INTERPRETER = re.compile(r"(?:ba|da|k|z)?sh|python[\d.]*|node|perl|ruby|php|env")
 _SWITCHES = frozenset(("", "true", "false", "yes", "no", "on", "off", "0", "1"))
 
 Stamp = tuple[int, ...]
@@ -34,8 +45,9 @@ class NamedPaths:
     def within(self, root: str, tree: str, configs: tuple[str, ...]) -> tuple[str, ...]:
         """Absolute paths below `root`, existing or not, that the files `configs` and the user's name.
 
-        They are `core.hooksPath`, `core.fsmonitor` and included files. `tree` is the working tree to which relative
-        paths belong. Folders that contain the working tree are left out. At most 40.
+        They are `core.hooksPath`, `core.fsmonitor`, included files, and programs of filters, aliases and so on. `tree`
+        is the working tree to which relative paths belong. Folders that contain the working tree are left out. At most
+        40.
         """
         found: dict[str, None] = {}
         for config in (*self.of_user(), *configs):
@@ -56,6 +68,8 @@ class NamedPaths:
                 yield self._absolute(text, tree)
             elif name == "core.fsmonitor" and text.lower() not in _SWITCHES:
                 yield self._absolute(text.split()[0] if text.split() else text, tree)
+            elif _PROGRAM.fullmatch(name):
+                yield from filter(_is_no_folder, (self._absolute(word, tree) for word in _programs(text)))
 
     def _absolute(self, text: str, folder: str) -> str:
         if text.startswith("~/"):
@@ -74,6 +88,28 @@ class NamedPaths:
             known = stamp, tuple(parse(text_in(config) or "") or ())
             self._entries[config] = known
         return known[1]
+
+
+def _is_no_folder(path: str) -> bool:
+    try:
+        return not stat.S_ISDIR(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return True
+
+
+def _programs(line: str) -> Iterator[str]:
+    """The program of a command line, and the script that it gives to an interpreter, if they are paths."""
+    try:
+        words = shlex.split(line.removeprefix("!"))
+    except ValueError:
+        words = line.removeprefix("!").split()
+    for word in words:
+        if "/" in word:
+            yield word
+        elif _INTERPRETER.fullmatch(word) is None and not word.startswith("-"):
+            return
+        if _INTERPRETER.fullmatch(word.rpartition("/")[2]) is None and not word.startswith("-"):
+            return
 
 
 def named_by_config(named: NamedPaths, root: str, trees: Iterable[str]) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ _PROTECTED = (
     ".claude",
 )
 _WATCHED = (".git/commondir", ".git/objects/info/alternates")
-_RUN_LATER = (".github", ".husky", ".devcontainer", ".codex", ".gemini", ".exrc", ".nvim.lua")
+_RUN_LATER = (".github", ".husky", ".devcontainer", ".codex", ".gemini", ".exrc", ".nvim.lua", ".gdbinit", ".lldbinit")
 _RUN_LATER_ENDINGS = (".code-workspace",)
 _SYSTEM = (
     "/bin /boot /dev /efi /etc /lib /lib32 /lib64 /libx32 /proc /sbin /sys /usr /var/lib /var/spool /run/systemd"
