@@ -56,7 +56,7 @@ class WorkspaceTree:
         self.is_listed = loaded is not None
         """Whether all files are in the index, so that `changes` finds what existed before."""
         self.store_error: OSError | None = None
-        """The latest error of the content store, as of a full disk."""
+        """The error of the content store in the last search, as of a full disk; None if it could save everything."""
 
     @property
     def is_complete(self) -> bool:
@@ -309,7 +309,7 @@ class WorkspaceTree:
             yield from root.below()
 
     def _note_error(self, error: OSError | None) -> None:
-        self.store_error = error or self.store_error
+        self.store_error = error
 
 
 def _is_in_place(root: Folder) -> bool:
