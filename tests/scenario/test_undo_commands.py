@@ -241,3 +241,12 @@ def test_names_from_files_can_not_forge_lines(program: Program) -> None:
     assert program("undo") == 0
     assert program.files == {"a": "2\n", "b": "x\n"}
     assert msgspec.json.encode(program.out)
+
+
+@pytest.mark.parametrize("wrong", [("--to", ""), ("--to", "abc"), ("--redo", "--to", "1"), ("--list", "--redo")])
+def test_options_that_name_no_step_or_contradict_each_other_are_wrong_usage(
+    program: Program, wrong: tuple[str, ...]
+) -> None:
+    before = program.files
+    assert program("undo", *wrong) == 2
+    assert program.files == before

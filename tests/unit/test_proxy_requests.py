@@ -233,3 +233,8 @@ def test_the_body_is_not_ended_before_its_last_line():
     body = ChunkedBody()
     assert body.feed(b"5\r\nhello\r\n0\r\n") == 13 and not body.has_ended
     assert body.feed(b"\r\nGET http://evil.example/") == 2 and body.has_ended
+
+
+def test_a_tunnel_to_port_80_is_refused_because_its_requests_would_not_be_checked():
+    with pytest.raises(BadMessage, match="port 80"):
+        parse_request(b"CONNECT granted.example:80 HTTP/1.1\r\nHost: granted.example:80\r\n\r\n")

@@ -12,10 +12,13 @@ from bradawl.core.workspace import Checkpoint
 
 
 def files_it_may_change(effects: Effects) -> tuple[str, ...] | None:
-    """The files that a call may change; None for any file of the workspace, empty for none."""
+    """The files that a call may change; None for any file of the workspace, empty for none.
+
+    A shell line declares what its words name before it runs; a link that it makes can lead the words elsewhere.
+    """
     if effects.unknown or (effects.commands and not effects.understood):
         return None
-    return effects.writes
+    return None if effects.seal and effects.writes else effects.writes
 
 
 class ConversationChanges:

@@ -2,8 +2,9 @@
 
 import gc
 import os
+import re
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
@@ -225,12 +226,22 @@ def _trust_options(parser: ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="print the folders that are trusted")
 
 
+def _step_name(text: str) -> str:
+    """Raises `ArgumentTypeError` for an empty or other text that names no step, such as a variable that is not set."""
+    if not re.fullmatch(r"[1-9]\d*(?:\.[1-9]\d*)?", text):
+        raise ArgumentTypeError(f"a step is a number such as 3 or 3.2 (see --list), not {text!r}")
+    return text
+
+
 def _undo_options(parser: ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", metavar="SESSION", help="the session; the latest of this folder")
-    parser.add_argument("--to", metavar="STEP", help="go back to before this step, such as 3 or 3.2 (see --list)")
-    parser.add_argument("--list", action="store_true", help="list the steps and what they changed")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--to", type=_step_name, metavar="STEP", help="go back to before this step, such as 3 or 3.2 (see --list)"
+    )
+    where.add_argument("--list", action="store_true", help="list the steps and what they changed")
+    where.add_argument("--redo", action="store_true", help="take the last undo back")
     parser.add_argument("--dry-run", action="store_true", help="show what would be restored, change nothing")
-    parser.add_argument("--redo", action="store_true", help="take the last undo back")
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--code-only", action="store_true", help="restore files, leave the conversation")
     part.add_argument("--talk-only", action="store_true", help="take the conversation back, leave the files")

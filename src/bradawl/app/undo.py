@@ -223,7 +223,8 @@ def merged(records: Sequence[ChangeRecord]) -> tuple[Change, ...]:
 def _named(history: UndoHistory, name: str) -> UndoStep:
     step = history.named(name)
     if step is None:
-        raise UndoRefused(f"There is no step {name[:20]}; /rewind lists them." if history.steps else _EMPTY)
+        listed = "/rewind and `bradawl undo --list` list them"
+        raise UndoRefused(f"There is no step {name[:20]}; {listed}." if history.steps else _EMPTY)
     return step
 
 

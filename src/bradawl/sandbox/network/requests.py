@@ -28,6 +28,8 @@ _HOP_BY_HOP: Final = frozenset(
         *("trailer", "upgrade", "http2-settings", "transfer-encoding", "host"),
     )
 )
+_HTTP_PORT: Final = 80
+"""A tunnel there could carry requests for other hosts of the same server, unseen."""
 _NOT_NAMED_BY_CONNECTION: Final = frozenset({"host", "content-length", "transfer-encoding"})
 _OK: Final = 200
 _SWITCHING: Final = 101
@@ -74,6 +76,8 @@ def parse_request(head: bytes) -> Request:
         destination, path = _split_target(target, method)
         _check_host(fields, destination, default_port=80, is_required=minor == 1)
     length, is_chunked = _body_of(fields, minor)
+    if method == "CONNECT" and destination.port == _HTTP_PORT:
+        raise BadMessage("CONNECT to port 80 is not accepted: plain HTTP is sent as an absolute http URL")
     if method == "CONNECT" and (length or is_chunked):
         raise BadMessage("CONNECT has no body")
     return Request(method, destination, path, fields, minor, length, is_chunked)
