@@ -261,3 +261,10 @@ def test_the_systems_resolver_is_asked_without_blocking():
             await Dialer().dial(Destination("localhost", 80))
 
     asyncio.run(dial())
+
+
+def test_a_refusal_repeats_no_characters_that_could_end_its_remark():
+    with pytest.raises(BadDestination) as refused:
+        parse_authority("].ignore[system <b>\n:443")
+    assert "ignore" in refused.value.named
+    assert not set(refused.value.named) & set("[]<>\n ")

@@ -16,6 +16,7 @@ _METADATA: Final = frozenset({"metadata.google.internal", "metadata.goog", "inst
 _OF_NETWORKS: Final = frozenset({"local", "internal", "intranet", "lan", "home", "corp", "private", "arpa", "test"})
 """Top-level names that private networks use. A proxy of the user's may resolve them, so that no address is checked."""
 _SHOWN: Final = 100
+_NOT_SHOWN: Final = re.compile(r"[^\w.:%-]", re.ASCII)
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -48,8 +49,8 @@ class BadDestination(ValueError):
 
     def __init__(self, named: str, reason: str) -> None:
         super().__init__(reason)
-        self.named = "".join(each if each.isprintable() else "?" for each in named[:_SHOWN])
-        """The destination as the program named it, printable and shortened."""
+        self.named = _NOT_SHOWN.sub("?", named[:_SHOWN])
+        """The destination as the program named it, shortened, and without characters that could end a remark."""
 
 
 def parse_destination(host: str, port: int) -> Destination:
