@@ -110,6 +110,15 @@ def test_ordinary_calls_are_allowed(machine):
     assert judged("socketpair", UNIX, STREAM, machine=machine) == ALLOW
 
 
+@pytest.mark.parametrize("flags", [0, 0o4000, 0o2000000, 0o2004000])
+def test_pairs_of_datagram_sockets_are_refused_because_they_can_be_connected_anew(machine, flags):
+    stream, datagram, raw, packets = 1, 2, 3, 5
+    for kind in (stream, packets):
+        assert judged("socketpair", UNIX, kind | flags, machine=machine) == ALLOW
+    for kind in (datagram, raw):
+        assert judged("socketpair", UNIX, kind | flags, machine=machine) == EPERM
+
+
 @pytest.mark.parametrize("family", [UNIX, INET, INET6, NETLINK, PACKET, VSOCK, 38])
 def test_without_network_no_socket_can_be_created(machine, family):
     for kind in (STREAM, DATAGRAM, RAW):

@@ -19,7 +19,7 @@ _FIRST, _SECOND = 16, 24  # the low half of each argument
 _NEW_NAMESPACES = 0x7E020000
 _TYPE_INTO_A_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which pastes
 _AF_INET, _AF_INET6 = 2, 10
-_SOCKET_TYPES, _STREAM = 0xF, 1
+_SOCKET_TYPES, _STREAM, _PACKETS = 0xF, 1, 5
 _X32 = 0x40000000
 
 _REFUSED_ON_X86_64: Final = (
@@ -69,6 +69,7 @@ class _Machine(msgspec.Struct, frozen=True):
 
     name: int
     socket: int
+    socketpair: int
     ioctl: int
     clone: int
     unshare: int
@@ -80,8 +81,12 @@ class _Machine(msgspec.Struct, frozen=True):
 
 
 _MACHINES: Final = {
-    "x86_64": _Machine(0xC000003E, 41, 16, 56, 272, 302, _REFUSED_ON_X86_64, _MODES_ON_X86_64, _SHARED_ON_X86_64, True),
-    "aarch64": _Machine(0xC00000B7, 198, 29, 220, 97, 261, _REFUSED_ON_AARCH64, _MODES_ON_AARCH64, _SHARED_ON_AARCH64),
+    "x86_64": _Machine(
+        0xC000003E, 41, 53, 16, 56, 272, 302, _REFUSED_ON_X86_64, _MODES_ON_X86_64, _SHARED_ON_X86_64, True
+    ),
+    "aarch64": _Machine(
+        0xC00000B7, 198, 199, 29, 220, 97, 261, _REFUSED_ON_AARCH64, _MODES_ON_AARCH64, _SHARED_ON_AARCH64
+    ),
 }
 
 
@@ -115,7 +120,7 @@ def filter_for(
     """The filter as the kernel takes it: an array of `struct sock_filter`.
 
     `internet` allows internet sockets, and `streams_only` restricts them to TCP. Unix sockets are refused, except
-    connected pairs. `sees_others` is for programs without namespaces: it refuses shared memory, semaphores, message
+    connected pairs of stream and packet sockets. `sees_others` is for programs without namespaces: it refuses shared memory, semaphores, message
     queues, and limits of other processes. `machine` is the kind of processor; by default this machine's. Raises
     `KeyError` for an unknown one.
     """
@@ -126,6 +131,7 @@ def filter_for(
     program.add(_LOAD, _NUMBER)
     if numbers.has_x32:
         program.add(_JUMP_IF_AT_LEAST, _X32, yes="kill")
+    program.add(_JUMP_IF, numbers.socketpair, yes="pair")
     for number, name in ((numbers.socket, "socket"), (numbers.ioctl, "ioctl"), (numbers.clone, "namespaces")):
         program.add(_JUMP_IF, number, yes=name)
     program.add(_JUMP_IF, numbers.unshare, yes="namespaces")
@@ -154,6 +160,11 @@ def _numbers_in(calls: str) -> list[int]:
 
 
 def _check_sockets(program: _Program, *, internet: bool, streams_only: bool) -> None:
+    program.place("pair")  # a datagram socket can leave its pair, and send to any socket in the file system
+    program.add(_LOAD, _SECOND)
+    program.add(_AND, _SOCKET_TYPES)
+    program.add(_JUMP_IF, _STREAM, yes="allow")
+    program.add(_JUMP_IF, _PACKETS, yes="allow", no="refuse")
     program.place("socket")
     program.add(_LOAD, _FIRST)
     for family in (_AF_INET, _AF_INET6) if internet else ():
