@@ -119,10 +119,10 @@ def filter_for(
 ) -> bytes:
     """The filter as the kernel takes it: an array of `struct sock_filter`.
 
-    `internet` allows internet sockets, and `streams_only` restricts them to TCP. Unix sockets are refused, except
-    connected pairs of stream and packet sockets. `sees_others` is for programs without namespaces: it refuses shared memory, semaphores, message
-    queues, and limits of other processes. `machine` is the kind of processor; by default this machine's. Raises
-    `KeyError` for an unknown one.
+    `internet` allows internet sockets, and `streams_only` restricts them to TCP. Of Unix sockets only connected pairs
+    are allowed, and none of datagrams. `sees_others` is for programs without namespaces: it refuses shared memory,
+    semaphores, message queues, and limits of other processes. `machine` is the kind of processor; by default this
+    machine's. Raises `KeyError` for an unknown one.
     """
     numbers = _MACHINES[machine or _this_machine()]
     program = _Program()

@@ -130,18 +130,21 @@ class _SnapshotTaker:
                 self.found[path] = self._entry(path, "parent", status)
 
     def _step(self, path: str, rest: tuple[str, ...]) -> None:
-        if (status := self._status(path)) is None:
+        while (status := self._status(path)) is not None:
+            if stat.S_ISLNK(status.st_mode):
+                self._take(path, status)
+                target = real_path(path)
+                if is_within(target, self.folder) and not is_within(path, target):
+                    self.follow(target, rest)
+            elif rest and stat.S_ISDIR(status.st_mode):
+                self.found[path] = self._entry(path, "parent", status)
+                if rest[0] != "*":
+                    path, rest = f"{path}/{rest[0]}", rest[1:]  # no recursion: programs make paths of 1,500 folders
+                    continue
+                self.follow(path, rest)
+            else:
+                self.follow(path, ()) if not rest else self._take(path, status)
             return
-        if stat.S_ISLNK(status.st_mode):
-            self._take(path, status)
-            target = real_path(path)
-            if is_within(target, self.folder) and not is_within(path, target):
-                self.follow(target, rest)
-        elif rest and stat.S_ISDIR(status.st_mode):
-            self.found[path] = self._entry(path, "parent", status)
-            self.follow(path, rest)
-        else:
-            self.follow(path, ()) if not rest else self._take(path, status)
 
     def _is_parent(self, path: str) -> bool:
         entry = self.found.get(path)
