@@ -1,8 +1,8 @@
 """Presets of the setting `network`: the hosts from which package managers download.
 
 A preset stands for the hosts that the tool's own settings name: its environment variables and the files of the user
-and the machine, never those of a project. Without such settings it stands for the public registry. Defaults as
-documented by each tool, checked in November 2026.
+and the machine, never those of a project. Without such settings the presets of Python, Rust and Go stand for the
+public registry, as documented by each tool in November 2026; those of npm, yarn and apt for no host.
 """
 
 import os
@@ -24,7 +24,6 @@ _GITHUB: Final = (
     *("github.com", "api.github.com", "codeload.github.com", "raw.githubusercontent.com"),
     *("objects.githubusercontent.com", "release-assets.githubusercontent.com"),
 )
-_DEBIAN: Final = ("deb.debian.org", "security.debian.org", "archive.ubuntu.com", "security.ubuntu.com")
 _FOLLOWED: Final = {"pypi.org": "files.pythonhosted.org", "index.crates.io": "static.crates.io"}
 """Hosts of an index, and the host that it refers to for the files."""
 _INI_KEY: Final = re.compile(r"^\s*([\w@/.:-]+?)\s*(?:=|:\s)\s*(.*?)\s*$")
@@ -150,14 +149,6 @@ def _npm(tools: ToolSettings) -> Iterator[str]:
         yield from tools.values(path, lambda key: key == "registry" or key.endswith(":registry"))
 
 
-def _npm_has_no_registry(tools: ToolSettings) -> bool:
-    """Whether only registries of scopes are named."""
-    named = tools.environment.get("NPM_CONFIG_USERCONFIG", "")
-    path = Path(named) if named.startswith("/") else tools.home / ".npmrc"
-    variables = tools.variables("npm_config_registry", "NPM_CONFIG_REGISTRY")
-    return not any((*variables, *tools.values(path, lambda key: key == "registry")))
-
-
 def _yarn(tools: ToolSettings) -> Iterator[str]:
     yield from _npm(tools)
     yield from tools.variables("YARN_NPM_REGISTRY_SERVER")
@@ -211,12 +202,12 @@ def _apt(tools: ToolSettings) -> Iterator[str]:
 PRESETS: Final[Mapping[str, Preset]] = {
     "pip": Preset(_PYPI, _pip, _pip_has_no_index),
     "uv": Preset(_PYPI, _uv, _uv_has_no_default),
-    "npm": Preset(("registry.npmjs.org",), _npm, _npm_has_no_registry),
-    "pnpm": Preset(("registry.npmjs.org",), _npm, _npm_has_no_registry),
-    "yarn": Preset(("registry.yarnpkg.com", "registry.npmjs.org"), _yarn, _npm_has_no_registry),
+    "npm": Preset((), _npm),
+    "pnpm": Preset((), _npm),
+    "yarn": Preset((), _yarn),
     "cargo": Preset(_CRATES, _cargo, _cargo_uses_crates_io),
     "go": Preset(("proxy.golang.org", "sum.golang.org"), _go),
-    "apt": Preset(_DEBIAN, _apt),
+    "apt": Preset((), _apt),
     "github": Preset(_GITHUB),
 }
 """Presets by the name that the setting `network` gives them."""
