@@ -177,3 +177,12 @@ async def test_exported_functions_of_the_user_do_not_replace_programs():
     made = LocalProcesses({**os.environ, "BASH_FUNC_ls%%": "() { echo mine; }"})
     assert (await run(made, "type -t ls")).stdout == b"file\n"
     made.close()
+
+
+async def test_a_report_larger_than_the_socket_buffer_arrives_whole(processes):
+    """The report is read at intervals, so bash waits for its reader in between."""
+    line = 'for ((i = 0; i < 3000; i++)); do export "VARIABLE_$i=$i"; done; cd /tmp'
+    result = await run(processes, line)
+    assert result.cwd == "/tmp"
+    exports = {name: value for name, value in (result.exports or {}).items() if name != "OLDPWD"}
+    assert exports == {f"VARIABLE_{i}": str(i) for i in range(3000)}

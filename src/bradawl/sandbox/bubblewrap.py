@@ -317,7 +317,7 @@ class BubblewrapBackend:
         for path in not_hidden_by((*self._others, *self._system_secrets), plan.mounts):
             (arguments if contains_any(path, seen) else last).extend(hide(path, seen, self._empties))
         arguments += ["--bind", layout.scratch, TEMPORARY]
-        arguments += bind_parents_in_tmp(seen, layout.scratch)
+        arguments += bind_parents_in_tmp(seen, self._shown, layout.scratch)
         arguments += ["--bind", layout.scratch, layout.scratch]
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
         for path in not_hidden_by(hidden, plan.mounts):

@@ -13,11 +13,12 @@ from bradawl.sandbox.path_translation import TEMPORARY
 _CLOSED: Final = ("--perms", "0555")
 
 
-def bind_parents_in_tmp(places: Iterable[str], scratch: str) -> Iterator[str]:
+def bind_parents_in_tmp(places: Iterable[str], shown: Sequence[str], scratch: str) -> Iterator[str]:
     """Bind the parent folders of visible paths below `/tmp`: a program that clears old folders there must not be able
-    to move the workspace.
+    to move the workspace. Folders in a `shown` one are mounted with it, read-only.
     """
     above = {folder for place in places for folder in _folders_between(TEMPORARY, place)}
+    above = {folder for folder in above if not any(is_within(folder, each) for each in shown)}
     for folder in sorted(above, key=lambda each: each.split("/")):
         own = scratch + folder[len(TEMPORARY) :]
         Path(own).mkdir(0o700, exist_ok=True)

@@ -20,6 +20,8 @@ _PIECES_PER_WAKE = 4
 _REPORT_LIMIT = 8_000_000
 _RECENT_BYTES = 250_000
 _LOWEST_REPORT_FD = 200
+_REPORT_PAUSE_S = 0.002
+"""bash writes each exported variable by a call of its own, which would wake the event loop each time."""
 
 
 class _Pipe:
@@ -100,12 +102,33 @@ class _ReportPipe(_Pipe):
 
     def __init__(self, take: Callable[[bytes], None], key: str) -> None:
         self._key = key
+        self._pause: asyncio.TimerHandle | None = None
         super().__init__(take, _LOWEST_REPORT_FD)
 
     def _ends(self) -> tuple[int, int]:
         source, sink = socket.socketpair()
         source.send(self._key.encode())
         return source.detach(), sink.detach()
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._close_sink()
+        self._loop = loop
+        self._resume()
+
+    def _resume(self) -> None:
+        if self._loop and self.is_open:
+            self._loop.add_reader(self.source, self._read_and_pause)
+
+    def _read_and_pause(self) -> None:
+        self.read_available()
+        if self._loop and self.is_open:
+            self._loop.remove_reader(self.source)
+            self._pause = self._loop.call_later(_REPORT_PAUSE_S, self._resume)
+
+    def close(self) -> None:
+        if self._pause:
+            self._pause.cancel()
+        super().close()
 
 
 class ProgramStreams:

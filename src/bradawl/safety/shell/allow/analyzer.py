@@ -1,6 +1,7 @@
 """Determines what a line of bash would read, write and run, or reports that it can't tell."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from posixpath import join, normpath
 
 import msgspec
@@ -66,9 +67,9 @@ def effects_in(
     Never raises. Thread-safe. The first line that consists of known commands loads a grammar, which takes about 10 ms.
     """
     try:
-        line = parse_line(command, filesystem.home)
+        line = _parsed(command, filesystem.home)
         _check_names(line, programs)
-        confirm(line)
+        _confirm(command, filesystem.home)
         start = filesystem.resolve(cwd, cwd)
         walk = _LineWalk(msgspec.structs.replace(filesystem, start=start), env)
         walk.follow(line.pipelines, (normpath(cwd), start))
@@ -85,6 +86,18 @@ def effects_in(
         session=tuple(recorded.session),
         redirects=tuple(recorded.redirects),
     )
+
+
+@lru_cache(maxsize=2)
+def _parsed(command: str, home: str) -> ParsedLine:
+    """Each line is analyzed before its permission and again before it runs."""
+    return parse_line(command, home)
+
+
+@lru_cache(maxsize=2)
+def _confirm(command: str, home: str) -> None:
+    """Raise `UnsupportedSyntax` unless both parsers agree about the line. Only agreement is remembered."""
+    confirm(_parsed(command, home))
 
 
 def _check_names(line: ParsedLine, programs: ProgramLookup | None) -> None:
