@@ -275,3 +275,41 @@ def test_a_plain_submodule_may_be_added_to_an_index(either_way):
     ended = either_way.run("git add inner; git ls-files --stage")
     assert ended.stdout.startswith(b"160000")
     assert ended.restored == ()
+
+
+BELOW = ("packages/a/.vscode/tasks.json", "packages/a/.mcp.json", "docs/.claude/settings.json", ".hg/hgrc", "x/.envrc")
+
+
+@pytest.mark.parametrize("name", BELOW)
+def test_existing_files_that_run_later_can_not_be_changed_below_the_root(either_way, backend, name):
+    if backend == "bare":
+        pytest.skip("without a sandbox they can")
+    path = either_way.write(name, "mine")
+    either_way.run(f"echo bad > {name}; rm -rf {name}; sed -i s/mine/bad/ {name}")
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [*BELOW, "a/b/c/d/.exrc", ".pre-commit-config.yaml", "lefthook.yml", ".direnv/x.rc"])
+def test_new_files_that_run_later_are_reported(either_way, backend, name):
+    ended = either_way.run(f"mkdir -p $(dirname {name}); echo bad > {name}")
+    top = next(part for part in name.split("/") if part.startswith(".") or part in ("hgrc", "lefthook.yml"))
+    reported = "hgrc" if top == ".hg" else top
+    assert backend == "bare" or reported in " ".join(ended.notes)
+    assert either_way.run("true").notes == ()
+
+
+def test_a_file_in_a_folder_that_takes_the_place_of_another_is_reported(either_way, backend):
+    either_way.write("packages/a/.vscode/tasks.json", "mine")
+    ended = either_way.run("mv packages/a packages/b && mkdir -p packages/a/.vscode && echo bad > packages/a/.vscode/x")
+    assert ended.exit_code == 0
+    assert backend == "bare" or "packages/a/.vscode" in " ".join(ended.notes)
+
+
+def test_many_harmless_names_do_not_hide_another_one(either_way, backend):
+    ended = either_way.run("for i in 1 2 3 4 5 6 7 8 9; do mkdir -p a$i/.github; done; mkdir -p z/.vscode")
+    said = " ".join(ended.notes)
+    assert backend == "bare" or ("z/.vscode" in said and "and 4 more" in said)
+
+
+def test_a_prepared_root_is_not_reported(either_way):
+    assert either_way.run("echo x > file").notes == ()

@@ -40,7 +40,13 @@ _PROTECTED = (
     ".claude",
 )
 _WATCHED = (".git/commondir", ".git/objects/info/alternates")
-_RUN_LATER = (".github", ".husky", ".devcontainer", ".codex", ".gemini", ".exrc", ".nvim.lua", ".gdbinit", ".lldbinit")
+_RUN_LATER = (
+    ".vscode .idea .zed .fleet .helix .devcontainer .devcontainer.json .github .gitlab-ci.yml .circleci .husky"
+    " .pre-commit-config.yaml lefthook.yml .lefthook.yml .overcommit.yml .lazygit.yml lazygit.yml hgrc .claude .cursor"
+    " .codex .gemini .qwen .windsurf .continue .roo .kiro .amazonq .trae .junie .opencode opencode.json .mcp.json"
+    " .aider.conf.yml .envrc .direnv .autoenv.zsh .exrc .vimrc .nvimrc .lvimrc .nvim.lua .lazy.lua .gdbinit .lldbinit"
+    " .pdbrc .irbrc .pryrc .Rprofile .octaverc .ghci .iex.exs"
+)
 _RUN_LATER_ENDINGS = (".code-workspace",)
 _SYSTEM = (
     "/bin /boot /dev /efi /etc /lib /lib32 /lib64 /libx32 /proc /sbin /sys /usr /var/lib /var/spool /run/systemd"
@@ -89,11 +95,12 @@ def watched_names() -> tuple[str, ...]:
 
 
 def run_later_names() -> tuple[str, ...]:
-    """Names of files and folders that editors, agents, CI or hooks run later.
+    """Names of files and folders that editors, agents, shells, debuggers, CI or hooks run later, in any folder.
 
-    Existing ones are covered. Programs that set up a project make them, so missing ones are not: they are reported.
+    Existing ones are covered, as far as a sandbox finds them. Programs that set up a project make them, so missing ones
+    are not: they are reported.
     """
-    return _RUN_LATER
+    return tuple(_RUN_LATER.split())
 
 
 def run_later_endings() -> tuple[str, ...]:
@@ -208,9 +215,11 @@ _RUNS_LATER = (
     r"|\.gitlab-ci[^/]*\.ya?ml|\.(?:travis|drone|cirrus|appveyor|woodpecker)\.ya?ml|appveyor\.ya?ml"
     r"|(?:azure|bitbucket)-pipelines[^/]*\.ya?ml|buildspec[^/]*\.ya?ml|cloudbuild[^/]*\.ya?ml|jenkinsfile[^/]*"
     r"|\.pre-commit-config\.ya?ml|\.?lefthook[^/]*\.(?:ya?ml|toml|json)|\.git(?:modules|config)|\.lfsconfig"
+    r"|\.?lazygit\.yml|\.overcommit\.yml|hgrc|\.sl/config|\.jj/repo/config\.toml|\.autoenv(?:\.zsh)?"
     r"|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.pnpmfile\.cjs|\.?bunfig\.toml|pip\.conf|\.?mise[^/]*\.toml"
-    r"|\.g?vimrc|\.exrc|\.nvimrc|\.nvim\.lua|\.lvimrc|\.dir-locals(?:-2)?\.el|\.ripgreprc|\.gdbinit|\.lldbinit"
-    rf"|\.pdbrc|\.irbrc|\.pryrc|\.Rprofile|\.bazelrc|{_READ_BY_AGENTS}|{_INSTALLED})[. ]*(?::[^/]*)?"
+    r"|\.g?vimrc|\.exrc|\.nvimrc|\.nvim\.lua|\.lvimrc|\.lazy\.lua|\.dir-locals(?:-2)?\.el|\.ripgreprc"
+    r"|\.gdbinit|\.lldbinit|\.pdbrc|\.irbrc|\.pryrc|\.Rprofile|\.octaverc|\.ghci|\.iex\.exs|\.bazelrc"
+    rf"|{_READ_BY_AGENTS}|{_INSTALLED})[. ]*(?::[^/]*)?"
 )
 _SECRETS = rf".*/(?:{_ENV}|{_KEYS}|{_ALSO_SECRET})"
 # Names that become another path elsewhere or once decoded, and characters that are invisible on a screen.

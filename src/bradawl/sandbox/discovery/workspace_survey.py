@@ -41,6 +41,8 @@ class SurveyResult(msgspec.Struct, frozen=True):
     """Folders of this user that can't be listed or entered, so that their contents are unknown."""
     run_later: tuple[str, ...] = ()
     """Existing files and folders that other programs run later. The survey itself finds none."""
+    named: tuple[str, ...] = ()
+    """Files and folders that git's configuration names. The survey itself finds none."""
     unsearched: tuple[str, ...] = ()
     """Folders that must be read-only because they could not be searched. The survey itself finds none."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from bradawl.core.effects import is_within
-from bradawl.safety.permissions.protected_paths import run_later_endings, run_later_names
+from bradawl.safety.permissions.protected_paths import protected_names, run_later_endings, run_later_names
 from bradawl.sandbox.discovery.folder_index import (
     NAMES_OF_GIT,
     SEARCH_WITHIN_S,
@@ -23,6 +23,8 @@ _LARGE: Final = 4_000
 _AT_ONCE_S: Final = 0.01
 _MARKS: Final = ("HEAD", "refs", "objects", "commondir")
 """Without one of these names git recognizes no repository. The first new one is moved away."""
+_PLACEHOLDERS: Final = frozenset(protected_names())
+"""Names that exist in a root while programs run, because of the sandbox itself."""
 _OBEYED: Final = ("config", "config.worktree", "hooks", "commondir")
 
 
@@ -143,20 +145,30 @@ class GitDirectories:
         return next((old for old in earlier if old != path and old not in self._now), "")
 
     def run_later(self, root: str) -> tuple[str, ...]:
-        """Files and folders directly in a root that other programs run later."""
-        names = self._names_now(root) - NAMES_OF_GIT
-        return tuple(f"{root}/{name}" for name in sorted(names))
+        """Files and folders in a root that other programs run later: those in its first levels, nearest first."""
+        found = ((path, folder) for path, folder in self._now.items() if is_within(path, root))
+        near = [
+            f"{path}/{name}"
+            for path, folder in found
+            if _is_near(path[len(root) :].strip("/").split("/"))
+            for name in sorted(folder.names - NAMES_OF_GIT)
+        ]
+        return _outermost(_nearest_first(near))
 
     def made_to_run_later(self) -> tuple[str, ...]:
-        """Files and folders that programs made and that other programs run later, outermost only."""
+        """Files and folders that programs made and that other programs run later, outermost only, nearest first."""
         found: list[str] = []
         for index in self._indexes:
-            for path, folder in sorted(index.marked.items()):
-                new = folder.names - NAMES_OF_GIT - self._names_before(path)
+            for path, folder in index.marked.items():
+                before = (self._before or {}).get(path)
+                is_same = before is not None and before.identity == folder.identity
+                new = folder.names - NAMES_OF_GIT - (before.names if before and is_same else frozenset())
+                if path == index.root:
+                    new -= _PLACEHOLDERS
                 parts = path[len(index.root) :].split("/")
                 if new and not self.is_read_only(path) and not PASSED_OVER & set(parts):
-                    found += (f"{path}/{name}" for name in sorted(new))
-        return tuple(each for each in found if not any(each != other and is_within(each, other) for other in found))
+                    found += (f"{path}/{name}" for name in new)
+        return _outermost(_nearest_first(found))
 
     def _names_before(self, path: str) -> frozenset[str]:
         folder = (self._before or {}).get(path)
@@ -165,6 +177,15 @@ class GitDirectories:
     def _names_now(self, path: str) -> frozenset[str]:
         folder = self._now.get(path)
         return folder.names if folder is not None else frozenset()
+
+
+def _outermost(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths without those inside another one. A folder is before its contents in `paths`."""
+    found: dict[str, None] = {}
+    for path in paths:
+        if not any(above in found for above in parents(path)):
+            found[path] = None
+    return tuple(found)
 
 
 def _is_near(parts: list[str]) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
+from bradawl.safety.permissions.protected_paths import run_later_endings
 from bradawl.sandbox.backend import SandboxLayout
 from bradawl.sandbox.discovery.folder_index import covering
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult
@@ -59,7 +60,8 @@ class WorkspaceSearch:
             found,
             repositories=directories.near(root),
             closed=tuple(dict.fromkeys((*found.closed, *closed))),
-            run_later=(*directories.run_later(root), *named),
+            run_later=directories.run_later(root),
+            named=named,
             unsearched=self._unsearched(root),
         )
 
@@ -108,7 +110,7 @@ class ChangeSearch:
         self._directories.note_end()
         made, rest = self._directories.made_to_run_later(), self._directories.unsearched
         self._notes = (
-            *((_RUN_LATER.format(_shortened(made)),) if made else ()),
+            *((_RUN_LATER.format(_by_name(made)),) if made else ()),
             *((_NOT_EXAMINED.format(_shortened(covering(rest, "/", _MOST_CLOSED))),) if rest else ()),
         )
 
@@ -128,6 +130,15 @@ def too_large(root: str) -> ToolError:
         f"nothing can run in the sandbox: {root} has more folders than can be searched for repositories in the time "
         f"for it. To go on, {_GO_ON}; the next command continues the search"
     )
+
+
+def _by_name(paths: tuple[str, ...]) -> str:
+    """The paths, shortened for each name alone: many files of one kind must not hide a file of another."""
+    named: dict[str, list[str]] = {}
+    for path in paths:
+        name = path.rpartition("/")[2]
+        named.setdefault(next(filter(name.endswith, run_later_endings()), name), []).append(path)
+    return ", ".join(_shortened(tuple(each)) for each in named.values())
 
 
 def _shortened(paths: tuple[str, ...]) -> str:
