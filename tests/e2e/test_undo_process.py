@@ -244,6 +244,34 @@ def test_what_an_interrupted_command_removed_comes_back(project: Project) -> Non
     assert differences(project.state(), before) == {}
 
 
+@pytest.mark.parametrize("delay_s", [0, 0.5])
+def test_the_last_step_comes_back_if_the_program_is_killed_while_the_model_answers(
+    project: Project, delay_s: float
+) -> None:
+    project.bash("printf 1 > first.txt", is_first=True)
+    before = project.state()
+    late = {"text": "never", "faults": {"delay_ms": 60_000}}
+    project.replies({"tool_calls": [_bash("rm -r a.txt ignored")]}, {"tool_calls": [_bash("rm b.txt")]}, late)
+    with subprocess.Popen(
+        [*START, "-c", "-y", "-p", "break it"],
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        while b"rm b.txt" not in process.stderr.readline():  # the last call is announced when it has ended
+            assert process.poll() is None
+        time.sleep(delay_s)
+        process.kill()
+    listed = project.run("undo", "--list").stdout
+    assert "b.txt" in listed, listed
+    done = project.run("undo", "--to", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert differences(project.state(), before) == {}
+
+
 def test_it_refuses_while_a_job_runs(project: Project) -> None:
     job = {"id": "job", "name": "bash", "arguments": {"command": "rm c.txt; sleep 60", "run_in_background": True}}
     project.replies({"tool_calls": [job]}, {"text": "finished one"})

@@ -20,6 +20,13 @@ from bradawl.checkpoints.store import ContentStore
 from bradawl.core.workspace import Checkpoint
 
 
+def end_as_if_killed(agent: LocalChanges) -> None:
+    """Close the socket without a word and wait for the process, as when the agent is killed."""
+    process = agent._process
+    assert process is not None
+    process._ending()
+
+
 class Workspace:
     """A workspace, the folder of its checkpoints, and clients for it."""
 
@@ -114,7 +121,7 @@ async def test_what_the_user_changes_between_calls_belongs_to_no_call(workspace:
     changes = workspace.client()
     await changes.begin("s/c1", None)
     changes.end("s/c1")
-    assert await changes.settle("s") == ()
+    assert await changes.settle("s") == (Checkpoint("c1"),)
     workspace.write("file", "by the user")
     assert await changes.begin("s/c2", None) == ()
     workspace.write("file", "by the call")
@@ -309,7 +316,7 @@ async def test_what_a_call_changed_before_its_agent_was_lost_is_found_by_the_nex
     other = workspace.client()
     await other.begin("t/c1", None)
     other.end("t/c1")
-    assert await other.settle("t") == ()
+    assert await other.settle("t") == (Checkpoint("c1"),)
     other.close()
     second = workspace.client()
     second.end("s/c1")
@@ -319,6 +326,37 @@ async def test_what_a_call_changed_before_its_agent_was_lost_is_found_by_the_nex
     second.end("s/c1")
     (again,) = await second.settle("s")
     assert not again.ref and "not known" in again.uncovered
+
+
+async def test_what_a_lost_agent_was_not_told_is_told_to_the_next_one(workspace: Workspace):
+    workspace.write("a", "1")
+    first = workspace.client()
+    for call_id, text in (("s/c1", "2"), ("s/c2", "3")):
+        await first.begin(call_id, None)
+        workspace.write("a", text)
+        first.end(call_id)
+    end_as_if_killed(first)
+    workspace.write("a", "by the user")
+    second = workspace.client()
+    for call_id in ("s/c1", "s/c2", "s/c3"):
+        second.end(call_id)
+    found = await second.settle("s")
+    assert [each.call_id for each in found] == ["c1", "c2", "c3"]
+    assert workspace.changed(found[0]) == {"a": ("1", "2")}
+    # The second search may have come after the agent's end, and after the user's change.
+    assert workspace.changed(found[1]) in ({"a": ("2", "3")}, {"a": ("2", "by the user")})
+    assert not found[2].ref and "not known" in found[2].uncovered
+
+
+async def test_an_agent_that_ends_in_order_leaves_no_answers(workspace: Workspace):
+    for number in range(3):
+        agent = workspace.client()
+        await agent.begin(f"s/c{number}", None)
+        workspace.write("a", str(number))
+        agent.end(f"s/c{number}")
+        await agent.settle("s")
+        agent.close()
+    assert not list(workspace.folder.glob("*.answers"))
 
 
 async def test_two_agents_work_in_one_workspace(workspace: Workspace):

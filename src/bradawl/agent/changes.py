@@ -1,6 +1,7 @@
 """What calls change in the workspace: which files a call may change, and the log entries about what it changed."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Iterable
 
@@ -33,6 +34,9 @@ class ConversationChanges:
         self._owner = f"{conversation.log.session_id}.{conversation.name}"
         self._jobs: Counter[str] = Counter()
         """Number of running jobs by call id."""
+        self._is_behind = False
+        """Whether a call has ended since the last search was waited for."""
+        self._task: asyncio.Task[None] | None = None
 
     async def begin(self, call_id: str, effects: Effects) -> bool:
         """Save the state before a call; False if it changes no file. The call must be ended then, also if this raises.
@@ -50,11 +54,15 @@ class ConversationChanges:
         return True
 
     def end(self, call_id: str) -> None:
-        """Search for what the call changed, in the background; does nothing while a job of the call runs."""
+        """Search for what the call changed and log it, in the background; does nothing while a job of the call runs."""
         if self._jobs[call_id]:
             self._jobs[call_id] -= 1
-        else:
-            self._changes.end(self._key(call_id))
+            return
+        self._changes.end(self._key(call_id))
+        self._is_behind = True
+        if self._task is None or self._task.done():
+            with contextlib.suppress(RuntimeError):  # a job can end after the event loop
+                self._task = asyncio.get_running_loop().create_task(self._log_when_found())
 
     def continues(self, call_id: str) -> None:
         """The running call has started a job, which calls `end` once more."""
@@ -62,7 +70,16 @@ class ConversationChanges:
 
     async def settle(self) -> None:
         """Wait for the searches of ended calls, and log what they found."""
+        if self._task is not None:
+            self._task.cancel()
+        self._is_behind = False
         self._log(await self._changes.settle(self._owner))
+
+    async def _log_when_found(self) -> None:
+        """Log changes while the model answers: if the agent is killed then, undo still reaches them."""
+        while self._is_behind:
+            self._is_behind = False
+            self._log(await self._changes.settle(self._owner))
 
     async def covers(self) -> bool:
         """Whether undo can bring back all files of the workspace."""
@@ -72,7 +89,6 @@ class ConversationChanges:
         return f"{self._owner}/{call_id}"
 
     def _log(self, found: Iterable[Checkpoint]) -> None:
-        """Log what ended calls have changed; nothing for a call that changed nothing."""
+        """Log what ended calls have changed, also that a call changed nothing: without an entry it is not known."""
         for each in found:
-            if each.ref or each.uncovered:
-                self._conversation.record(CheckpointTaken(each.call_id, each.ref, each.uncovered))
+            self._conversation.record(CheckpointTaken(each.call_id, each.ref, each.uncovered))

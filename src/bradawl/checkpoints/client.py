@@ -95,6 +95,8 @@ class LocalChanges:
         """Ended calls without an answer yet."""
         self._found: defaultdict[str, list[Checkpoint]] = defaultdict(list)
         """By owner."""
+        self._received = 0
+        """Number of search results that the present process has sent."""
         self._failure = ""
         """Why the process has ended, in its own words."""
         self._unanswered_since = 0.0
@@ -164,8 +166,10 @@ class LocalChanges:
         self._is_needed.set()
         if self._thread is not None:
             self._thread.join()
-        if self._process is not None:
-            self._process.close(is_idle=not self._numbers)
+        if (process := self._process) is not None:
+            if self._received:
+                process.send(process.protocol.Received(self._received))  # it may turn out to have ended
+            process.close(is_idle=not self._numbers)
         self._process = None
         self._problem = self._problem or "the agent is closed."
 
@@ -199,6 +203,7 @@ class LocalChanges:
         if process is not self._process:
             return
         self._process = self._thread = None
+        self._received = 0
         process.close()
         self._lost |= self._begun
         for call_id, count in self._searches.items():
@@ -254,7 +259,9 @@ class LocalChanges:
                         del self._searches[call_id]
                     elif answers_end:
                         self._searches[call_id] -= 1
-                    self._add(call_id, ref, uncovered)
+                    if ref or uncovered or answers_end:
+                        self._add(call_id, ref, uncovered)
+                    self._received += 1
                 case protocol.Warn(text):
                     self._warn(text)
                 case protocol.Failed(why):
@@ -263,8 +270,7 @@ class LocalChanges:
 
     def _add(self, call: str, ref: str, uncovered: str) -> None:
         owner, call_id = _owner_and_id(call)
-        if ref or uncovered:
-            self._found[owner].append(Checkpoint(call_id, ref, uncovered))
+        self._found[owner].append(Checkpoint(call_id, ref, uncovered))
 
     def _taken(self, owner: str) -> tuple[Checkpoint, ...]:
         return tuple(self._found.pop(owner, ()))

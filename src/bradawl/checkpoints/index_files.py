@@ -1,10 +1,12 @@
-"""Saved indexes of a workspace: the latest one, and those that were current when an agent ended while a call ran.
+"""Saved indexes of a workspace: the latest one, and those that were current when an agent ended while a call ran; also
+what searches found that an agent may not have received.
 
 Each is replaced as a whole. A damaged one is not used.
 """
 
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +14,7 @@ import msgspec
 
 _LATEST: Final = "workspace.index"
 _INTERRUPTED: Final = ".interrupted"
+_ANSWERS: Final = ".answers"
 _MOST_INTERRUPTED: Final = 8
 _LIMIT_BYTES: Final = 200_000_000
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -39,7 +42,7 @@ def load(folder: Path) -> bytes | None:
 
 def save_interrupted(folder: Path, calls: dict[str, Paths], index: bytes) -> None:
     """Save the index as it was before these calls. Raises `OSError`."""
-    kept = sorted(_interrupted(folder), key=lambda path: path.stat().st_mtime_ns)
+    kept = sorted(_named(folder, _INTERRUPTED), key=lambda path: path.stat().st_mtime_ns)
     for path in kept[: 1 - _MOST_INTERRUPTED]:
         path.unlink(missing_ok=True)
     _replace(folder, f"{os.urandom(8).hex()}{_INTERRUPTED}", msgspec.msgpack.encode(_Interrupted(calls, index)))
@@ -47,7 +50,7 @@ def save_interrupted(folder: Path, calls: dict[str, Paths], index: bytes) -> Non
 
 def take_interrupted(folder: Path, call_id: str) -> tuple[bytes, Paths] | None:
     """Remove and return the index as it was before this call, and the call's files; None if there is none."""
-    for path in _interrupted(folder):
+    for path in _named(folder, _INTERRUPTED):
         data = _read(path)
         with contextlib.suppress(msgspec.DecodeError, OSError):
             found = msgspec.msgpack.decode(data or b"", type=_Interrupted)
@@ -57,9 +60,36 @@ def take_interrupted(folder: Path, call_id: str) -> tuple[bytes, Paths] | None:
     return None
 
 
-def _interrupted(folder: Path) -> list[Path]:
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """What a search found, as the agent may not have received it."""
+
+    call_id: str
+    ref: str
+    uncovered: str
+    answers_end: bool
+
+
+def save_answers(folder: Path, answers: Sequence[Answer]) -> None:
+    """Save what the agent may not have received. Raises `OSError`."""
+    kept = sorted(_named(folder, _ANSWERS), key=lambda path: path.stat().st_mtime_ns)
+    for path in kept[: 1 - _MOST_INTERRUPTED]:
+        path.unlink(missing_ok=True)
+    _replace(folder, f"{os.urandom(8).hex()}{_ANSWERS}", msgspec.msgpack.encode(answers))
+
+
+def saved_answers(folder: Path, call_id: str) -> tuple[Answer, ...]:
+    """What the searches for a call found that an earlier agent may not have received, in order."""
+    for path in _named(folder, _ANSWERS):
+        with contextlib.suppress(msgspec.DecodeError):
+            answers = msgspec.msgpack.decode(_read(path) or b"", type=tuple[Answer, ...])
+            if found := tuple(each for each in answers if each.call_id == call_id):
+                return found
+    return ()
+
+
+def _named(folder: Path, ending: str) -> list[Path]:
     with contextlib.suppress(OSError):
-        return [path for path in folder.iterdir() if path.name.endswith(_INTERRUPTED)]
+        return [path for path in folder.iterdir() if path.name.endswith(ending)]
     return []
 
 

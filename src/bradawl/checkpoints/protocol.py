@@ -56,6 +56,13 @@ class Cover(msgspec.Struct, frozen=True, array_like=True, tag="cover"):
     """When to answer at the latest: a time of the system's monotonic clock."""
 
 
+class Received(msgspec.Struct, frozen=True, array_like=True, tag="received"):
+    """The last request of an agent that ends in order. Without it, a later agent can ask for the results again."""
+
+    count: int
+    """Number of `Found` that the agent has taken over."""
+
+
 class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
     """The answer to `Begin`, `Settle` and `Cover`."""
 
@@ -87,7 +94,7 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     why: str
 
 
-Request = Open | Begin | End | Settle | Cover
+Request = Open | Begin | End | Settle | Cover | Received
 Reply = Ready | Found | Warn | Failed
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -8,6 +8,7 @@ import os
 import select
 import socket
 import time
+from collections import deque
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from bradawl.checkpoints.protocol import (
     Found,
     Open,
     Ready,
+    Received,
     Reply,
     Request,
     Settle,
@@ -43,6 +45,7 @@ _FLUSH_S: Final = 0.05
 _IDLE_S: Final = 1.0
 """Idle seconds before the index is saved and garbage is collected."""
 _UNCOVERED_CHARACTERS: Final = 2_000
+_MOST_ANSWERS: Final = 200
 
 _EARLY: Final = "Undo can't restore it: the first search of the workspace was not complete when it began."
 _LATE: Final = (
@@ -85,6 +88,10 @@ class Worker:
         self._tree = self._new_tree(known)
         self._calls: dict[str, _Call] = {}
         """Running calls, in the order in which they began."""
+        self._answers: deque[index_files.Answer] = deque(maxlen=_MOST_ANSWERS)
+        """The last results of searches, which the agent may not have received."""
+        self._sent = 0
+        """Number of results that were sent."""
         self._needs_flush = self._needs_saving = self._needs_collection = False
 
     def _new_tree(self, known: bytes | None) -> WorkspaceTree:
@@ -92,7 +99,7 @@ class Worker:
 
     def serve(self) -> None:
         """Answer requests until the agent closes the socket; then save the index."""
-        while not self._is_closed:
+        while self._requests or not self._is_closed:
             if self._requests:
                 self._answer(self._requests.pop(0))
             elif not self._receive(self._patience()):
@@ -136,6 +143,9 @@ class Worker:
             case Cover(number, until):
                 self._complete_index(until)
                 self._send(Ready(number, self._tree.covers_files()))
+            case Received(count):
+                for _ in range(max(0, len(self._answers) - (self._sent - count))):
+                    self._answers.popleft()
             case Open():
                 raise ValueError("a workspace is open already")
 
@@ -169,7 +179,7 @@ class Worker:
         elif call.is_searched:
             self._find_changes(call_id, call, answers_end=True)
         else:
-            self._send(Found(call_id, "", call.problem, answers_end=True))
+            self._report(call_id, "", call.problem, answers_end=True)
 
     # ------------------------------------------------------------------ searches
 
@@ -197,7 +207,12 @@ class Worker:
         self._warn_of_full_disk()
         self._needs_flush = self._needs_saving = True
         if answers_end or ref:
-            self._send(Found(call_id, ref, " ".join(uncovered)[:_UNCOVERED_CHARACTERS], answers_end))
+            self._report(call_id, ref, " ".join(uncovered)[:_UNCOVERED_CHARACTERS], answers_end=answers_end)
+
+    def _report(self, call_id: str, ref: str, uncovered: str, *, answers_end: bool) -> None:
+        self._answers.append(index_files.Answer(call_id, ref, uncovered, answers_end))
+        self._sent += 1
+        self._send(Found(call_id, ref, uncovered, answers_end))
 
     def _save(self, call_id: str, changes: tuple[Change, ...], uncovered: tuple[str, ...]) -> str:
         bare_id = call_id.partition("/")[2] or call_id
@@ -221,9 +236,14 @@ class Worker:
         return True
 
     def _find_changes_of_interrupted_call(self, call_id: str) -> None:
+        answers = index_files.saved_answers(self._folder, call_id)
+        for each in answers:
+            self._report(call_id, each.ref, each.uncovered, answers_end=each.answers_end)
+        if any(each.answers_end for each in answers):
+            return
         before = index_files.take_interrupted(self._folder, call_id)
         if before is None:
-            self._send(Found(call_id, "", _UNKNOWN, answers_end=True))
+            self._report(call_id, "", _UNKNOWN, answers_end=True)
         else:
             known, paths = before
             tree = self._new_tree(known)
@@ -281,6 +301,8 @@ class Worker:
         """Save the index; if calls are running, as the state before them too."""
         with contextlib.suppress(OSError):
             self._store.flush()
+            if self._answers:
+                index_files.save_answers(self._folder, tuple(self._answers))
             if running := {name: call.paths for name, call in self._calls.items() if call.is_searched}:
                 index_files.save_interrupted(self._folder, running, self._tree.dump())
             elif self._needs_saving and self._tree.is_listed:

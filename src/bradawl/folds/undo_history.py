@@ -177,7 +177,7 @@ class _Fold:
                 self._step_of_call[prepared.call_id] = self._step_of(entry.agent)
             case AgentSpawned(spawned, call_id) if self.steps:
                 self._step_of_agent[spawned] = self._step_of_call.get(call_id, len(self.steps) - 1)
-            case CheckpointTaken() as taken if self.steps:
+            case CheckpointTaken() as taken if self.steps and (taken.checkpoint_ref or taken.uncovered):
                 self._add(taken, entry.seq)
             case HeadMoved() as moved if entry.agent == _MAIN and self.steps and entry.parent is not None:
                 self._move(moved, entry.parent)
