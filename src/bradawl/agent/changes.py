@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 
 from bradawl.agent.conversation import Conversation
 from bradawl.core.effects import Effects
@@ -36,7 +36,6 @@ class ConversationChanges:
         """Number of running jobs by call id."""
         self._is_behind = False
         """Whether a call has ended since the last search was waited for."""
-        self._task: asyncio.Task[None] | None = None
 
     async def begin(self, call_id: str, effects: Effects) -> bool:
         """Save the state before a call; False if it changes no file. The call must be ended then, also if this raises.
@@ -54,15 +53,12 @@ class ConversationChanges:
         return True
 
     def end(self, call_id: str) -> None:
-        """Search for what the call changed and log it, in the background; does nothing while a job of the call runs."""
+        """Search for what the call changed, in the background; does nothing while a job of the call runs."""
         if self._jobs[call_id]:
             self._jobs[call_id] -= 1
-            return
-        self._changes.end(self._key(call_id))
-        self._is_behind = True
-        if self._task is None or self._task.done():
-            with contextlib.suppress(RuntimeError):  # a job can end after the event loop
-                self._task = asyncio.get_running_loop().create_task(self._log_when_found())
+        else:
+            self._changes.end(self._key(call_id))
+            self._is_behind = True
 
     def continues(self, call_id: str) -> None:
         """The running call has started a job, which calls `end` once more."""
@@ -70,16 +66,18 @@ class ConversationChanges:
 
     async def settle(self) -> None:
         """Wait for the searches of ended calls, and log what they found."""
-        if self._task is not None:
-            self._task.cancel()
         self._is_behind = False
         self._log(await self._changes.settle(self._owner))
 
-    async def _log_when_found(self) -> None:
-        """Log changes while the model answers: if the agent is killed then, undo still reaches them."""
-        while self._is_behind:
-            self._is_behind = False
-            self._log(await self._changes.settle(self._owner))
+    @contextlib.contextmanager
+    def logged_meanwhile(self, group: asyncio.TaskGroup) -> Generator[None]:
+        """Log what ended calls changed as soon as it is found: undo reaches it even if the agent is killed then."""
+        task = group.create_task(self.settle()) if self._is_behind else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
 
     async def covers(self) -> bool:
         """Whether undo can bring back all files of the workspace."""

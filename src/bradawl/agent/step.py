@@ -1,7 +1,7 @@
 """One step of a turn: a request to the model with its retries, the calls of its reply, and its outcome."""
 
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from typing import NamedTuple
 
 import msgspec
@@ -74,9 +74,10 @@ async def _attempt(
 ) -> Assistant | Failure:
     """Receive one reply and run its calls to their end. Returns the logged reply, or why it failed."""
     async with asyncio.TaskGroup() as group:
-        scheduler = Scheduler(turn.calls, group, step, attempts.reusable)
+        scheduler, changes = Scheduler(turn.calls, group, step, attempts.reusable), turn.calls.changes
         try:
-            await _receive(turn, reply, scheduler, params, attempts)
+            with changes.logged_meanwhile(group) if changes is not None else nullcontext():
+                await _receive(turn, reply, scheduler, params, attempts)
         except asyncio.CancelledError:
             _log_reply(turn, step, reply, "cancelled")
             raise
