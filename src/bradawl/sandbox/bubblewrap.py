@@ -33,7 +33,7 @@ from bradawl.sandbox.environment import sandbox_environment
 from bradawl.sandbox.mounts.mask_sources import make_mask_sources
 from bradawl.sandbox.mounts.mount_set import MountSet
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
-from bradawl.sandbox.mounts.plan import Mount, MountPlan
+from bradawl.sandbox.mounts.plan import UNREADABLE, Mount, MountPlan
 from bradawl.sandbox.mounts.rule_mounts import ProgramView, RuleMounts
 from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
 from bradawl.sandbox.network.variables import proxy_variables
@@ -48,6 +48,8 @@ from bradawl.sandbox.path_translation import (
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
+from bradawl.sandbox.restore.git_indexes import GitIndexes
+from bradawl.sandbox.restore.index_places import IndexPlaces
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, writes_in_workspace
@@ -117,14 +119,16 @@ class BubblewrapBackend:
 
     def _watch(self) -> WorkspaceWatch:
         state, found, rule_mounts = self._layout.state, self._repositories, self._rule_mounts
-        places, new_paths = (
+        watched, new_paths = (
             lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
             lambda: (*found.new_paths(), *rule_mounts.new_paths()),
         )
         files = ProtectedFiles(
-            places, f"{state}/put-back", new_paths, found.may_stay, found.may_be_new, prevents_changes=True
+            watched, f"{state}/put-back", new_paths, found.may_stay, found.may_be_new, prevents_changes=True
         )
-        return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{state}/history"))
+        places = IndexPlaces(self._layout.roots, self._layout.home, self._directories)
+        indexes = GitIndexes(places.now, f"{state}/put-back")
+        return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{state}/history"), indexes)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -379,7 +383,9 @@ def _hold_placeholders(
 ) -> Callable[[], tuple[str, ...]]:
     """Create placeholders; returns the function to call when the program has ended."""
     if watched:
-        watched.begin()  # before placeholders exist
+        watched.begin(
+            each.path for each in plan.mounts.values() if each.kind in UNREADABLE
+        )  # before placeholders exist
     try:
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
     except ToolError:

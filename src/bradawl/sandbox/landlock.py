@@ -26,6 +26,8 @@ from bradawl.sandbox.path_translation import reexposed_paths
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
+from bradawl.sandbox.restore.git_indexes import GitIndexes
+from bradawl.sandbox.restore.index_places import IndexPlaces
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories
 from bradawl.sandbox.restore.snapshot import WatchedPath
@@ -155,7 +157,10 @@ class LandlockBackend:
             found.is_own_change_of_git,
             found.may_be_new,
         )
-        self._protected = WorkspaceWatch(files, GitHistory(found.repository_locations, f"{_state(layout)}/history"))
+        places = IndexPlaces(layout.roots, layout.home, self._directories)
+        indexes = GitIndexes(places.now, f"{_state(layout)}/changed")
+        history = GitHistory(found.repository_locations, f"{_state(layout)}/history")
+        self._protected = WorkspaceWatch(files, history, indexes)
 
     # ------------------------------------------------------------------ the port
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from posixpath import basename
-from typing import Final
+from typing import Final, NamedTuple
 
 from bradawl.safety.git.repository import UnsupportedRepository
 from bradawl.safety.permissions.protected_paths import may_hold_secrets
@@ -28,8 +28,18 @@ _ELSEWHERE: Final = (b"\0.\0", b"\0..\0", b"\0.git\0", *(b"\0git~%d\0" % number 
 """Parts of a path that lead out of the working tree or into `.git`, which Windows also calls `git~1`."""
 
 
-_Entries = tuple[list[bytes], list[bytes], list[int], int]
-"""Names, names of submodules, the offset at which each entry's hash ends, and the end of the list."""
+class Entries(NamedTuple):
+    """The list of entries in an index."""
+
+    names: list[bytes]
+    submodules: list[bytes]
+    """Names of the entries that are submodules."""
+    ends: list[int]
+    """For each entry, the offset at which its content hash ends and its flags begin."""
+    end: int
+    """The offset behind the last entry."""
+    continued: frozenset[int] = frozenset()
+    """Numbers of the entries that use a part of the name before, in version 4."""
 
 
 class Index:
@@ -69,17 +79,25 @@ def read_index(data: bytes, hash_length: int) -> Index:
     Raises `UnsupportedRepository`, also for names that git never writes.
     """
     try:
-        kind, version, count = _HEADER.unpack_from(data)
-        if kind != b"DIRC" or version not in (2, 3, 4):
-            raise UnsupportedRepository("index")
-        read = _parse_prefixed_names if version == 4 else _parse_complete_names
-        names, submodules, ends, end = read(data, count, 40 + hash_length)
+        names, submodules, ends, end, _ = parse_entries(data, hash_length)
         remembered = _parse_extensions(data, end, hash_length)
     except (struct.error, IndexError, ValueError):
         raise UnsupportedRepository("index") from None
     if _leads_elsewhere(names) or _leads_elsewhere(remembered) or any(b"/" in name[:-1] for name in remembered):
         raise UnsupportedRepository("index")
     return Index(names, submodules, lambda at: data[ends[at] - hash_length : ends[at]])
+
+
+def parse_entries(data: bytes, hash_length: int) -> Entries:
+    """Parse the entries of an index of any version.
+
+    Raises `UnsupportedRepository`, `ValueError`, `IndexError` or `struct.error`.
+    """
+    kind, version, count = _HEADER.unpack_from(data)
+    if kind != b"DIRC" or version not in (2, 3, 4):
+        raise UnsupportedRepository("index")
+    read = _parse_prefixed_names if version == 4 else _parse_complete_names
+    return read(data, count, 40 + hash_length)
 
 
 def submodules_in(data: bytes) -> frozenset[str]:
@@ -91,16 +109,13 @@ def submodules_in(data: bytes) -> frozenset[str]:
         return frozenset()
     for hash_length in (20, 32):
         try:
-            kind, version, count = _HEADER.unpack_from(data)
-            if kind == b"DIRC" and version in (2, 3, 4):
-                read = _parse_prefixed_names if version == 4 else _parse_complete_names
-                return frozenset(map(_text, read(data, count, 40 + hash_length)[1]))
+            return frozenset(map(_text, parse_entries(data, hash_length).submodules))
         except (struct.error, IndexError, ValueError, UnsupportedRepository):
             continue
     raise UnsupportedRepository("index")
 
 
-def _parse_complete_names(data: bytes, count: int, flags_at: int) -> _Entries:
+def _parse_complete_names(data: bytes, count: int, flags_at: int) -> Entries:
     """Versions 2 and 3: complete names, padded with NUL to a multiple of eight."""
     names, submodules, ends, at, find = list[bytes](), list[bytes](), list[int](), _HEADER.size, data.index
     for _ in range(count):
@@ -115,19 +130,22 @@ def _parse_complete_names(data: bytes, count: int, flags_at: int) -> _Entries:
         at += (end - at + 8) & ~7
         if _stored_length(data, flags) != min(end - start, _LONG) or data[end:at] != _PADDING[: at - end]:
             raise UnsupportedRepository("index")
-    return names, submodules, ends, at
+    return Entries(names, submodules, ends, at)
 
 
-def _parse_prefixed_names(data: bytes, count: int, flags_at: int) -> _Entries:
+def _parse_prefixed_names(data: bytes, count: int, flags_at: int) -> Entries:
     """Version 4: how many bytes to remove from the name before, and what to append."""
     names, submodules, ends, at, name = list[bytes](), list[bytes](), list[int](), _HEADER.size, b""
-    for _ in range(count):
+    continued: set[int] = set()
+    for number in range(count):
         flags = at + flags_at
         start = flags + (4 if data[flags] & _EXTENDED else 2)
         cut, start = _parse_number(data, start)
         end = data.index(b"\0", start)
         if cut > len(name):
             raise UnsupportedRepository("index")
+        if cut < len(name):
+            continued.add(number)
         name = name[: len(name) - cut] + data[start:end]
         if _stored_length(data, flags) != min(len(name), _LONG):
             raise UnsupportedRepository("index")
@@ -136,7 +154,7 @@ def _parse_prefixed_names(data: bytes, count: int, flags_at: int) -> _Entries:
         if data[at + 26 : at + 28] == _SUBMODULE:
             submodules.append(name)
         at = end + 1
-    return names, submodules, ends, at
+    return Entries(names, submodules, ends, at, frozenset(continued))
 
 
 def _parse_extensions(data: bytes, end: int, hash_length: int) -> list[bytes]:
@@ -150,12 +168,18 @@ def _parse_extensions(data: bytes, end: int, hash_length: int) -> list[bytes]:
         if kind == b"IEOT":  # offsets of blocks, with which git reads the entries in another order
             raise UnsupportedRepository("index")
         if kind == b"UNTR":
-            names += _parse_untracked_cache(data[at + 8 : at + 8 + size], hash_length)
+            names += untracked_names(data[at + 8 : at + 8 + size], hash_length)
         at += 8 + size
     return names
 
 
-def _parse_untracked_cache(data: bytes, hash_length: int) -> Iterator[bytes]:
+def untracked_names(data: bytes, hash_length: int) -> Iterator[bytes]:
+    """Names of folders and files in the extension for untracked files.
+
+    Raises `ValueError` or `IndexError` if it can't be parsed.
+    """
+    if not data:
+        return
     length, at = _parse_number(data, 0)
     at = data.index(b"\0", at + length + _STAMPS_LENGTH + 2 * hash_length) + 1
     count, at = _parse_number(data, at)

@@ -27,6 +27,9 @@ _MOST_BESIDE_A_LINK: Final = 250
 
 Kind = Literal["write", "read", "secret", "missing", "unreadable", "empty"]
 
+UNREADABLE: Final = ("secret", "unreadable", "empty")
+"""Kinds whose contents programs can't read."""
+
 
 class Mount(msgspec.Struct, frozen=True):
     """One path and how programs see it.

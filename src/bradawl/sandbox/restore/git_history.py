@@ -18,6 +18,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.sandbox.filesystem.closed_folders import open_parents
+from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back, put_copy_back
@@ -108,12 +109,13 @@ class GitHistory:
 
 
 class WorkspaceWatch:
-    """Watches protected files and git history together while programs run."""
+    """Watches protected files, git history and git indexes together while programs run."""
 
-    def __init__(self, files: ProtectedFiles, history: GitHistory) -> None:
+    def __init__(self, files: ProtectedFiles, history: GitHistory, indexes: GitIndexes | None = None) -> None:
         """It owns `files` and closes it."""
         self._files = files
         self._history = history
+        self._indexes = indexes
         self._immovable: frozenset[str] = frozenset()
 
     @property
@@ -126,18 +128,21 @@ class WorkspaceWatch:
         self._immovable = frozenset(covered) & self._immovable if self._history.is_busy else frozenset(covered)
         return self._immovable
 
-    def begin(self) -> None:
-        """Call before a program starts."""
+    def begin(self, hidden: Iterable[str] = ()) -> None:
+        """Call before a program starts. `hidden` are files and folders that it can't read."""
         self._files.begin()
         try:
             self._history.begin()
         except ToolError:
             self._files.end()
             raise
+        if self._indexes:
+            self._indexes.begin(hidden)
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Call once per `begin`. Returns the paths that both have restored."""
-        return (*self._files.end(allowed), *self._history.end(allowed))
+        """Call once per `begin`. Returns the paths that they have restored."""
+        restored = (*self._files.end(allowed), *self._history.end(allowed))
+        return (*restored, *(self._indexes.end(allowed) if self._indexes else ()))
 
     def close(self) -> None:
         """Remove the records; safe to call twice."""

@@ -1,0 +1,60 @@
+"""Lists the indexes of git that programs in a workspace can write."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from posixpath import dirname
+from typing import NamedTuple
+
+from bradawl.core.effects import is_within
+from bradawl.safety.git.small_files import named_in
+from bradawl.safety.path_walk import real_path
+from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules, kind_of
+from bradawl.sandbox.restore.git_directories import GitDirectories
+
+
+class IndexPlace(NamedTuple):
+    """An index, which may be missing. Paths are absolute."""
+
+    path: str
+    place: str
+    """A folder that contains it and that programs can't move."""
+    tree: str
+    """The root of the working tree; empty if it is not known."""
+
+
+class IndexPlaces:
+    """The indexes of the repositories of a workspace: of linked working trees, submodules and separate data, too."""
+
+    def __init__(self, roots: tuple[str, ...], home: str, directories: GitDirectories) -> None:
+        """The caller brings `directories` up to date."""
+        self._roots = roots
+        self._home = home
+        self._directories = directories
+
+    def now(self) -> tuple[IndexPlace, ...]:
+        """All indexes as of the last search, each once."""
+        outside = data_folders(self._roots, self._roots, self._home)
+        found: dict[str, IndexPlace] = {}
+        for data, tree in self._data_and_trees(outside):
+            place = next((each for each in (*self._roots, *outside) if is_within(data, each)), "")
+            if place:
+                found.setdefault(data, IndexPlace(f"{data}/index", place, tree))
+        return tuple(found.values())
+
+    def _data_and_trees(self, outside: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        for folder in (*self._roots, *self._directories.repositories()):
+            dot_git = f"{folder}/.git"
+            match kind_of(dot_git):
+                case "folder":
+                    yield dot_git, folder
+                case "link":
+                    yield real_path(dot_git), folder
+                case "file":
+                    yield real_path(Path(folder, named_in(dot_git, "gitdir:"))), folder
+                case _:
+                    pass
+        yield from ((data, "") for data in self._directories.others())
+        for data in outside:
+            yield data, dirname(data) if data.endswith("/.git") else ""
+            yield from ((tree, "") for tree in folders_in(f"{data}/worktrees"))
+            yield from ((module, "") for module, is_data in folders_of_modules(data) if is_data)
