@@ -14,6 +14,8 @@ from planted_ways import SETUP
 from sandboxed_session import SandboxedSession, sandboxed_session
 from test_planted_ways import run_line
 
+from bradawl.core.permissions import Grant
+
 pytestmark = needs_bwrap
 
 HOOK = "#!/bin/sh\\ntouch @MARKER@\\n"
@@ -135,3 +137,152 @@ def test_a_crafted_index_is_put_back_and_the_result_names_the_entry(
     if "git rm" not in way.fire:
         assert run_line("git ls-files -s", tmp_path).stdout == before
     assert session.run("true").restored == ()
+
+
+# ------------------------------------------------------------------ hidden files
+
+_BLOB = "$(echo x | git hash-object -w --stdin)"
+SECRETS = {
+    "an entry": (f"git update-index --add --cacheinfo 100644,{_BLOB},.env", ""),
+    "an entry in version 4": (
+        f"git update-index --index-version 4; git update-index --add --cacheinfo 100644,{_BLOB},.env", ""
+    ),
+    "an entry in a split index": (
+        f"git update-index --add --cacheinfo 100644,{_BLOB},.env; git update-index --split-index", ""
+    ),
+    "an entry in a folder": (f"git update-index --add --cacheinfo 100644,{_BLOB},conf/deep/.env", ""),
+    "the cover": ("git add -f .env", ""),
+    "the cover, committed": ("git add -f .env && git commit -qm y", ""),
+    "an intent to add": ("git add -N -f .env", ""),
+    "a nested repository": (
+        f"git init -q conf; cd conf; git update-index --add --cacheinfo 100644,{_BLOB},deep/.env", "cd conf; "
+    ),
+    "an existing nested repository": (
+        f"cd n; git update-index --add --cacheinfo 100644,{_BLOB},.env", "cd n; "
+    ),
+    "a moved folder": (
+        f"python3 -I -c 'import os; os.rename(\"many/d7\", \"moved\")';"
+        f" git update-index --add --cacheinfo 100644,{_BLOB},moved/.env", ""
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_hidden_file_that_a_command_adds_does_not_reach_the_next_commit(
+    session: SandboxedSession, name: str, tmp_path: Path
+):
+    plant, folder = SECRETS[name]
+    many = (
+        "for i in $(seq 130); do mkdir -p many/d$i; echo SECRET > many/d$i/.env; done" if "moved" in plant else "true"
+    )
+    made = f"{_NESTED}; mkdir -p conf/deep; for f in . conf/deep n; do echo SECRET > $f/.env; done; {many}"
+    prepare(session, tmp_path, made)
+    session.run("true")
+    result = session.run(plant)
+    assert any("which commands can't read" in each for each in result.restored), (result.restored, result.stderr)
+    commit = f"git config --global user.name u; git config --global user.email u@e; {folder}git commit -qam x"
+    run_line(f"{commit}; git add -u; git stash", tmp_path)
+    objects = "git cat-file --batch-all-objects --batch"
+    assert b"SECRET" not in run_line(f"{folder}{objects}", tmp_path).stdout
+    assert run_line(f"{folder}git fsck", tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_without_a_sandbox_the_next_commit_takes_the_file(session: SandboxedSession, name: str, tmp_path: Path):
+    plant, folder = SECRETS[name]
+    made = f"{_NESTED}; mkdir -p conf/deep many/d7; for f in . conf/deep n many/d7; do echo SECRET > $f/.env; done"
+    commit = f"git config --global user.name u; git config --global user.email u@e; {folder}git commit -qam x"
+    prepare(session, tmp_path, made, plant)
+    run_line(commit, tmp_path)
+    assert b"SECRET" in run_line(f"{folder}git cat-file --batch-all-objects --batch", tmp_path).stdout
+
+
+def test_other_staged_changes_stay_when_a_hidden_file_is_taken_out(session: SandboxedSession, tmp_path: Path):
+    prepare(session, tmp_path, "echo SECRET > .env")
+    session.run(
+        "echo new > new; git add new; echo changed > a.txt; git add a.txt; git add -f .env; git rm -q src/b.txt"
+    )
+    status = run_line("git status --porcelain", tmp_path).stdout.decode().splitlines()
+    assert status == ["M  a.txt", "A  new", "D  src/b.txt", "?? .env"]
+
+
+def test_a_file_that_the_user_has_added_or_uncovered_stays_in_the_index(session: SandboxedSession, tmp_path: Path):
+    prepare(session, tmp_path, "echo SECRET > .env; echo SECRET > id_rsa; git add -f .env; git commit -qm env")
+    result = session.run("echo 1 > b; git add b; git commit -qm b; git update-index --chmod=+x .env")
+    assert result.restored == ()
+    grant = Grant(writable=session.grant.writable, uncovered=(f"{session.root}/id_rsa",))
+    assert session.run("git add -f id_rsa", grant).restored == ()
+    assert b"id_rsa" in run_line("git ls-files", tmp_path).stdout
+
+
+def test_a_file_that_a_command_has_made_and_added_itself_stays_in_the_index(session: SandboxedSession, tmp_path: Path):
+    prepare(session, tmp_path)
+    session.run("true")
+    assert session.run("echo KEY=1 > .env; git add -f .env").restored == ()
+    assert b".env" in run_line("git ls-files", tmp_path).stdout
+
+
+# ------------------------------------------------------------------ what was there before, and what can't be examined
+
+
+def test_an_index_that_was_so_before_the_command_is_left_and_said_once(session: SandboxedSession, tmp_path: Path):
+    prepare(session, tmp_path, entry("../precious=evil"))
+    session.run("true")
+    first = session.run("echo x > b; git add b")
+    assert [f"{session.root}/.git/index (could not be put back: it names ../precious, as before the command)"] == [
+        *first.restored
+    ]
+    assert session.run("echo x > c; git add c").restored == ()
+    assert b"../precious" in run_line("git ls-files -s --full-name", tmp_path).stdout
+    again = session.run(entry("../more=x"))
+    assert any("it named ../more" in each for each in again.restored)
+    listed = run_line("git ls-files", tmp_path).stdout
+    assert b"../precious" in listed
+    assert b"c" in listed
+    assert b"../more" not in listed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "truncate -s 200M .git/index",
+        "truncate -s 8T .git/index",
+        "rm .git/index; mkdir .git/index",
+        "rm .git/index; mkfifo .git/index",
+        "cp .git/index i; rm .git/index; ln -s ../i .git/index",
+        "printf x >> .git/index",
+        'python3 -c \'open(".git/index", "r+b").write(b"DIRC\\0\\0\\0\\2\\xff\\xff\\xff\\xff")\'',
+    ],
+)
+@pytest.mark.parametrize("folder", [".", "n"])
+def test_a_damaged_index_is_put_back(session: SandboxedSession, line: str, folder: str, tmp_path: Path):
+    prepare(session, tmp_path, _NESTED)
+    session.run("true")
+    before = run_line(f"cd {folder}; git ls-files -s", tmp_path).stdout
+    result = session.run(f"cd {folder}; {line}; cd {session.root}")
+    assert any(each.startswith(f"{session.root / folder}/.git/index") for each in result.restored), result.restored
+    assert run_line(f"cd {folder}; git ls-files -s", tmp_path).stdout == before
+    assert (session.root / folder / ".git/index").is_file()
+    assert session.run("true").restored == ()
+
+
+def test_an_index_of_several_megabytes_is_put_back(session: SandboxedSession, tmp_path: Path):
+    names = "".join(f"100644 {'1' * 40}\tfolder/file{number}\n" for number in range(30_000))
+    (session.place / "names").write_text(names)
+    prepare(session, tmp_path, "git update-index --index-info < ../names")
+    session.run("true")
+    result = session.run(entry("../precious=evil"))
+    assert result.restored == (f"{session.root}/.git/index (it named ../precious)",)
+    assert run_line("git ls-files | wc -l", tmp_path).stdout.strip() == b"30003"
+
+
+def test_an_index_written_in_place_with_other_times_is_put_back(session: SandboxedSession, tmp_path: Path):
+    prepare(session, tmp_path)
+    session.run("git add tool.py")
+    before = run_line("git ls-files -s", tmp_path).stdout
+    result = session.run(
+        "python3 -I tool.py . ../precious=evil; cp .git/index bad; git read-tree HEAD; git add tool.py;"
+        " cat bad > .git/index; touch -d 2001-01-01 .git/index"
+    )
+    assert any("it named ../precious" in each for each in result.restored)
+    assert run_line("git ls-files -s", tmp_path).stdout == before
