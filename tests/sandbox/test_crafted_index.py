@@ -97,7 +97,7 @@ WAYS = {
 def session(tmp_path: Path) -> Iterator[SandboxedSession]:
     (tmp_path / "home").mkdir()
     with sandboxed_session(tmp_path / "parent") as made:
-        shutil.copy(Path(__file__).with_name("index_writer.py"), made.root / "tool.py")
+        shutil.copy(Path(__file__).parents[1] / "index_writer.py", made.root / "tool.py")
         (made.place / "precious").write_text("precious")
         yield made
 

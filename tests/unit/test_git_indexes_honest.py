@@ -1,9 +1,9 @@
 """Whatever git itself does to an index stays, and is examined without complaint."""
 
 import os
-import random
 import subprocess
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -77,7 +77,7 @@ def run(line: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("HONEST_SEQUENCES", "8"))))
 def test_random_sequences_of_git_commands_change_an_index_only_as_git_does(seed: int, tmp_path: Path):
-    chance = random.Random(seed)
+    chance = Random(seed)  # noqa: S311 - test data
     root = tmp_path / "ws"
     root.mkdir()
     run(SETUP.format(format="--object-format=sha256" if seed % 4 == 3 else ""), root)

@@ -84,7 +84,8 @@ def _examine(data: bytes, length: int) -> ExaminedIndex:
     skipped = len(names) - len(full)
     refused = refused_names(full, lambda number: _mode(data, entries, number + skipped, length))
     submodules = frozenset(name.decode("utf-8", "surrogateescape") for name in entries.submodules)
-    return ExaminedIndex(b"\0%b\0" % b"\0".join(full), submodules, refused, shared.hex() if shared else "")
+    text = b"\0%b\0" % b"\0".join(full) if full else b"\0"
+    return ExaminedIndex(text, submodules, refused, shared.hex() if shared else "")
 
 
 def _has_checksum(data: bytes, length: int) -> bool:
