@@ -7,12 +7,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from index_writer import add_entries, git, index_bytes, number
 
 from bradawl.safety.git.entry_names import LINK, is_refused, refused_names
 from bradawl.safety.git.index_check import examine_index, hash_length, without_entries
 from bradawl.safety.git.repository import UnsupportedRepository
-
+from index_writer import add_entries, git, index_bytes, number
 
 PIECES = (
     *(b".", b"..", b"/", b"\\", b":", b" ", b".git", b".GIT", b"git~1", b"GIT~1", b"git~2", b"\xe2\x80\x8c"),

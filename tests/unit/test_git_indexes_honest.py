@@ -82,7 +82,7 @@ def test_random_sequences_of_git_commands_change_an_index_only_as_git_does(seed:
     root.mkdir()
     run(SETUP.format(format="--object-format=sha256" if seed % 4 == 3 else ""), root)
     directories = GitDirectories((str(root),))
-    indexes = GitIndexes(IndexPlaces((str(root),), str(tmp_path / "home"), directories).now, str(tmp_path / "aside"))
+    indexes = GitIndexes(IndexPlaces((str(root),), str(tmp_path / "home"), directories), str(tmp_path / "aside"))
     done: list[str] = []
     for number in range(20):
         directories.search()

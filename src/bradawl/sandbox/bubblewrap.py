@@ -127,7 +127,7 @@ class BubblewrapBackend:
             watched, f"{state}/put-back", new_paths, found.may_stay, found.may_be_new, prevents_changes=True
         )
         places = IndexPlaces(self._layout.roots, self._layout.home, self._directories)
-        indexes = GitIndexes(places.now, f"{state}/put-back")
+        indexes = GitIndexes(places, f"{state}/put-back")
         return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{state}/history"), indexes)
 
     @property

@@ -158,7 +158,7 @@ class LandlockBackend:
             found.may_be_new,
         )
         places = IndexPlaces(layout.roots, layout.home, self._directories)
-        indexes = GitIndexes(places.now, f"{_state(layout)}/changed")
+        indexes = GitIndexes(places, f"{_state(layout)}/changed")
         history = GitHistory(found.repository_locations, f"{_state(layout)}/history")
         self._protected = WorkspaceWatch(files, history, indexes)
 

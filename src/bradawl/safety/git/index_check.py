@@ -30,7 +30,6 @@ class ExaminedIndex(msgspec.Struct, frozen=True):
 
     names: bytes = b"\0"
     """The names of all entries, with a NUL before and after each."""
-    submodules: frozenset[str] = frozenset()
     refused: tuple[bytes, ...] = ()
     """Names that git would not add, sorted."""
     shared: str = ""
@@ -83,9 +82,8 @@ def _examine(data: bytes, length: int) -> ExaminedIndex:
         raise UnsupportedRepository("index")
     skipped = len(names) - len(full)
     refused = refused_names(full, lambda number: _mode(data, entries, number + skipped, length))
-    submodules = frozenset(name.decode("utf-8", "surrogateescape") for name in entries.submodules)
     text = b"\0%b\0" % b"\0".join(full) if full else b"\0"
-    return ExaminedIndex(text, submodules, refused, shared.hex() if shared else "")
+    return ExaminedIndex(text, refused, shared.hex() if shared else "")
 
 
 def _has_checksum(data: bytes, length: int) -> bool:

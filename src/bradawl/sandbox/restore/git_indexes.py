@@ -7,7 +7,7 @@ Git uses the names in an index as paths without checking them, so that the user'
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from posixpath import basename, dirname
 from typing import Final
 
@@ -20,11 +20,12 @@ from bradawl.safety.git.repository import UnsupportedRepository
 from bradawl.safety.git.small_files import named_in, read_bytes
 from bradawl.safety.path_walk import real_path
 from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
-from bradawl.sandbox.restore.index_places import IndexPlace
+from bradawl.sandbox.restore.index_places import IndexPlace, IndexPlaces
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, put_back
 from bradawl.sandbox.restore.snapshot import Entry
 
 _MOST_BYTES: Final = 100_000_000
+_MOST_AT_FIRST: Final = 1_048_576
 _MOST_KEPT: Final = 256_000_000
 _CONFIG_BYTES: Final = 1_048_576
 _SETTLED_NS: Final = 50_000_000
@@ -76,10 +77,11 @@ class GitIndexes:
     An index is read only if its file changed, and parsed only if a program changed it.
     """
 
-    def __init__(self, places: Callable[[], Iterable[IndexPlace]], kept: str) -> None:
-        """`places` is called before the first and after each of overlapping programs; `kept` is a folder for what is
-        moved away.
+    def __init__(self, places: IndexPlaces, kept: str, *, most_bytes: int = _MOST_BYTES) -> None:
+        """`kept` is a folder for what is moved away. Larger indexes than `most_bytes` are not examined. The caller
+        searches the folders of `places` first.
         """
+        self._most_bytes = most_bytes
         self._places = places
         self._kept = kept
         self._before: dict[str, _Version] = {}
@@ -87,13 +89,15 @@ class GitIndexes:
         self._hidden: list[frozenset[str]] = []
         self._inodes: dict[str, tuple[int, int]] = {}
         self._left_alone: set[str] = set()
+        self._seen: set[str] = set()
+        self._first_bytes_left = _MOST_AT_FIRST
         self._bytes_left = 0
 
     def begin(self, hidden: Iterable[str] = ()) -> None:
         """Call before a program starts. `hidden` are files and folders that it can't read."""
         if not self._hidden:
             known, self._before, self._bytes_left = self._before, {}, _MOST_KEPT
-            for place in self._places():
+            for place in self._places.before():
                 with _opened_folders(place):
                     version = self._read(place, known.get(place.path))
                 if version is not None:
@@ -109,7 +113,7 @@ class GitIndexes:
         hidden = frozenset[str].intersection(*self._hidden) if self._hidden else frozenset[str]()
         self._bytes_left = _MOST_KEPT
         notes: list[str] = []
-        for place in self._places():
+        for place in self._places.now():
             is_allowed = any(is_within(place.path, each) for each in allowed)
             with _opened_folders(place):
                 notes += self._check(place, hidden, is_allowed=is_allowed)
@@ -146,7 +150,7 @@ class GitIndexes:
             return known
         is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS
         data = None
-        if stat.S_ISREG(status.st_mode) and status.st_size <= min(_MOST_BYTES, self._bytes_left):
+        if stat.S_ISREG(status.st_mode) and status.st_size <= min(self._most_bytes, self._bytes_left):
             data = read_bytes(path, status.st_size + 1)
             data = data if len(data) == status.st_size else None
             self._bytes_left -= status.st_size
@@ -188,7 +192,11 @@ class GitIndexes:
         if now is None:
             return ()
         is_fine = is_allowed or (before is not None and _is_same(before, now))
-        finding = None if is_fine else self._try_to_find(place, before, now, hidden)
+        if not is_fine:
+            finding = self._try_to_find(place, before, now, hidden)
+        else:
+            finding = None if is_allowed else self._old_finding(place, now)
+        self._seen.add(place.path)
         if finding is None:
             self._before[place.path] = now
             return ()
@@ -197,6 +205,18 @@ class GitIndexes:
             is_said, self._left_alone = place.path in self._left_alone, self._left_alone | {place.path}
             return () if is_said else (place.path + _LEFT.format(f"{finding.reason}, as before the command"),)
         return (place.path + self._restored(place, before, now, finding),)
+
+    def _old_finding(self, place: IndexPlace, now: _Version) -> _Finding | None:
+        """As `_finding` for an index that has not changed: once each, for the small ones. A command may have changed it
+        before bradawl was killed.
+        """
+        size = len(now.index.data or b"")
+        if place.path in self._seen or size > self._first_bytes_left:
+            return None
+        self._first_bytes_left -= size
+        examined = self._examine_all(place, now)
+        refused = examined.refused if examined else ()
+        return _Finding(f"it names {_shown(refused)}", is_old=True) if refused else None
 
     def _try_to_find(
         self, place: IndexPlace, before: _Version | None, now: _Version, hidden: frozenset[str]

@@ -30,18 +30,25 @@ class IndexPlaces:
         self._roots = roots
         self._home = home
         self._directories = directories
+        self._outside: tuple[str, ...] = ()
+
+    def before(self) -> tuple[IndexPlace, ...]:
+        """All indexes as of the last search, each once, before a program starts. Data outside the roots that exist now
+        are the only ones that it can write.
+        """
+        self._outside = data_folders(self._roots, self._roots, self._home)
+        return self.now()
 
     def now(self) -> tuple[IndexPlace, ...]:
-        """All indexes as of the last search, each once."""
-        outside = data_folders(self._roots, self._roots, self._home)
+        """As `before`, after a program has ended."""
         found: dict[str, IndexPlace] = {}
-        for data, tree in self._data_and_trees(outside):
-            place = next((each for each in (*self._roots, *outside) if is_within(data, each)), "")
+        for data, tree in self._data_and_trees():
+            place = next((each for each in (*self._roots, *self._outside) if is_within(data, each)), "")
             if place:
                 found.setdefault(data, IndexPlace(f"{data}/index", place, tree))
         return tuple(found.values())
 
-    def _data_and_trees(self, outside: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    def _data_and_trees(self) -> Iterator[tuple[str, str]]:
         for folder in (*self._roots, *self._directories.repositories()):
             dot_git = f"{folder}/.git"
             match kind_of(dot_git):
@@ -54,7 +61,7 @@ class IndexPlaces:
                 case _:
                     pass
         yield from ((data, "") for data in self._directories.others())
-        for data in outside:
+        for data in self._outside:
             yield data, dirname(data) if data.endswith("/.git") else ""
             yield from ((tree, "") for tree in folders_in(f"{data}/worktrees"))
             yield from ((module, "") for module, is_data in folders_of_modules(data) if is_data)
