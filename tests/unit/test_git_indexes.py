@@ -130,24 +130,22 @@ def test_an_index_that_is_too_large_before_and_after_is_left_and_said_once(work:
 
 
 def test_a_write_in_place_within_the_same_tick_of_the_clock_is_seen(work: Repository):
-    """The stamp of a file that changed just before it was read is not trusted."""
-    work.craft()
-    crafted = work.index.read_bytes()
-    work.index.unlink()
-    work.add("a.txt")
-    work.begin()
-    work.begin()
+    """The stamp of a file that changed just before it was read is not trusted: before Linux 6.13 the clock is coarse."""
+    before = work.index.read_bytes()
     work.craft(b"../y")
-    good = work.index.read_bytes()
+    crafted = work.index.read_bytes()
+    work.index.write_bytes(before)
+    work.craft(b"b..y")
+    good = work.index.read_bytes().ljust(len(crafted))
     assert len(good) == len(crafted)
-    work.index.write_bytes(good.replace(b"../y", b"b..y"))
-    work.index.unlink()
-    add_entries(str(work.root), [(b"b..y", b"x")])
-    assert work.end() == ()
-    stamp = work.index.stat()
-    work.index.write_bytes(crafted)
-    os.utime(work.index, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert work.end() == (f"{work.index} (it named ../x)",)
+    work.index.write_bytes(before)
+    for _ in range(20):
+        work.begin()
+    for _ in range(10):
+        work.index.write_bytes(good)
+        assert work.indexes.end() == ()
+        work.index.write_bytes(crafted)
+        assert work.indexes.end() == (f"{work.index} (it named ../y)",)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root enters closed folders")
