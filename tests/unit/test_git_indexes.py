@@ -130,7 +130,7 @@ def test_an_index_that_is_too_large_before_and_after_is_left_and_said_once(work:
 
 
 def test_a_write_in_place_within_the_same_tick_of_the_clock_is_seen(work: Repository):
-    """The stamp of a file that changed just before it was read is not trusted: before Linux 6.13 the clock is coarse."""
+    """The stamp of a file that was read right after a change is not trusted: before Linux 6.13 the clock is coarse."""
     before = work.index.read_bytes()
     work.craft(b"../y")
     crafted = work.index.read_bytes()
