@@ -145,26 +145,28 @@ _BLOB = "$(echo x | git hash-object -w --stdin)"
 SECRETS = {
     "an entry": (f"git update-index --add --cacheinfo 100644,{_BLOB},.env", ""),
     "an entry in version 4": (
-        f"git update-index --index-version 4; git update-index --add --cacheinfo 100644,{_BLOB},.env", ""
+        f"git update-index --index-version 4; git update-index --add --cacheinfo 100644,{_BLOB},.env",
+        "",
     ),
     "an entry in a split index": (
-        f"git update-index --add --cacheinfo 100644,{_BLOB},.env; git update-index --split-index", ""
+        f"git update-index --add --cacheinfo 100644,{_BLOB},.env; git update-index --split-index",
+        "",
     ),
     "an entry in a folder": (f"git update-index --add --cacheinfo 100644,{_BLOB},conf/deep/.env", ""),
     "the cover": ("git add -f .env", ""),
     "the cover, committed": ("git add -f .env && git commit -qm y", ""),
     "an intent to add": ("git add -N -f .env", ""),
     "a nested repository": (
-        f"git init -q conf; cd conf; git update-index --add --cacheinfo 100644,{_BLOB},deep/.env", "cd conf; "
+        f"git init -q conf; cd conf; git update-index --add --cacheinfo 100644,{_BLOB},deep/.env",
+        "cd conf; ",
     ),
-    "an existing nested repository": (
-        f"cd n; git update-index --add --cacheinfo 100644,{_BLOB},.env", "cd n; "
-    ),
+    "an existing nested repository": (f"cd n; git update-index --add --cacheinfo 100644,{_BLOB},.env", "cd n; "),
     "a moved folder": (
-        f"python3 -I -c 'import os; os.rename(\"many/d7\", \"moved\")';"
-        f" git update-index --add --cacheinfo 100644,{_BLOB},moved/.env", ""
+        f'python3 -I -c \'import os; os.rename("many/d7", "moved")\';'
+        f" git update-index --add --cacheinfo 100644,{_BLOB},moved/.env",
+        "",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SECRETS)

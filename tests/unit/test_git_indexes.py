@@ -166,3 +166,36 @@ def test_names_in_a_message_have_no_control_characters(work: Repository):
     (note,) = work.end()
     assert note.isprintable()
     assert "red" in note
+
+
+def test_the_index_of_the_repository_around_the_workspace_is_examined(work: Repository, tmp_path: Path):
+    inner = work.root / "folder"
+    inner.mkdir()
+    (inner / ".env").write_text("SECRET")
+    work.directories = GitDirectories((str(inner),))
+    work.places = IndexPlaces((str(inner),), str(tmp_path / "home"), work.directories)
+    work.limit(100_000)
+    work.begin()
+    work.craft()
+    assert work.end() == (f"{work.index} (it named ../x)",)
+    work.begin("folder/.env")
+    work.craft(b"folder/.env")
+    assert work.end() == (f"{work.index} (it named folder/.env, which commands can't read)",)
+    assert work.names() == b"a.txt\n"
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_separate_data_in_the_workspace_are_examined_and_data_elsewhere_are_left(
+    work: Repository, tmp_path: Path, *, is_link: bool
+):
+    inside, elsewhere = work.root / "data", tmp_path / "elsewhere"
+    for data, name in ((inside, "a"), (elsewhere, "b")):
+        git(str(work.root), "init", "-q", f"--separate-git-dir={data}", name)
+        if is_link:
+            (work.root / name / ".git").unlink()
+            (work.root / name / ".git").symlink_to(data)
+    work.begin()
+    add_entries(str(work.root / "a"), [(b"../x", b"x")])
+    add_entries(str(work.root / "b"), [(b"../x", b"x")])
+    assert work.end() == (f"{inside}/index (it named ../x)",)
+    assert git(str(work.root / "b"), "ls-files") == b"../x\n"
