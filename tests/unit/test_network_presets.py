@@ -4,6 +4,7 @@ import json
 import os
 import re
 import socket
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
-from bradawl.app.policies import Policies, network_rules, private_hosts
-from bradawl.app.settings.model_settings import ModelSettings
-from bradawl.app.settings.network_presets import PRESETS, PresetHosts, check_domains, preset_hosts
-from bradawl.app.settings.permission_values import RuleText
-from bradawl.app.settings.settings import Settings
+from bradawl.app.settings.network_presets import PRESETS, PresetHosts, preset_hosts
 from bradawl.app.settings.tool_settings import ToolSettings
-from bradawl.core.errors import SettingsError
-from bradawl.core.permissions import Sandbox
-from bradawl.core.rules import speaks_of
 from bradawl.safety.permissions.domains import parse_domain
 
 PIP = {"index.example", "files.example"}
@@ -116,6 +110,35 @@ def test_the_pip_of_bradawls_own_python_is_used_last(home, tools, tmp_path):
     put(other / "bin/python3", "")
     found = preset_hosts("pip", ToolSettings({"PATH": f"{other}/bin"}, str(home), (), (str(tools),)))
     assert found.domains == ("first.example", "files.example")
+
+
+@pytest.mark.parametrize("name", ["lib/python3.12/ensurepip/_bundled/pip-26.0.whl", "share/python-wheels/pip-26.0.whl"])
+def test_the_pip_that_new_environments_get_names_the_default_too(find, tools, name: str):
+    (tools / PIP_AT).unlink()
+    (tools / "bin/pip").rename(tools / "bin/python3")
+    (tools / name).parent.mkdir(parents=True)
+
+    def put_wheel(text: str, member: str = "pip/_internal/models/index.py") -> None:
+        with zipfile.ZipFile(tools / name, "w", zipfile.ZIP_DEFLATED) as wheel:
+            wheel.writestr(member, text)
+        (tools / name).chmod(0o644)
+
+    put_wheel(PIP_FILE)
+    assert set(find("pip").domains) == PIP
+    (tools / name).chmod(0o666)
+    assert find("pip").domains == ()
+    for text, member in ((PIP_FILE, "other.py"), ("#" * 1_000_000 + PIP_FILE, "pip/_internal/models/index.py")):
+        put_wheel(text, member)
+        assert find("pip").domains == ()
+    data = bytearray((tools / name).read_bytes())
+    put(tools / name, "no wheel")
+    assert find("pip").domains == ()
+    data[50:80] = b"x" * 30
+    (tools / name).write_bytes(data)
+    assert find("pip").domains == ()
+    (tools / name).unlink()
+    os.mkfifo(tools / name, 0o644)
+    assert find("pip").domains == ()
 
 
 def test_debian_keeps_npms_modules_beside_npm(domains, tools):
@@ -307,6 +330,8 @@ def test_a_url_that_can_not_be_granted_is_a_note_and_takes_the_default_away(find
 def test_a_note_shows_no_password_and_no_control_characters(find):
     (note,) = find("pip", PIP_INDEX_URL="https://me:secret@10.0.0.5/\x1b]0;x\n\u202e").notes
     assert "secret" not in note and "10.0.0.5" in note and note.isprintable() and note.isascii()
+    (note,) = find("cargo", **{"CARGO_REGISTRIES_\u00e4_INDEX": "me:secret@10.0.0.5"}).notes
+    assert "secret" not in note and "10.0.0.5" in note and note.isascii()
 
 
 def test_a_scope_with_a_variable_takes_the_default_away_and_keeps_the_other_registries(find, write):
@@ -340,6 +365,17 @@ def test_files_in_the_workspace_are_not_read_and_take_the_default_away(find, tmp
     ):
         hosts, notes = find(preset, **{variable: str(value)})
         assert hosts == () and any("it is in the workspace" in note for note in notes), (preset, value)
+
+
+def test_a_file_that_can_not_be_opened_is_a_note(find, write):
+    for name in (f"/{'a' * 300}", str(write("pip.conf", "").parent / f"pip.conf{'b' * 300}")):
+        hosts, (note,) = find("pip", PIP_CONFIG_FILE=name)
+        assert hosts == () and "too long" in note
+    if os.geteuid():  # root opens every folder
+        folder = write(".config/pip/pip.conf", "").parent
+        folder.chmod(0)
+        assert find("pip").domains == () and "ermission denied" in find("pip").notes[0]
+        folder.chmod(0o700)
 
 
 def test_a_relative_file_is_a_note(find):
@@ -435,58 +471,3 @@ def test_whatever_the_tools_settings_say_a_preset_is_a_list_of_single_hosts(home
 def test_apt_and_github_name_hosts(domains):
     assert all("/" not in host for host in domains("apt"))
     assert {"github.com", "codeload.github.com"} <= domains("github")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("pipp", "did you mean pip"), ("carg", "did you mean cargo"), ("https://x.org", "URL"), ("*", "every host")],
-)
-def test_an_entry_that_is_neither_a_domain_nor_a_preset_is_an_error(text: str, message: str):
-    with pytest.raises(SettingsError, match=message) as caught:
-        check_domains((text,), "--network")
-    assert str(caught.value).startswith("--network: ")
-
-
-def test_presets_domains_and_names_of_the_local_network_are_entries():
-    check_domains((*PRESETS, "example.org", "*.example.org", "registry.corp:8443", "intranet", "pip:8080"), "x")
-
-
-# ------------------------------------------------------------------ policies
-
-
-def settings(*texts: str, is_projects=False, environment: dict[str, str] | None = None) -> Settings:
-    rules = tuple(RuleText("domain", text, "x", "/", is_projects) for text in texts)
-    model = ModelSettings("none", "none")
-    return Settings(model=model, cwd="/", home="/nonexistent", rules=rules, environment=environment or {})
-
-
-def covered(found, host: str) -> bool:
-    return any(speaks_of(rule, host) for rule in found)
-
-
-def test_the_domains_of_a_policy_are_those_of_the_setting_and_of_its_presets():
-    given = settings("pip", "registry.corp", environment={"PIP_INDEX_URL": "https://pip.corp/simple"})
-    found = network_rules(given, ())
-    assert {rule.text for rule in found} == {"pip.corp", "registry.corp"}
-    assert {rule.source for rule in found} == {"x, preset pip", "x"}
-    assert covered(found, "pip.corp") and covered(found, "registry.corp")
-    policies = Policies(given, ("/ws",), (), "", Sandbox)
-    assert not policies.has_rules and set(found) <= set(policies().rules)
-
-
-def test_an_invalid_domain_of_a_projects_file_is_left_out():
-    found = network_rules(settings("registry.corp", "https://x.org", is_projects=True), ())
-    assert [rule.text for rule in found] == ["registry.corp"]
-
-
-def test_only_hosts_that_the_users_setting_names_in_full_may_have_private_addresses():
-    variables = {"PIP_INDEX_URL": "https://pip.corp:8443/simple"}
-    given = settings("pip", "Registry.corp.", "*.b.corp", "db.corp:5432", environment=variables)
-    assert private_hosts(given, ()) == {"pip.corp:8443", "registry.corp", "db.corp:5432"}
-    assert private_hosts(settings("a.corp", "pip", is_projects=True, environment=variables), ()) == frozenset()
-    assert private_hosts(settings(), ()) == frozenset()
-
-
-def test_an_invalid_domain_of_an_embedding_program_is_an_error():
-    with pytest.raises(SettingsError, match="URL"):
-        network_rules(settings("https://x.org"), ())

@@ -3,6 +3,8 @@
 bradawl itself names no package index.
 """
 
+import contextlib
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -22,31 +24,29 @@ _NPM_INDEX: Final = re.compile(
     r"""^\s*registry: new Definition\('registry', \{\s*default: ["']([^"'\n]+)["']""", re.MULTILINE
 )
 """Address of npm's registry (npm 7 to 12, read 2026-11-23)."""
+_PACKAGES: Final = ("lib*/python3*/*-packages", "local/lib/python3*/*-packages")
+_WHEELS: Final = ("lib*/python3*/ensurepip/_bundled/pip-*.whl", "share/python-wheels/pip-*.whl")
+"""The pip that `python -m venv` installs; the second is Debian's."""
 _PYTHONS: Final = ("pip", "pip3", "python3", "python")
 _MOST_INSTALLATIONS: Final = 50
 
 
 def pip_hosts(tools: ToolSettings) -> tuple[str, ...] | None:
     """The host of the Python Package Index and that of its files, as an installed pip names them."""
-    for path in _pip_files(tools):
-        if found := _PIP_INDEX.search(tools.installed_text(path)):
+    installed = (tools.installed_text(path / _PIP_FILE) for path in _below_prefixes(tools, *_PACKAGES))
+    in_wheels = (tools.archived_text(path, _PIP_FILE) for path in _below_prefixes(tools, *_WHEELS))
+    for text in itertools.chain(installed, in_wheels):
+        if found := _PIP_INDEX.search(text):
             return _domains(found[1], f"https://{found[2]}")
     return None
 
 
-def _pip_files(tools: ToolSettings) -> Iterator[Path]:
-    """Files of installed versions of pip, in the order of PATH."""
-    found: dict[Path, None] = {}
+def _below_prefixes(tools: ToolSettings, *patterns: str) -> Iterator[Path]:
+    """Files and folders of installations of Python, in the order of PATH."""
     for prefix in pip_prefixes(tools):
-        for pattern in ("lib*/python3*/*-packages", "local/lib/python3*/*-packages"):
-            try:
-                paths = [path / _PIP_FILE for path in sorted(prefix.glob(pattern))]
-            except (OSError, ValueError):
-                continue
-            found |= dict.fromkeys(paths)
-            if len(found) > _MOST_INSTALLATIONS:
-                return iter(found)
-    return iter(found)
+        for pattern in patterns:
+            with contextlib.suppress(OSError, ValueError):
+                yield from sorted(itertools.islice(prefix.glob(pattern), _MOST_INSTALLATIONS))
 
 
 def pip_prefixes(tools: ToolSettings) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from bradawl.app.settings import tool_indexes
 from bradawl.app.settings.index_urls import url_domain
 from bradawl.app.settings.installed_indexes import npm_hosts, pip_hosts
-from bradawl.app.settings.tool_settings import NamedUrl, ToolSettings, shown
+from bradawl.app.settings.tool_settings import NamedUrl, ToolSettings, shown, shown_url
 from bradawl.core.errors import SettingsError
 from bradawl.safety.permissions.domains import parse_domain
 
@@ -101,7 +101,7 @@ def _domains(named: Iterable[NamedUrl]) -> tuple[list[str], list[str]]:
         try:
             domains.append(url_domain(each.text))
         except ValueError as error:
-            problems.append(f"{each.place}: {shown(each.text)!r} can't be granted: {error}")
+            problems.append(f"{shown(each.place)}: '{shown_url(each.text)}' can't be granted: {error}")
     return domains, problems
 
 

@@ -18,7 +18,7 @@ def pip_indexes(tools: ToolSettings) -> Iterator[NamedUrl]:
     yield from tools.words("PIP_EXTRA_INDEX_URL")
     for path in _pip_files(tools):
         for key, value in _pip_values(tools, path):
-            place = f"{shown(str(path))}: {key}"
+            place = f"{path}: {key}"
             if key == "index-url":
                 yield NamedUrl(value.strip(), place, replaces_default=True)
             elif key == "extra-index-url":
@@ -62,7 +62,7 @@ def uv_indexes(tools: ToolSettings) -> Iterator[NamedUrl]:
     for path in (named,) if named else (user, Path("/etc/xdg/uv/uv.toml"), Path("/etc/uv/uv.toml")):
         whole = tools.table(path)
         for table in (whole, _table(whole.get("pip"))):
-            yield from _uv_table(table, shown(str(path)))
+            yield from _uv_table(table, str(path))
 
 
 def _uv_table(table: dict[str, object], place: str) -> Iterator[NamedUrl]:
@@ -92,7 +92,7 @@ def npm_registries(tools: ToolSettings) -> Iterator[NamedUrl]:
 def _npm_file(tools: ToolSettings, path: Path) -> Iterator[NamedUrl]:
     for key, value in _lines(tools, path):
         if key == "registry" or (key.startswith("@") and key.endswith(":registry")):
-            yield NamedUrl(value, f"{shown(str(path))}: {key}", key == "registry")
+            yield NamedUrl(value, f"{path}: {key}", key == "registry")
 
 
 def pnpm_registries(tools: ToolSettings) -> Iterator[NamedUrl]:
@@ -111,7 +111,7 @@ def yarn_registries(tools: ToolSettings) -> Iterator[NamedUrl]:
     for path in (tools.home / ".yarnrc.yml", tools.home / ".yarnrc"):
         for key, value in _lines(tools, path):
             if key in ("npmregistryserver", "registry"):
-                yield NamedUrl(value, f"{shown(str(path))}: {key}", replaces_default=True)
+                yield NamedUrl(value, f"{path}: {key}", replaces_default=True)
 
 
 def cargo_registries(tools: ToolSettings) -> Iterator[NamedUrl]:
@@ -125,7 +125,7 @@ def cargo_registries(tools: ToolSettings) -> Iterator[NamedUrl]:
         for section in ("source", "registries"):
             for name, each in _table(table.get(section)).items():
                 urls = (url for key in ("registry", "index") for url in _texts(_table(each).get(key)))
-                place = f"{shown(str(path))}: {section}.{shown(name)}"
+                place = f"{path}: {section}.{name}"
                 yield from (_without_protocol(NamedUrl(url, place, is_replaced)) for url in urls)
 
 
@@ -162,7 +162,7 @@ def _go_setting(tools: ToolSettings, key: str) -> tuple[str, str] | None:
         return None
     path = tools.named_file("GOENV") or tools.folder("XDG_CONFIG_HOME", ".config") / "go" / "env"
     value = _go_lines(tools.text(path)).get(key, "").strip()
-    return (value, f"{shown(str(path))}: {key}") if value else None
+    return (value, f"{path}: {key}") if value else None
 
 
 def _go_lines(text: str) -> dict[str, str]:
@@ -196,7 +196,7 @@ def apt_sources(tools: ToolSettings) -> Iterator[NamedUrl]:
         urls = find(tools.text(path)) if find else ()
         for url in urls:
             if not re.match(r"(cdrom|file|copy):", url):
-                yield NamedUrl(re.sub(r"^mirror\+(?=http)", "", url), shown(str(path)), replaces_default=True)
+                yield NamedUrl(re.sub(r"^mirror\+(?=http)", "", url), str(path), replaces_default=True)
 
 
 def _list_urls(text: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ replace it or write to it.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from stat import S_ISVTX
+from stat import S_ISREG, S_ISVTX
 from typing import Final, NamedTuple
 
 from bradawl.app.settings.files import FILE_LIMIT_BYTES, read_small_file
@@ -24,7 +24,7 @@ class NamedUrl(NamedTuple):
 
     text: str
     place: str
-    """The variable, or the file and the key."""
+    """The variable, or the file and the key, as the user wrote them."""
     replaces_default: bool = False
     """The tool uses this index instead of its default one."""
 
@@ -80,6 +80,21 @@ class ToolSettings:
         """The text of a file of an installed tool; empty if there is none. A file that can't be used is recorded."""
         return self._text(path, self.refused)
 
+    def archived_text(self, archive: Path, name: str) -> str:
+        """The text of a file in a wheel of an installed tool, under the same conditions as `installed_text`."""
+        import zipfile
+        import zlib
+
+        try:
+            real = Path(os.path.realpath(archive))
+            self._check_place(archive, real)
+            _check_file(real.stat())
+            with zipfile.ZipFile(real) as wheel, wheel.open(name) as file:
+                return file.read(FILE_LIMIT_BYTES).decode("utf-8", "replace")
+        except (OSError, ValueError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            self.refused.append(f"{shown(str(archive))}: {shown(str(error))}")
+            return ""
+
     def table(self, path: Path) -> dict[str, object]:
         """The table in a TOML file; empty if there is none or it is not valid, which is recorded."""
         text = self.text(path)
@@ -123,28 +138,37 @@ class ToolSettings:
         return data.decode("utf-8", "replace")
 
     def _data(self, path: Path) -> bytes:
-        if self.is_in_workspace(path):
-            if not os.path.lexists(path):
-                return b""
-            raise ValueError("it is in the workspace")
-        real = os.path.realpath(path)
-        data = read_small_file(Path(real), _check_file)
+        real = Path(os.path.realpath(path))
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+        self._check_place(path, real)
+        data = read_small_file(real, _check_file)
         if data is None:
             return b""
-        for folder in Path(real).parents:
-            _check_folder(folder)
         if len(data) > FILE_LIMIT_BYTES:
             raise ValueError(f"it is larger than {FILE_LIMIT_BYTES} bytes")
         return data
 
+    def _check_place(self, path: Path, real: Path) -> None:
+        if self.is_in_workspace(path):
+            raise ValueError("it is in the workspace")
+        for folder in real.parents:
+            if folder.exists():
+                _check_folder(folder)
+
 
 def shown(text: str) -> str:
-    """A text for a message: at most 300 characters in one line of ASCII, without a password of a URL."""
-    start, mark, rest = text.rpartition("@")
-    if mark:
-        scheme, slashes, _ = start.partition("//")
-        text = f"{scheme}//...@{rest}" if slashes else f"...@{rest}"
+    """A text for a message: at most 300 characters in one line of ASCII."""
     return ascii(text[:_LONGEST_SHOWN])[1:-1] + ("..." if len(text) > _LONGEST_SHOWN else "")
+
+
+def shown_url(text: str) -> str:
+    """A URL for a message, without its user name and password."""
+    start, mark, rest = text.rpartition("@")
+    scheme, slashes, _ = start.partition("//")
+    return shown(f"{scheme if slashes else ''}{slashes}...@{rest}" if mark else text)
 
 
 def _exists(path: Path) -> bool:
@@ -156,6 +180,8 @@ def _exists(path: Path) -> bool:
 
 def _check_file(found: os.stat_result) -> None:
     _check_owner(found, "it")
+    if not S_ISREG(found.st_mode):
+        raise ValueError("it is not a regular file")
     if found.st_mode & _WRITABLE_BY_GROUP_OR_OTHERS:
         raise ValueError("other users can write it")
 
