@@ -10,12 +10,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 from bwrap import needs_bwrap
 from internet import ADDRESS, ConnectedSession, connected_session
+from package_servers import wheel_index
 from sandboxed_session import IDENTITY, SYSTEM_PATH
 
 pytestmark = needs_bwrap
@@ -45,24 +45,10 @@ def refusals(online: ConnectedSession, line: str, **variables: str) -> str:
     return "\n".join(result.notes)
 
 
-def wheel(folder: Path) -> None:
-    """A package index with one package, whose file is on another host."""
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as file:
-        file.writestr("demo.py", "ANSWER = 42\n")
-        file.writestr("demo-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
-        file.writestr("demo-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        file.writestr("demo-1.0.dist-info/RECORD", "demo.py,,\n")
-    name = "demo-1.0-py3-none-any.whl"
-    (folder / name).write_bytes(data.getvalue())
-    (folder / "simple/demo").mkdir(parents=True)
-    (folder / "simple/demo/index.html").write_text(f"<a href='https://files.example/{name}'>{name}</a>")
-
-
 def test_pip_installs_from_granted_hosts_and_names_a_refused_one(online):
     if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
         pytest.skip("pip is not installed")
-    wheel(online.outside.folder)
+    wheel_index(online.outside.folder)
     options = "--disable-pip-version-check --no-deps --cert ca.pem --target out"
     pip = f"{PYTHON} -m pip install {options} -i https://{{}}/simple demo"
     result = online.run(pip.format("granted.example"))
@@ -72,16 +58,6 @@ def test_pip_installs_from_granted_hosts_and_names_a_refused_one(online):
     assert REFUSED in refusals(online, pip.format("refused.example"))
     online.granted.remove("files.example")
     assert "files.example is not in" in "\n".join(online.run(f"rm -r out; {pip.format('granted.example')}").notes)
-
-
-def test_uv_installs_from_granted_hosts(online):
-    need("uv")
-    wheel(online.outside.folder)
-    uv = "UV_DEFAULT_INDEX=https://{}/simple uv pip install --no-deps --target out demo"
-    variables = {"SSL_CERT_FILE": str(online.root_certificate)}
-    result = online.run(uv.format("granted.example"), env=variables)
-    assert result.exit_code == 0, result
-    assert REFUSED in refusals(online, uv.format("refused.example"), **variables)
 
 
 def test_npm_installs_from_a_granted_registry_and_names_a_refused_one(online):
@@ -126,19 +102,6 @@ def test_git_clones_over_https_and_not_over_ssh(online):
     assert REFUSED in refusals(online, "git clone -q https://refused.example/made.git other", **variables)
     if shutil.which("ssh", path=SYSTEM_PATH):
         assert online.run("git clone -q git@granted.example:made.git third").exit_code
-
-
-def test_fetch_of_node_uses_the_proxy(online):
-    need("node")
-    said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
-    major, minor, *_ = map(int, said.strip().removeprefix("v").split("."))
-    if (major, minor) < (22, 21) or (major, minor) == (23, 0):
-        pytest.skip(f"node {major}.{minor} does not know NODE_USE_ENV_PROXY")
-    (online.outside.folder / "page").write_text("a page\n")
-    line = "node -e 'fetch(process.argv[1]).then(r => r.text()).then(t => process.stdout.write(t))' https://{}.example/page"
-    variables = {"NODE_EXTRA_CA_CERTS": str(online.root_certificate)}
-    assert online.out(line.format("granted"), env=variables) == "a page\n"
-    assert REFUSED in refusals(online, line.format("refused"), **variables)
 
 
 def test_encryption_without_a_server_name_is_end_to_end_too(online):

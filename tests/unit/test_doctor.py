@@ -379,5 +379,7 @@ def test_a_sandbox_that_can_not_limit_hosts_is_named():
 
 
 async def test_domains_of_the_settings_and_of_presets_are_examined(examine, user_home):
-    found = await examine({"network": ["cargo", "a.example"]}, BRADAWL_MODEL="ollama/x", CARGO_HOME="/nonexistent")
-    assert "index.crates.io, static.crates.io (--network, preset cargo); a.example (--network)" in texts(found)
+    variables = {"CARGO_REGISTRIES_MINE_INDEX": "https://crates.corp/", "CARGO_HOME": "/dev/null/none"}
+    found = await examine({"network": ["cargo", "a.example"]}, BRADAWL_MODEL="ollama/x", **variables)
+    assert "crates.corp (--network, preset cargo); a.example (--network)" in texts(found)
+    assert "the default index of cargo is not known" in texts(found)

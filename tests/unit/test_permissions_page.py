@@ -39,7 +39,8 @@ def test_the_page_names_every_preset():
     assert set(re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)) == {
         "`pip`",
         "`uv`",
-        "`npm`, `pnpm`, `yarn`",
+        "`npm`, `pnpm`",
+        "`yarn`",
         "`cargo`",
         "`go`",
         "`apt`",

@@ -317,8 +317,9 @@ async def _context_checks(settings: Settings, build: BuildAgent) -> list[Check]:
         needed = prefix_tokens(Prefix(await agent.system_prompt(), schemas_of(agent.tools)))
         window = await agent.model.window()
         tools = _user_tools_check(settings, [tool.spec.name for tool in agent.tools])
+        permissions = _permission_checks(agent)  # adds warnings about `network`
         told = (Check("warning", "warning", warning) for warning in warnings)
-        return [_window_check(settings, needed, window), tools, *told, *_permission_checks(agent)]
+        return [_window_check(settings, needed, window), tools, *told, *permissions]
     finally:
         await agent.aclose()
 

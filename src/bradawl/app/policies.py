@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -26,6 +27,9 @@ _MOST_ENTRIES = 1_000
 """Directory entries of a root that are searched for Python environments."""
 
 
+def _ignore(_: str) -> None: ...
+
+
 class Policies:
     """The policy of one workspace. Calling it returns the policy at that moment."""
 
@@ -38,10 +42,12 @@ class Policies:
         sandbox: Callable[[], Sandbox],
         *,
         has_undo: bool = False,
+        notify: Callable[[str], None] | None = None,
     ) -> None:
         """`own` are bradawl's folders; `blobs` is the folder of stored results, which the model may read.
 
         The first call of `sandbox` may block while sandboxes are probed. `has_undo`: changes of calls are saved.
+        `notify` is called with each message about the setting `network`, when the first policy is made.
         """
         self._settings = settings
         self._roots = roots
@@ -49,6 +55,7 @@ class Policies:
         self._blobs = blobs
         self._sandbox = sandbox
         self._has_undo = has_undo
+        self._notify = notify or _ignore
 
     def __call__(self) -> Policy:
         """The current policy."""
@@ -92,18 +99,20 @@ class Policies:
     @cached_property
     def _domains(self) -> tuple[Rule, ...]:
         """Rules for the domains of the setting `network`. The first use reads the settings of the tools in presets."""
-        return network_rules(self._settings, self._roots)
+        return network_rules(self._settings, self._roots, self._notify)
 
 
-def network_rules(settings: Settings, roots: Sequence[str]) -> tuple[Rule, ...]:
+def network_rules(
+    settings: Settings, roots: Sequence[str], notify: Callable[[str], None] = _ignore
+) -> tuple[Rule, ...]:
     """Rules for the domains of the setting `network`, with presets replaced by their domains.
 
     Reads the settings of the tools that presets name, except in `roots`. Raises `SettingsError` for an invalid domain;
-    one from a project's file is left out.
+    one from a project's file is left out. `notify` is called with each message about a preset.
     """
     from bradawl.safety.permissions.rule_syntax import domain_rule
 
-    return tuple(domain_rule(name, source) for name, source, _ in _named_domains(settings, roots))
+    return tuple(domain_rule(name, source) for name, source, _ in _named_domains(settings, roots, notify))
 
 
 def private_hosts(settings: Settings, roots: Sequence[str]) -> frozenset[str]:
@@ -114,18 +123,21 @@ def private_hosts(settings: Settings, roots: Sequence[str]) -> frozenset[str]:
     """
     from bradawl.safety.permissions.domains import parse_domain
 
-    own = (parse_domain(name) for name, _, is_projects in _named_domains(settings, roots) if not is_projects)
+    own = (parse_domain(name) for name, _, is_projects in _named_domains(settings, roots, _ignore) if not is_projects)
     return frozenset(f"{one.name}:{one.port}" if one.port else one.name for one in own if not one.is_below)
 
 
-def _named_domains(settings: Settings, roots: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+def _named_domains(
+    settings: Settings, roots: Sequence[str], notify: Callable[[str], None]
+) -> Iterator[tuple[str, str, bool]]:
     """Each domain of the setting `network`, its source, and whether that is a project's file."""
     texts = tuple(text for text in settings.rules if text.verdict == "domain")
     if not texts:
         return
-    from bradawl.app.settings.network_presets import PRESETS, ToolSettings, check_domains, preset_domains
+    from bradawl.app.settings.network_presets import PRESETS, check_domains, preset_hosts
+    from bradawl.app.settings.tool_settings import ToolSettings
 
-    tools = ToolSettings(settings.environment, settings.user_home, roots)
+    prefixes = (sys.prefix, sys.base_prefix)
     for text in texts:
         try:
             check_domains((text.text,), text.source)
@@ -135,7 +147,11 @@ def _named_domains(settings: Settings, roots: Sequence[str]) -> Iterator[tuple[s
             raise
         if text.text in PRESETS:
             source = f"{text.source}, preset {text.text}"
-            yield from ((name, source, text.is_projects) for name in preset_domains(text.text, tools))
+            tools = ToolSettings(settings.environment, settings.user_home, roots, prefixes)
+            found = preset_hosts(text.text, tools)
+            yield from ((name, source, text.is_projects) for name in found.domains)
+            for note in found.notes:
+                notify(note)
         else:
             yield text.text, text.source, text.is_projects
 

@@ -60,7 +60,7 @@ def build_agent(
     clock, ids = SystemClock(), SystemIds()
     settings = with_real_home(settings)
     workspace = open_workspace(settings, notify)
-    policies = _policies(settings, workspace)
+    policies = _policies(settings, workspace, notify)
     headless = settings.headless or approver is None
     if tools is None:
         offered = offered_tools(settings, workspace, policies, notify, headless=headless)
@@ -92,7 +92,7 @@ def build_agent(
     )
 
 
-def _policies(settings: Settings, workspace: Workspace) -> Policies:
+def _policies(settings: Settings, workspace: Workspace, notify: Callable[[str], None] | None) -> Policies:
     folders, choice = workspace.folders, workspace.choice
     scratch = (choice.layout.scratch,) if choice else ()
     return Policies(
@@ -102,6 +102,7 @@ def _policies(settings: Settings, workspace: Workspace) -> Policies:
         folders.blobs,
         workspace.sandbox,
         has_undo=workspace.changes is not None,
+        notify=notify,
     )
 
 

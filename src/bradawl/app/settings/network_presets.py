@@ -1,246 +1,130 @@
 """Presets of the setting `network`: the hosts from which package managers download.
 
-A preset stands for the hosts that the tool's own settings name: its environment variables and the files of the user
-and the machine, never those of a project. Without such settings the presets of Python, Rust and Go stand for the
-public registry, as documented by each tool in November 2026; those of npm, yarn and apt for no host.
+A preset stands for the hosts that the tool's own settings name, and for the tool's default index if the installed tool
+names it in a file. bradawl itself names no package index. If a setting can't be used, the default is left out.
 """
 
-import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Final, NamedTuple, cast
-from urllib.parse import urlsplit
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
-from bradawl.app.settings.files import FILE_LIMIT_BYTES, read_small_file
-from bradawl.core.effects import is_within
+from bradawl.app.settings import tool_indexes
+from bradawl.app.settings.index_urls import url_domain
+from bradawl.app.settings.installed_indexes import npm_hosts, pip_hosts
+from bradawl.app.settings.tool_settings import NamedUrl, ToolSettings, shown, shown_url
 from bradawl.core.errors import SettingsError
 from bradawl.safety.permissions.domains import parse_domain
 
-_WEB_PORTS: Final = {"http": 80, "https": 443}
-_PYPI: Final = ("pypi.org", "files.pythonhosted.org")
-_CRATES: Final = ("index.crates.io", "static.crates.io")
 _GITHUB: Final = (
     *("github.com", "api.github.com", "codeload.github.com", "raw.githubusercontent.com"),
     *("objects.githubusercontent.com", "release-assets.githubusercontent.com"),
 )
-_FOLLOWED: Final = {"pypi.org": "files.pythonhosted.org", "index.crates.io": "static.crates.io"}
-"""Hosts of an index, and the host that it refers to for the files."""
-_INI_KEY: Final = re.compile(r"^\s*([\w@/.:-]+?)\s*(?:=|:\s)\s*(.*?)\s*$")
+_MOST_NOTES: Final = 5
 
 
-class ToolSettings:
-    """The settings of a user's tools: variables, and files that only the user and root can write."""
+class PresetHosts(NamedTuple):
+    """What a preset stands for on this machine."""
 
-    def __init__(self, environment: Mapping[str, str], home: str, roots: Sequence[str] = ()) -> None:
-        """`home` is the home folder, `roots` are the folders of the workspace: no file in them is read."""
-        self.environment = environment
-        self.home = Path(home or "/nonexistent")
-        self._roots = tuple(roots)
-
-    def variables(self, *names: str) -> Iterator[str]:
-        """The words of these variables; one that is not set has none."""
-        for name in names:
-            yield from self.environment.get(name, "").split()
-
-    def folder(self, variable: str, *otherwise: str) -> Path:
-        """The folder that a variable names, else a folder below the home folder."""
-        named = self.environment.get(variable, "")
-        return Path(named) if named.startswith("/") else self.home.joinpath(*otherwise)
-
-    def text(self, path: Path) -> str:
-        """The text of a file; empty if there is none, or if it is in the workspace or others can write it."""
-        try:
-            if any(is_within(os.path.realpath(path), root) for root in self._roots):
-                return ""
-            data = read_small_file(path, _check_owner) or b""
-        except (OSError, ValueError):
-            return ""
-        return "" if len(data) > FILE_LIMIT_BYTES else data.decode("utf-8", "replace")
-
-    def table(self, path: Path) -> dict[str, object]:
-        """The table in a TOML file; empty if there is none or it is not valid."""
-        text = self.text(path)
-        if not text:
-            return {}
-        import tomllib
-
-        try:
-            return tomllib.loads(text)
-        except (ValueError, RecursionError):
-            return {}
-
-    def values(self, path: Path, wanted: Callable[[str], bool]) -> Iterator[str]:
-        """The words of wanted keys in a file of lines `key = value`. An indented line continues the one above."""
-        is_wanted = False
-        for line in self.text(path).splitlines():
-            if line.lstrip().startswith(("#", ";", "[")):
-                is_wanted = False
-            elif is_wanted and line[:1] in " \t" and "=" not in line:
-                yield from line.split()
-            elif found := _INI_KEY.match(line):
-                is_wanted = wanted(found[1].lower())
-                yield from found[2].strip("\"'").split() if is_wanted else ()
-
-
-def _check_owner(found: os.stat_result) -> None:
-    if found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o022:
-        raise PermissionError("other users can write it")
+    domains: tuple[str, ...]
+    """As the setting `network` would name them."""
+    notes: tuple[str, ...]
+    """Messages for the user: settings that can't be used, and a default index that is not known."""
 
 
 class Preset(NamedTuple):
     """Where a tool downloads from."""
 
-    defaults: tuple[str, ...]
-    urls: Callable[[ToolSettings], Iterable[str]] | None = None
-    """The URLs that the tool's settings name; None if it has no such settings."""
-    keeps_defaults: Callable[[ToolSettings], bool] | None = None
-    """Whether the public registry is used besides the named ones; None: never."""
+    indexes: Callable[[ToolSettings], Iterable[NamedUrl]]
+    """The indexes that the tool's settings name."""
+    defaults: Callable[[ToolSettings], tuple[str, ...] | None]
+    """Hosts of the default index, the index itself first; None if no installed tool names it."""
+    default_is_in: str
+    """Which file names the default index; empty if none does."""
 
 
-def _pip(tools: ToolSettings) -> Iterator[str]:
-    yield from tools.variables("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
-    for path in _pip_files(tools):
-        yield from tools.values(path, lambda key: key.replace("_", "-") in ("index-url", "extra-index-url"))
+def _none(_: ToolSettings) -> None:
+    return None
 
 
-def _pip_files(tools: ToolSettings) -> Iterator[Path]:
-    if (named := tools.environment.get("PIP_CONFIG_FILE", "")).startswith("/"):
-        yield Path(named)
-    yield tools.folder("XDG_CONFIG_HOME", ".config") / "pip" / "pip.conf"
-    yield tools.home / "Library" / "Application Support" / "pip" / "pip.conf"
-    yield tools.home / ".pip" / "pip.conf"
-    yield Path("/etc/pip.conf")
-
-
-def _pip_has_no_index(tools: ToolSettings) -> bool:
-    keys = (tools.values(path, lambda key: key.replace("_", "-") == "index-url") for path in _pip_files(tools))
-    return not any((*tools.variables("PIP_INDEX_URL"), *(value for values in keys for value in values)))
-
-
-def _uv_indexes(tools: ToolSettings) -> Iterator[tuple[str, bool]]:
-    """URLs of uv's settings, and whether each replaces the public index."""
-    for url in tools.variables("UV_DEFAULT_INDEX", "UV_INDEX_URL"):
-        yield url, True
-    for url in tools.variables("UV_INDEX", "UV_EXTRA_INDEX_URL"):
-        yield url, False
-    for path in (tools.folder("XDG_CONFIG_HOME", ".config") / "uv" / "uv.toml", Path("/etc/uv/uv.toml")):
-        table = tools.table(path)
-        yield from ((url, True) for url in _texts(table.get("index-url")))
-        yield from ((url, False) for url in _texts(table.get("extra-index-url")))
-        for index in _tables(table.get("index")):
-            yield from ((url, index.get("default") is True) for url in _texts(index.get("url")))
-
-
-def _uv(tools: ToolSettings) -> Iterator[str]:
-    # An index may be written NAME=URL.
-    return (re.sub(r"^[\w.-]+=(?=https?://)", "", url) for url, _ in _uv_indexes(tools))
-
-
-def _uv_has_no_default(tools: ToolSettings) -> bool:
-    return not any(is_default for _, is_default in _uv_indexes(tools))
-
-
-def _npm(tools: ToolSettings) -> Iterator[str]:
-    yield from tools.variables("npm_config_registry", "NPM_CONFIG_REGISTRY")
-    named = tools.environment.get("NPM_CONFIG_USERCONFIG", "") or tools.environment.get("npm_config_userconfig", "")
-    files = (Path(named) if named.startswith("/") else tools.home / ".npmrc", Path("/etc/npmrc"))
-    for path in (*files, tools.folder("XDG_CONFIG_HOME", ".config") / "pnpm" / "rc"):
-        yield from tools.values(path, lambda key: key == "registry" or key.endswith(":registry"))
-
-
-def _yarn(tools: ToolSettings) -> Iterator[str]:
-    yield from _npm(tools)
-    yield from tools.variables("YARN_NPM_REGISTRY_SERVER")
-    yield from tools.values(tools.home / ".yarnrc.yml", lambda key: key == "npmregistryserver")
-
-
-def _cargo_file(tools: ToolSettings) -> dict[str, object]:
-    return tools.table(tools.folder("CARGO_HOME", ".cargo") / "config.toml")
-
-
-def _cargo(tools: ToolSettings) -> Iterator[str]:
-    names = (name for name in tools.environment if re.fullmatch(r"CARGO_REGISTRIES_\w+_INDEX", name))
-    table = _cargo_file(tools)
-    sources = [each for key in ("source", "registries") for each in _tables_in(table.get(key))]
-    urls = (url for each in sources for key in ("registry", "index") for url in _texts(each.get(key)))
-    return (url.removeprefix("sparse+") for url in (*tools.variables(*names), *urls))
-
-
-def _cargo_uses_crates_io(tools: ToolSettings) -> bool:
-    source = _table(_table(_cargo_file(tools).get("source")).get("crates-io"))
-    return "replace-with" not in source
-
-
-def _go(tools: ToolSettings) -> Iterator[str]:
-    file = tools.folder("XDG_CONFIG_HOME", ".config") / "go" / "env"
-    if (named := tools.environment.get("GOENV", "")).startswith("/"):
-        file = Path(named)
-    proxies = tuple(tools.variables("GOPROXY")) or tuple(tools.values(file, lambda key: key == "goproxy"))
-    sums = tuple(tools.variables("GOSUMDB")) or tuple(tools.values(file, lambda key: key == "gosumdb"))
-    found = [url for text in proxies for url in re.split(r"[,|]", text) if "://" in url]
-    if found:
-        yield from found
-        database = sums[-1] if sums else "sum.golang.org"
-        yield from (
-            () if database == "off" else (database if "://" in database else f"https://{database.split('+')[0]}",)
-        )
-
-
-def _apt(tools: ToolSettings) -> Iterator[str]:
-    folder = Path("/etc/apt")
+def _go_hosts(tools: ToolSettings) -> tuple[str, ...] | None:
+    found = tool_indexes.default_go_servers(tools)
+    if found is None:
+        return None
     try:
-        more = sorted((folder / "sources.list.d").iterdir())[:100]
-    except OSError:
-        more = []
-    for path in (folder / "sources.list", *more):
-        if path.suffix in (".list", ".sources"):
-            lines = (line for line in tools.text(path).splitlines() if not line.lstrip().startswith("#"))
-            yield from (url for line in lines for url in re.findall(r"https?://[^\s\]]+", line))
+        return tuple(url_domain(each.text) for each in found)
+    except ValueError:
+        return None
 
 
-PRESETS: Final[Mapping[str, Preset]] = {
-    "pip": Preset(_PYPI, _pip, _pip_has_no_index),
-    "uv": Preset(_PYPI, _uv, _uv_has_no_default),
-    "npm": Preset((), _npm),
-    "pnpm": Preset((), _npm),
-    "yarn": Preset((), _yarn),
-    "cargo": Preset(_CRATES, _cargo, _cargo_uses_crates_io),
-    "go": Preset(("proxy.golang.org", "sum.golang.org"), _go),
-    "apt": Preset((), _apt),
-    "github": Preset(_GITHUB),
+_PRESETS: Final[Mapping[str, Preset]] = {
+    "pip": Preset(tool_indexes.pip_indexes, pip_hosts, "an installed pip"),
+    # uv's default index is the Python Package Index (docs.astral.sh/uv/concepts/indexes, read 2026-11-23).
+    "uv": Preset(tool_indexes.uv_indexes, pip_hosts, "an installed pip"),
+    "npm": Preset(tool_indexes.npm_registries, npm_hosts, "an installed npm"),
+    # pnpm's default registry is npm's (pnpm.io/settings, read 2026-11-23).
+    "pnpm": Preset(tool_indexes.pnpm_registries, npm_hosts, "an installed npm"),
+    "yarn": Preset(tool_indexes.yarn_registries, _none, ""),
+    "cargo": Preset(tool_indexes.cargo_registries, _none, ""),
+    "go": Preset(tool_indexes.go_servers, _go_hosts, "go.env of an installed Go (1.21 or later)"),
+    "apt": Preset(tool_indexes.apt_sources, _none, ""),
 }
-"""Presets by the name that the setting `network` gives them."""
+PRESETS: Final = (*_PRESETS, "github")
+"""Names of presets in the setting `network`."""
 
 
-def preset_domains(name: str, tools: ToolSettings) -> tuple[str, ...]:
-    """The domains of a preset, as the setting `network` would name them. Reads the settings of its tool.
+def preset_hosts(name: str, tools: ToolSettings) -> PresetHosts:
+    """The hosts of a preset. Reads the settings of its tool and files of the installed tool.
 
-    A URL that names an address, or is no URL of the web, is left out.
+    `tools` is used for one preset only: it records the files that can't be used.
     """
-    preset = PRESETS[name]
-    found = tuple(filter(None, map(_domain_of, preset.urls(tools)))) if preset.urls else ()
-    if not found or (preset.keeps_defaults is not None and preset.keeps_defaults(tools)):
-        found = (*found, *preset.defaults)
-    return tuple(dict.fromkeys((*found, *(_FOLLOWED[each] for each in found if each in _FOLLOWED))))
+    if name == "github":
+        return PresetHosts(_GITHUB, ())
+    preset = _PRESETS[name]
+    named = list(preset.indexes(tools))
+    domains, problems = _domains(named)
+    problems = [*tools.problems, *problems]
+    defaults = preset.defaults(tools)
+    notes = list(_problem_notes(name, problems))
+    if not problems and not any(each.replaces_default for each in named):
+        if defaults is None:
+            notes.append(_unknown_default(name, preset, tools.refused))
+        domains += defaults or ()
+    elif defaults and defaults[0] in domains:
+        domains += defaults  # the index refers to another host for its files
+    return PresetHosts(tuple(dict.fromkeys(domains)), tuple(dict.fromkeys(notes)))
 
 
-def _domain_of(url: str) -> str:
-    """The host of a URL, with its port if that is not the scheme's; empty if no rule can name it."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return ""
-    default = _WEB_PORTS.get(parts.scheme)
-    if default is None or not parts.hostname:
-        return ""
-    text = parts.hostname if port in (None, *_WEB_PORTS.values()) else f"{parts.hostname}:{port}"
-    try:
-        parse_domain(text)
-    except ValueError:
-        return ""
-    return text
+def _domains(named: Iterable[NamedUrl]) -> tuple[list[str], list[str]]:
+    """Domains of the URLs, and a message for each URL that has none."""
+    domains: list[str] = []
+    problems: list[str] = []
+    for each in named:
+        try:
+            domains.append(url_domain(each.text))
+        except ValueError as error:
+            problems.append(f"{shown(each.place)}: '{shown_url(each.text)}' can't be granted: {error}")
+    return domains, problems
+
+
+def _problem_notes(name: str, problems: list[str]) -> Iterator[str]:
+    for problem in problems[:_MOST_NOTES]:
+        yield (
+            f"the preset {name} of `network` grants no default index: {problem}. "
+            "If commands need a host, name it in `network`."
+        )
+    if len(problems) > _MOST_NOTES:
+        yield f"the preset {name} of `network`: {len(problems) - _MOST_NOTES} more settings can't be used."
+
+
+def _unknown_default(name: str, preset: Preset, refused: list[str]) -> str:
+    if not preset.default_is_in:
+        why = f"no file of {name} names it"
+    else:
+        why = f"{preset.default_is_in} would name it, and there is none outside the workspace"
+        why += "".join(f"; {each}" for each in refused[:2])
+    return (
+        f"the default index of {name} is not known, so the preset {name} of `network` does not grant it: {why}. "
+        f'Name the hosts beside the preset or instead of it: network = ["HOST"].'
+    )
 
 
 def check_domains(texts: Iterable[str], place: str) -> None:
@@ -261,20 +145,3 @@ def _check_domain(text: str, place: str) -> None:
         near = get_close_matches(text, PRESETS, 1)
         if near:
             raise SettingsError(f"{place}: there is no preset {text!r}; did you mean {near[0]}?")
-
-
-def _texts(value: object) -> Iterator[str]:
-    values = cast("list[object]", value) if isinstance(value, list) else [value]
-    return (each for each in values if isinstance(each, str))
-
-
-def _table(value: object) -> dict[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
-
-
-def _tables(value: object) -> Iterator[dict[str, object]]:
-    return (_table(each) for each in cast("list[object]", value)) if isinstance(value, list) else iter(())
-
-
-def _tables_in(value: object) -> Iterator[dict[str, object]]:
-    return map(_table, _table(value).values())
