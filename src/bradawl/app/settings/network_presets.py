@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from bradawl.app.settings.files import FILE_LIMIT_BYTES, read_small_file
 from bradawl.core.effects import is_within
 from bradawl.core.errors import SettingsError
-from bradawl.safety.permissions.domains import parse_domain
+from bradawl.safety.permissions.domains import parse_domain, parse_grant
 
 _WEB_PORTS: Final = {"http": 80, "https": 443}
 _PYPI: Final = ("pypi.org", "files.pythonhosted.org")
@@ -251,16 +251,24 @@ def check_domains(texts: Iterable[str], place: str) -> None:
 
 
 def _check_domain(text: str, place: str) -> None:
+    if near := _preset_meant(text):
+        raise SettingsError(f"{place}: there is no preset {text[:200]!r}; did you mean {near}?")
     try:
-        domain = parse_domain(text)
+        parse_grant(text)
     except ValueError as error:
         raise SettingsError(f"{place}: {text[:200]!r} can't be used: {error}.") from error
-    if "." not in domain.name and not domain.port:
-        from difflib import get_close_matches
 
-        near = get_close_matches(text, PRESETS, 1)
-        if near:
-            raise SettingsError(f"{place}: there is no preset {text!r}; did you mean {near[0]}?")
+
+def _preset_meant(text: str) -> str:
+    """The preset that a text names in other case, misspelled or with a standard port; empty if there is none."""
+    name, _, port = text.strip(" \t").lower().partition(":")
+    if name in PRESETS:
+        return name if port in ("", "80", "443") else ""
+    if port or not name.isalnum():
+        return ""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, PRESETS, 1)), "")
 
 
 def _texts(value: object) -> Iterator[str]:
