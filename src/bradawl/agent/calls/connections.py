@@ -18,6 +18,9 @@ _RUNS_ON: Final = (
     "foreground, so that the user can allow the host for the session"
 )
 
+_MOST_QUESTIONS: Final = 100
+"""Hosts of one command about which the user is asked."""
+_TOO_MANY: Final = f"the command has asked for {_MOST_QUESTIONS} hosts already"
 _ALL_REFUSED: Final = "the user declined all further hosts of this command"
 
 
@@ -35,13 +38,15 @@ class CallConnections:
         self._grant = grant
         self._asking = asyncio.Lock()
         self._may_ask = True
+        self._asked: set[tuple[str, ...]] = set()
+        """Hosts about which the user was asked."""
 
     async def permit(self, hosts: tuple[str, ...], *, is_over: bool) -> None:
         """Judge connections; may ask the user. Raises `ToolError` with the reason of a refusal.
 
         `hosts` are destinations as `safety.permissions.domains` describes them. With `Grant.network` there is no
-        question about the ports 80 and 443, unless a rule asks. After the call has ended (`is_over`), and after the
-        user has refused all hosts of the command, nothing is asked.
+        question about the ports 80 and 443, unless a rule asks. Nothing is asked after the call has ended (`is_over`),
+        after the user has refused all hosts of the command, and after 100 questions.
         """
         if not all(map(DESTINATION.fullmatch, hosts)):
             raise ToolError("that is not the name of a host")
@@ -56,9 +61,17 @@ class CallConnections:
         if is_over:
             raise ToolError(_RUNS_ON)
         async with self._asking:
-            if not self._may_ask and isinstance(decision_on(self._services, connection), Ask):
-                raise ToolError(_ALL_REFUSED)
+            if isinstance(decision_on(self._services, connection), Ask):
+                self._count_question(hosts)
             await self._authorize(connection)
+
+    def _count_question(self, hosts: tuple[str, ...]) -> None:
+        """Raise `ToolError` if the user is not to be asked."""
+        if not self._may_ask:
+            raise ToolError(_ALL_REFUSED)
+        if len(self._asked) >= _MOST_QUESTIONS:
+            raise ToolError(_TOO_MANY)
+        self._asked.add(hosts)
 
     async def _authorize(self, connection: Prepared) -> None:
         begun = asyncio.Event()

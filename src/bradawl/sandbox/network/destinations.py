@@ -28,14 +28,17 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A connection that the proxy refused."""
+    """A connection that the proxy refused or, with `is_failure`, could not make."""
 
     host: str
     port: int
     reason: str
+    is_failure: bool = False
 
     def __str__(self) -> str:
         where = f"{self.host}:{self.port}" if self.port else self.host or "a connection"
+        if self.is_failure:
+            return f"{where} can't be reached: {self.reason}"
         return f"the network proxy refused {where}: {self.reason}"
 
 
