@@ -381,3 +381,15 @@ def test_a_sandbox_that_can_not_limit_hosts_is_named():
 async def test_domains_of_the_settings_and_of_presets_are_examined(examine, user_home):
     found = await examine({"network": ["cargo", "a.example"]}, BRADAWL_MODEL="ollama/x", CARGO_HOME="/nonexistent")
     assert "index.crates.io, static.crates.io (--network, preset cargo); a.example (--network)" in texts(found)
+
+
+async def test_the_rules_about_hosts_are_listed_without_a_provider(examine):
+    found = await examine(BRADAWL_NETWORK="docs.example.org", BRADAWL_SANDBOX="off")
+    assert states(found)["settings"] == "problem"
+    assert "network: commands reach without a question: docs.example.org (" in texts(found)
+
+
+async def test_no_rules_are_listed_if_the_settings_can_not_be_read(examine):
+    found = await examine(BRADAWL_NETWORK="https://docs.example.org")
+    assert states(found)["settings"] == "problem" and "network" not in states(found)
+    assert "it is a URL" in texts(found)

@@ -17,7 +17,7 @@ from bradawl.app.models_command import Connect, Status, models_text, query_provi
 from bradawl.app.modes import mode_text, sandbox_text
 from bradawl.app.rendering import one_line
 from bradawl.app.settings.homes import homes
-from bradawl.app.settings.load import load_settings, read_settings
+from bradawl.app.settings.load import load_settings, read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, is_loopback
 from bradawl.app.settings.settings import Settings, tools_folders
@@ -111,6 +111,7 @@ async def diagnose(
     servers = local.result()
     if settings is None or model is None:
         checks.append(Check("settings", "problem", problem, "\n".join(suggestions(servers))))
+        checks += await _rules_without_a_model(options, environ, cwd, build)
     else:
         checks += [Check("settings", "warning", warning) for warning in settings.warnings]
         checks += model.result()
@@ -341,6 +342,23 @@ def _permission_checks(agent: "Agent") -> list[Check]:
     except BradawlError as error:
         return [Check("permissions", "problem", str(error))]
     return [Check("mode", "ok", mode_text(policy.mode)), *rule_checks(policy), *network_checks(policy)]
+
+
+async def _rules_without_a_model(
+    options: Mapping[str, object], environ: Mapping[str, str], cwd: str, build: BuildAgent
+) -> list[Check]:
+    """Mode and rules, where no model can be chosen; nothing if the settings can't be read either."""
+    warnings: list[str] = []
+    try:
+        settings = settings_with(read_settings(options, environ, cwd), ModelSettings("none", "none"))
+        agent = build(settings, warnings.append)
+    except BradawlError:
+        return []  # the check of the settings reports it
+    try:
+        checks = _permission_checks(agent)
+        return [*(Check("warning", "warning", warning) for warning in warnings), *checks]
+    finally:
+        await agent.aclose()
 
 
 def rule_checks(policy: Policy) -> list[Check]:
