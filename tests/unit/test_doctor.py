@@ -393,3 +393,14 @@ async def test_no_rules_are_listed_if_the_settings_can_not_be_read(examine):
     found = await examine(BRADAWL_NETWORK="https://docs.example.org")
     assert states(found)["settings"] == "problem" and "network" not in states(found)
     assert "it is a URL" in texts(found)
+
+
+def test_a_host_of_one_label_is_pointed_out_because_it_may_be_meant_as_a_preset():
+    def listed(*texts: str) -> list[str]:
+        given = tuple(rule for text in texts for rule in parse_rule(text, "domain", "x", Bases("/", "/home/u", "/ws")))
+        return [check.text for check in network_checks(Policy(rules=given)) if check.state == "warning"]
+
+    assert listed("docker", "nas:8080") == [
+        "docker, nas:8080: a host of your own network and no preset; docs/permissions.md lists the presets"
+    ]
+    assert listed("docs.example.org", "*.example.net") == []

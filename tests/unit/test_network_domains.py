@@ -176,9 +176,11 @@ def test_a_name_of_a_private_network_and_a_single_owner_can_be_granted(text: str
     check_domains((text,), "x")
 
 
-@pytest.mark.parametrize("text", ["PIP", "Npm", "pipp", "carg", "pip:443", "github:80", " Pnpm "])
+@pytest.mark.parametrize(
+    "text", ["PIP", "Npm", "pipp", "carg", "pip:443", "github:80", " Pnpm ", "npn", "nmp", "ip", "gihtub", "pi", "ap"]
+)
 def test_a_misspelled_preset_is_an_error_that_names_the_preset(text: str):
-    with pytest.raises(SettingsError, match=r"there is no preset .* did you mean (pip|npm|pnpm|cargo|github)[?]"):
+    with pytest.raises(SettingsError, match=r"there is no preset .* did you mean (pip|npm|pnpm|cargo|github|apt)[?]"):
         check_domains((text,), "x")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -49,6 +50,8 @@ _WHOLE_NETWORK: Final = (
     "this sandbox can't limit the network to domains: a command gets none, or all of it after a question; rules that "
     "grant domains have no effect"
 )
+_ONE_LABEL: Final = r"[\w-]+(?::\d+)?"
+_NO_PRESET: Final = "a host of your own network and no preset; docs/permissions.md lists the presets"
 _MARKS: Final = {"ok": "ok", "warning": "note", "problem": "PROBLEM"}
 
 BuildAgent = Callable[[Settings, Callable[[str], None]], "Agent"]
@@ -384,6 +387,8 @@ def network_checks(policy: Policy) -> list[Check]:
                 found.setdefault(rule.source, []).append(text)
         named = "; ".join(f"{', '.join(dict.fromkeys(texts))} ({source})" for source, texts in found.items())
         checks += [Check("network", "ok", f"{what}: {named}")] if named else []
+    if own := [rule.text for rule in rules if rule.verdict == "allow" and re.fullmatch(_ONE_LABEL, rule.text)]:
+        checks.append(Check("network", "warning", f"{', '.join(dict.fromkeys(own))}: {_NO_PRESET}"))
     if policy.sandbox.name and not policy.sandbox.limits_hosts:
         checks.append(Check("network", "warning", _WHOLE_NETWORK))
     return checks or [Check("network", "ok", "commands reach no host without a question")]

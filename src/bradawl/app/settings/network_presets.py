@@ -260,15 +260,20 @@ def _check_domain(text: str, place: str) -> None:
 
 
 def _preset_meant(text: str) -> str:
-    """The preset that a text names in other case, misspelled or with a standard port; empty if there is none."""
+    """The preset that a text names in other case, with a standard port or with one wrong letter; empty if none."""
     name, _, port = text.strip(" \t").lower().partition(":")
     if name in PRESETS:
         return name if port in ("", "80", "443") else ""
-    if port or not name.isalnum():
-        return ""
-    from difflib import get_close_matches
+    return next((each for each in PRESETS if not port and len(each) > 2 and _is_one_letter_off(name, each)), "")
 
-    return next(iter(get_close_matches(name, PRESETS, 1)), "")
+
+def _is_one_letter_off(text: str, name: str) -> bool:
+    """Whether one letter of a name was replaced, left out or added, or two neighbours were exchanged."""
+    pairs = enumerate(zip(text, name, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), min(len(text), len(name)))
+    is_replaced_or_added = text[at + 1 :] in (name[at + 1 :], name[at:])
+    is_left_out = text[at:] == name[at + 1 :]
+    return is_replaced_or_added or is_left_out or text == name[:at] + name[at : at + 2][::-1] + name[at + 2 :]
 
 
 def _texts(value: object) -> Iterator[str]:
