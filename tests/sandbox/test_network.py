@@ -42,6 +42,17 @@ def test_a_refused_host_gets_nothing_and_the_result_names_it(online):
     assert online.outside.resolved == online.outside.requests == [], "not even its name is resolved"
 
 
+@pytest.mark.skipif(not Path("/sys/class/net").is_dir(), reason="this machine has no /sys")
+def test_the_interfaces_of_the_machine_are_not_listed(online):
+    own = Path("/sys/class/net").resolve()
+    assert list(own.iterdir()), "the control: outside they are listed"
+    line = "ls -A /sys/class/net; find /sys -name ifindex 2>/dev/null; touch /sys/class/net/x; ls /sys/class | wc -l"
+    for network in (False, True):
+        result = online.run(line, network=network)
+        assert int(result.stdout) > 1, "only the count of other classes is printed"
+        assert b"touch" in result.stderr
+
+
 def test_without_permit_and_network_there_is_no_proxy(online):
     result = online.run(f"env | grep -i proxy; {GET} http://granted.example/page", permit=None)
     assert result.stdout == b"" and b"Could not resolve host" in result.stderr and result.notes == ()

@@ -122,6 +122,34 @@ async def test_connections_at_once_are_asked_about_one_after_the_other():
     assert shown[0].startswith("a.example: reached; b.example: the user declined") and len(approver.questions) == 2
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_no_to_all_hosts_of_a_command_ends_its_questions_and_no_others(at_once):
+    policy = msgspec.structs.replace(AUTO, rules=rule("Network(granted.example)"))
+    hosts = [f"h{number}.example" for number in range(60)]
+    calls = [run_of(*hosts, "granted.example", at_once=at_once, name="1"), run_of("h9.example", name="2")]
+    answers = [True, Answer(False, "user", "session", "stop"), True]
+    shown, approver = await ran(policy, *calls, answers=answers)
+    found = shown[0].split("; ")
+    assert found[:2] == ["h0.example: reached", "h1.example: the user declined. They said: stop"]
+    assert found[2:60] == [f"{host}: the user declined all further hosts of this command" for host in hosts[2:]]
+    assert found[60] == "granted.example: reached", "a rule allows it"
+    assert shown[1] == "h9.example: reached" and len(approver.questions) == 3, "another command asks again"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_only_questions_count_towards_the_limit_of_hosts(at_once):
+    policy = msgspec.structs.replace(AUTO, rules=rule("Network(*.granted.example)"))
+    granted = [f"h{number}.granted.example" for number in range(150)]
+    others = [f"h{number}.example" for number in range(110)]
+    shown, approver = await ran(
+        policy, run_of(*granted, *others, *granted, at_once=at_once), answers=[True] * 60 + [False] * 60
+    )
+    found = shown[0].split("; ")
+    assert all(each.endswith(": reached") for each in [*found[:150], *found[260:]])
+    assert [each.partition(": ")[2] for each in found[250:260]] == ["the command has asked for 100 hosts already"] * 10
+    assert len(approver.questions) == 100
+
+
 async def test_granted_hosts_are_not_asked_about_and_refused_ones_are_refused_in_every_mode():
     rules = (*rule("Network(a.example)"), *rule("WebFetch(domain:evil.example)", "deny"))
     for mode in ("auto", "bypass"):

@@ -383,3 +383,26 @@ async def test_domains_of_the_settings_and_of_presets_are_examined(examine, user
     found = await examine({"network": ["cargo", "a.example"]}, BRADAWL_MODEL="ollama/x", **variables)
     assert "crates.corp (--network, preset cargo); a.example (--network)" in texts(found)
     assert "the default index of cargo is not known" in texts(found)
+
+
+async def test_the_rules_about_hosts_are_listed_without_a_provider(examine):
+    found = await examine(BRADAWL_NETWORK="docs.example.org", BRADAWL_SANDBOX="off")
+    assert states(found)["settings"] == "problem"
+    assert "network: commands reach without a question: docs.example.org (" in texts(found)
+
+
+async def test_no_rules_are_listed_if_the_settings_can_not_be_read(examine):
+    found = await examine(BRADAWL_NETWORK="https://docs.example.org")
+    assert states(found)["settings"] == "problem" and "network" not in states(found)
+    assert "it is a URL" in texts(found)
+
+
+def test_a_host_of_one_label_is_pointed_out_because_it_may_be_meant_as_a_preset():
+    def listed(*texts: str) -> list[str]:
+        given = tuple(rule for text in texts for rule in parse_rule(text, "domain", "x", Bases("/", "/home/u", "/ws")))
+        return [check.text for check in network_checks(Policy(rules=given)) if check.state == "warning"]
+
+    assert listed("docker", "nas:8080") == [
+        "docker, nas:8080: a host of your own network and no preset; docs/permissions.md lists the presets"
+    ]
+    assert listed("docs.example.org", "*.example.net") == []

@@ -19,6 +19,7 @@ from bradawl.core.errors import Failure
 from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
+    CheckpointTaken,
     Live,
     NoteQueued,
     ReplyWithdrawn,
@@ -250,6 +251,11 @@ def test_the_last_lines_of_a_commands_output_are_shown():
 def test_a_note_of_the_user_is_acknowledged():
     assert "noted" in painted(envelope(NoteQueued(Note("n", "also this", "user"))))
     assert painted(envelope(NoteQueued(Note("n", "job 1 ended", "job")))) == ""
+
+
+def test_changes_that_are_found_while_the_model_answers_do_not_break_its_text():
+    found = envelope(CheckpointTaken("a", "ref"))
+    assert painted(live(TextDelta(0, "It")), found, live(TextDelta(0, " is."))) == "It is."
 
 
 async def test_nothing_is_painted_over_an_open_question():

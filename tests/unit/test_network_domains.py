@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bradawl.app.settings.network_presets import check_domains
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Allow, Ask, Deny, Policy, Request, Sandbox, decide
 from bradawl.core.rules import Rule
-from bradawl.safety.permissions.domains import DESTINATION, Domain, parse_domain
+from bradawl.safety.permissions.domains import DESTINATION, Domain, parse_domain, parse_grant
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import domain_rule, parse_project_rule, parse_rule
 
@@ -127,6 +128,60 @@ def test_what_names_no_domain_is_an_error_that_says_why(text: str, message: str)
         if text.strip() not in ("", "*"):
             with pytest.raises(SettingsError):
                 rules(f"Network({text})", source)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("localhost", "no command can reach it: the name of this machine"),
+        ("app.localhost:8000", "no command can reach it: the name of this machine"),
+        ("*.localhost", "top-level domain"),
+        ("metadata.google.internal", "no command can reach it: cloud metadata"),
+        ("com", "com is a top-level domain"),
+        ("dev:8443", "dev is a top-level domain"),
+        ("*.co.uk", "anyone can get a name below co.uk; name the hosts, as in example.co.uk"),
+        ("*.com.au", "anyone can get a name below com.au"),
+        ("*.github.io", "anyone can get a name below github.io"),
+        ("*.blob.core.windows.net:8443", "anyone can get a name below blob.core.windows.net"),
+    ],
+)
+def test_a_domain_that_can_not_be_granted_is_an_error_that_says_why_and_can_be_refused(text: str, message: str):
+    with pytest.raises(ValueError, match=message):
+        parse_grant(text)
+    with pytest.raises(SettingsError, match=message):
+        rules(f"Network({text})", "allow")
+    with pytest.raises(SettingsError, match=message):
+        check_domains((text,), "x")
+    if message != "top-level domain":
+        assert rules(f"Network({text})", "deny") and rules(f"Network({text})", "ask")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "intranet",
+        "git.corp",
+        "co.uk",
+        "*.example.co.uk",
+        "me.github.io",
+        "*.me.github.io",
+        "*.corp.io",
+        "*.ab.cde",
+        "github:8443",
+        "pipe:81",
+    ],
+)
+def test_a_name_of_a_private_network_and_a_single_owner_can_be_granted(text: str):
+    assert parse_grant(text) == parse_domain(text)
+    check_domains((text,), "x")
+
+
+@pytest.mark.parametrize(
+    "text", ["PIP", "Npm", "pipp", "carg", "pip:443", "github:80", " Pnpm ", "npn", "nmp", "ip", "gihtub", "pi", "ap"]
+)
+def test_a_misspelled_preset_is_an_error_that_names_the_preset(text: str):
+    with pytest.raises(SettingsError, match=r"there is no preset .* did you mean (pip|npm|pnpm|cargo|github|apt)[?]"):
+        check_domains((text,), "x")
 
 
 @given(st.text(max_size=40))

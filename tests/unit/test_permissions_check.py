@@ -33,8 +33,9 @@ class CheckRunner:
 
     def check(self, *arguments: str) -> dict:
         code, out, err = self.run(*arguments)
-        assert (code, err) == (0, "")
-        return json.loads(out)
+        answer = json.loads(out)
+        assert (code, err) == (2 if answer["decision"] == "error" else 0, "")
+        return answer
 
     def configure(self, text: str) -> None:
         folder = self.home / ".config" / "bradawl"
@@ -81,6 +82,40 @@ def test_a_connection_is_decided_by_the_rules_about_hosts_and_names_the_rule(pla
         assert place.check("--connect", host)["decision"] == "error"
     code, _, err = place.run("ls", "--connect", "a.example")
     assert code == 2 and "--connect HOST" in err
+
+
+@pytest.mark.parametrize(
+    ("host", "decision", "reason"),
+    [
+        ("localhost", "deny", "the name of this machine"),
+        ("a.localhost:8000", "deny", "the name of this machine"),
+        ("metadata.google.internal", "deny", "cloud metadata is never reachable"),
+        ("intranet", "deny", "a name of a private network"),
+        ("nas.local", "deny", "a name of a private network"),
+        ("git.corp", "ask", "the rule Network(git.corp)"),
+        ("git.corp:81", "ask", "the rule Network(git.corp)"),
+        ("127.0.0.1", "error", "addresses are not permitted"),
+        ("[::1]:443", "error", "addresses are not permitted"),
+        ("a.example:80:81", "error", "there is more than one port"),
+        ("a.example:65616", "error", "the port 65616 is not a number from 1 to 65535"),
+        ("https://a.example", "error", "that is a URL"),
+        ("a b.example", "error", "that is not the name of a host"),
+        ("stra\u00dfe.example", "error", "punycode"),
+    ],
+)
+def test_a_connection_is_judged_as_the_proxy_judges_it(place, host, decision, reason):
+    place.configure('network = ["git.corp"]\n[permissions]\nask = ["Network(git.corp)"]\n')
+    answer = place.check("--connect", host)
+    assert answer["decision"] == decision and reason in answer["reason"]
+
+
+def test_a_host_may_be_named_with_a_standard_port_and_the_answer_grants_no_network(place):
+    place.configure('network = ["x.org"]\n')
+    for host in ("x.org", "x.org:443", "x.org:80", "X.org."):
+        answer = place.check("--connect", host)
+        assert answer["decision"] == "allow" and answer["effects"]["hosts"] == ["x.org"]
+        assert "grant" not in answer
+    assert place.check("--connect", "b\u00fccher.example")["effects"]["hosts"] == ["xn--bcher-kva.example"]
 
 
 def test_a_project_may_restrict_but_not_permit(place):

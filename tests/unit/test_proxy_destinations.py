@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bradawl.sandbox.network.destinations import BadDestination, Destination, parse_authority, parse_destination
+from bradawl.sandbox.network.destinations import (
+    BadDestination,
+    Destination,
+    Refusal,
+    parse_authority,
+    parse_destination,
+)
 from bradawl.sandbox.network.dialing import Dialer, RefusedDestination, Unreachable
 
 PUBLIC = "93.184.215.14"
@@ -261,6 +267,28 @@ def test_the_systems_resolver_is_asked_without_blocking():
             await Dialer().dial(Destination("localhost", 80))
 
     asyncio.run(dial())
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "remark"),
+    [
+        ("granted.example:80:81", "there is more than one port", "refused 'granted.example:80:81': "),
+        ("granted.example:0", "the port 0 is not a number from 1 to 65535", "refused 'granted.example': "),
+        ("granted.example:65616", "the port 65616 is not a number", "refused 'granted.example': "),
+        ("granted.example:4x3", "the port '4x3' is not a number", "refused 'granted.example:4x3': "),
+        ("granted.example:", "an empty port is not a number", "refused 'granted.example:': "),
+        ("granted%2eexample:443", "that is not the name of a host", "refused 'granted%2eexample': "),
+        ("http://granted.example:443", "that is a URL", "refused 'http:??granted.example:443': "),
+        (":443", "an empty text is not the name of a host", "refused a connection: "),
+        ("a]b:443", "that is not the name of a host", "refused 'a?b': "),
+        ("localhost:443", "the name of this machine", "refused localhost: "),
+    ],
+)
+def test_a_refusal_names_what_is_wrong_and_quotes_what_is_malformed(text, reason, remark):
+    with pytest.raises(BadDestination) as refused:
+        parse_authority(text)
+    assert reason in str(refused.value)
+    assert str(Refusal(refused.value.named, 0, "why")) == f"the network proxy {remark}why"
 
 
 def test_a_refusal_repeats_no_characters_that_could_end_its_remark():

@@ -205,13 +205,45 @@ def test_connections_to_one_host_wait_for_one_answer():
         assert made.asked == ["a.example"] and len(answers) == 20 and len(set(answers)) == 1
 
 
-def test_hosts_and_refusals_are_limited():
-    with proxied(permit=refuse) as made:
+def test_any_number_of_hosts_is_judged_and_remarks_are_limited():
+    def granted(effects: Effects) -> None:
+        if not effects.hosts[0].startswith("granted"):
+            raise ToolError("not granted")
+
+    with proxied(echoing, permit=granted) as made:
         for number in range(120):
             made.say(b"CONNECT h%d.example:443 HTTP/1.1\r\n\r\n" % number)
-        assert len(made.asked) == 100
+        for number in range(120):
+            with made.connect() as one:
+                one.sendall(b"CONNECT granted%d.example:443 HTTP/1.1\r\n\r\n" % number)
+                assert head_of(one) == ESTABLISHED
+        assert len(made.asked) == 240
         notes = made.permissions.notes()
         assert len(notes) == 11 and notes[-1] == "the network proxy refused further hosts"
+
+
+def test_the_memory_for_refused_hosts_is_bounded_and_granted_ones_are_kept():
+    async def check() -> list[str]:
+        asked: list[str] = []
+
+        async def permit(effects: Effects) -> None:
+            asked.append(effects.hosts[0])
+            if effects.hosts != ("granted.example",):
+                raise ToolError("not granted")
+
+        permissions = HostPermissions(permit, whole_network=False)
+        ended = asyncio.get_running_loop().create_future()
+        waiting = asyncio.create_task(permissions.wait_answering(ended, 60.0))
+        hosts = ["granted.example", *(f"h{number}.example" for number in range(1_001)), "granted.example", "h0.example"]
+        for host in hosts:
+            refused = await permissions.check(Destination(host, 443))
+            assert refused == ("" if host == "granted.example" else "not granted")
+        ended.set_result(None)
+        await waiting
+        return asked
+
+    asked = asyncio.run(check())
+    assert asked.count("granted.example") == 1 and asked.count("h0.example") == 2 and asked.count("h1.example") == 1
 
 
 # ------------------------------------------------------------------ limits
@@ -286,7 +318,45 @@ def test_a_host_that_can_not_be_reached_is_an_error_and_no_refusal():
     with proxied(connect=unreachable) as made:
         answer = made.say(CONNECT)
         assert answer.startswith(b"HTTP/1.1 502 ") and b"a.example:443 can't be reached: No route to host" in answer
-        assert made.permissions.notes() == ()
+        assert made.permissions.notes() == ("a.example:443 can't be reached: No route to host",)
+
+
+def test_a_name_that_does_not_resolve_is_named_in_the_result():
+    async def unknown(host: str, port: int) -> list[str]:
+        raise OSError("unknown")
+
+    with proxied(resolve=unknown) as made:
+        assert made.say(CONNECT).startswith(b"HTTP/1.1 502 ")
+        assert made.permissions.notes() == ("a.example:443 can't be reached: its name could not be resolved",)
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (b"\x05\x01\x00", "the program sent SOCKS"),
+        (b"\x04\x01\x01\xbb", "the program sent SOCKS"),
+        (b"\x16\x03\x01\x02\x00\x01", "the program sent TLS"),
+        (b"GET http://a.example/ HTTP/1.1\nHost: a.example\n\n", "a line does not end in CR LF"),
+    ],
+)
+def test_another_protocol_is_answered_at_once_with_a_remark(sent, reason):
+    with proxied(limits=ProxyLimits(head_s=60)) as made, made.connect() as one:
+        began = time.monotonic()
+        one.sendall(sent)  # and the program waits
+        answer = all_of(one).decode()
+        assert time.monotonic() - began < 30
+        assert answer.startswith("HTTP/1.1 400 ") and reason in answer
+        (note,) = made.permissions.notes()
+        assert note.startswith(f"the network proxy refused a connection: {reason}") and made.asked == []
+
+
+def test_a_failed_tls_connection_to_the_users_own_proxy_is_an_error():
+    def no_tls(connected: socket.socket) -> None:
+        connected.recv(100)
+        connected.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with proxied(no_tls, upstream=lambda _: Upstream("proxy.corp", 3128, is_tls=True)) as made:
+        assert b"a.example:443 can't be reached: the user's own proxy: " in made.say(CONNECT)
 
 
 # ------------------------------------------------------------------ the user's own proxy

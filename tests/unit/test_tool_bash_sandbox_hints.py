@@ -263,6 +263,22 @@ def test_for_ssh_the_hint_names_https_for_git(error: str):
     assert "ssh can't leave the sandbox" in hint and "https://" in hint and 'sandbox: "off"' in hint
 
 
+def test_ssh_that_failed_in_a_line_that_goes_on_is_explained_too():
+    output = (
+        "x\nssh: Could not resolve hostname github.com: Temporary failure in name resolution\nfatal: Could not read"
+    )
+    (hint,) = by_domain(output, code=0)
+    assert "ssh can't leave the sandbox" in hint
+    assert by_domain("notes on ssh: Could not resolve hostname x", code=0) == ()
+    assert notes(output, code=0) == ()
+
+
+def test_a_note_about_a_host_that_was_not_reached_says_all():
+    note = "a.example:443 can't be reached: its name could not be resolved"
+    assert by_domain("curl: (56) CONNECT tunnel failed, response 502", notes=(note,)) == (f"[{note}]",)
+    assert by_domain(NO_NETWORK[0], notes=(note,)) == (f"[{note}]",)
+
+
 @pytest.mark.parametrize("error", NO_SOCKETS)
 def test_other_sockets_stay_shut_with_the_network(error: str):
     (hint,) = by_domain(error)

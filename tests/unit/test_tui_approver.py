@@ -149,8 +149,20 @@ def test_a_question_about_a_host_names_host_port_and_command_and_what_can_be_sen
     assert choices_text(asked, ("Network(a.example)",)) == (
         "  y = once, a = a.example, port 80 or 443, for every command for the rest of the session\n"
         "  p = always in this project: Network(a.example)\n"
-        "  n = no (a reason may follow)"
+        "  n = no (a reason may follow), x = no, and no further host of this command"
     )
+
+
+async def test_x_refuses_all_further_hosts_of_a_command_and_is_no_answer_to_another_question():
+    for typed in ("x", "X.", "none"):
+        answer, _ = await ask(connection("a.example"), typed)
+        assert answer == Answer(False, "user", "session")
+    answer, _ = await ask(connection("a.example"), "x not those")
+    assert answer == Answer(False, "user", "session", "not those")
+    answer, shown = await ask(question(), "x", "n")
+    assert answer == Answer(False, "user") and shown[-1] == "Please answer y, a or n."
+    _, shown = await ask(connection("a.example"), "?", "n")
+    assert shown[-1] == "Please answer y, a, n or x."
 
 
 def test_a_host_in_punycode_is_shown_as_it_is_with_a_warning():

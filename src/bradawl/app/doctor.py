@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from bradawl.app.models_command import Connect, Status, models_text, query_provi
 from bradawl.app.modes import mode_text, sandbox_text
 from bradawl.app.rendering import one_line
 from bradawl.app.settings.homes import homes
-from bradawl.app.settings.load import load_settings, read_settings
+from bradawl.app.settings.load import load_settings, read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, is_loopback
 from bradawl.app.settings.settings import Settings, tools_folders
@@ -49,6 +50,8 @@ _WHOLE_NETWORK: Final = (
     "this sandbox can't limit the network to domains: a command gets none, or all of it after a question; rules that "
     "grant domains have no effect"
 )
+_ONE_LABEL: Final = r"[\w-]+(?::\d+)?"
+_NO_PRESET: Final = "a host of your own network and no preset; docs/permissions.md lists the presets"
 _MARKS: Final = {"ok": "ok", "warning": "note", "problem": "PROBLEM"}
 
 BuildAgent = Callable[[Settings, Callable[[str], None]], "Agent"]
@@ -111,6 +114,7 @@ async def diagnose(
     servers = local.result()
     if settings is None or model is None:
         checks.append(Check("settings", "problem", problem, "\n".join(suggestions(servers))))
+        checks += await _rules_without_a_model(options, environ, cwd, build)
     else:
         checks += [Check("settings", "warning", warning) for warning in settings.warnings]
         checks += model.result()
@@ -344,6 +348,23 @@ def _permission_checks(agent: "Agent") -> list[Check]:
     return [Check("mode", "ok", mode_text(policy.mode)), *rule_checks(policy), *network_checks(policy)]
 
 
+async def _rules_without_a_model(
+    options: Mapping[str, object], environ: Mapping[str, str], cwd: str, build: BuildAgent
+) -> list[Check]:
+    """Mode and rules, where no model can be chosen; nothing if the settings can't be read either."""
+    warnings: list[str] = []
+    try:
+        settings = settings_with(read_settings(options, environ, cwd), ModelSettings("none", "none"))
+        agent = build(settings, warnings.append)
+    except BradawlError:
+        return []  # the check of the settings reports it
+    try:
+        checks = _permission_checks(agent)
+        return [*(Check("warning", "warning", warning) for warning in warnings), *checks]
+    finally:
+        await agent.aclose()
+
+
 def rule_checks(policy: Policy) -> list[Check]:
     """A warning about rules that deny paths, if no sandbox enforces them on programs."""
     rules = [rule.text for rule in path_rules(policy.rules) if rule.verdict == "deny" and rule.places]
@@ -367,6 +388,8 @@ def network_checks(policy: Policy) -> list[Check]:
                 found.setdefault(rule.source, []).append(text)
         named = "; ".join(f"{', '.join(dict.fromkeys(texts))} ({source})" for source, texts in found.items())
         checks += [Check("network", "ok", f"{what}: {named}")] if named else []
+    if own := [rule.text for rule in rules if rule.verdict == "allow" and re.fullmatch(_ONE_LABEL, rule.text)]:
+        checks.append(Check("network", "warning", f"{', '.join(dict.fromkeys(own))}: {_NO_PRESET}"))
     if policy.sandbox.name and not policy.sandbox.limits_hosts:
         checks.append(Check("network", "warning", _WHOLE_NETWORK))
     return checks or [Check("network", "ok", "commands reach no host without a question")]

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _CASE_WORKSPACE: Final = "/ws"
 _CASE_HOME: Final = "/home/u"
+_DEFAULT_PORT: Final = 443
+_INVALID: Final = 2
 
 
 def run_check(
@@ -42,8 +44,8 @@ def run_check(
 ) -> int:
     """Judge a command, or the cases on stdin; print JSON and return the exit code. Raises `SettingsError`.
 
-    A command or a connection is judged by the agent that `build` makes of the settings, cases without settings and
-    sandbox.
+    The exit code is 2 for a command or a connection that is invalid. A command or a connection is judged by the agent
+    that `build` makes of the settings, cases without settings and sandbox.
     """
     if options.get("stdin"):
         from bradawl.testing.permission_cases import answers
@@ -57,7 +59,7 @@ def run_check(
     else:
         verdict = _verdict_here(settings, str(options["shell_line"]), build)
     console.answer(json.dumps(msgspec.to_builtins(verdict), indent=2) + "\n")
-    return 0
+    return _INVALID if verdict.decision == "error" else 0
 
 
 def case_workspace(options: Mapping[str, object], cwd: str) -> "CaseWorkspace":
@@ -88,23 +90,32 @@ def _settings_here(options: Mapping[str, object], environ: Mapping[str, str], cw
     return msgspec.structs.replace(settings, user_home=home, user_tools=False)
 
 
-def _connection_verdict(settings: Settings, host: str, build: Callable[[Settings], Agent]) -> Verdict:
-    from bradawl.safety.permissions.domains import parse_domain
+def _connection_verdict(settings: Settings, text: str, build: Callable[[Settings], Agent]) -> Verdict:
+    """The decision on a connection to a host, as the proxy of commands judges it: first the name, then the policy."""
+    from bradawl.app.build.workspace import folders_of
+    from bradawl.app.policies import private_hosts
+    from bradawl.safety.permissions.domains import ascii_name
+    from bradawl.sandbox.network.destinations import BadDestination, parse_authority
+    from bradawl.sandbox.network.dialing import Dialer, RefusedDestination
 
     try:
-        domain = parse_domain(host)
+        destination = parse_authority(ascii_name(text.strip(" \t")), _DEFAULT_PORT)
+    except BadDestination as error:
+        return Verdict("deny" if error.is_host else "error", str(error))
     except ValueError as error:
-        return Verdict("error", f"{host!r} can't be a destination: {error}")
-    if domain.is_below:
-        return Verdict("error", f"{host!r} can't be a destination: name one host")
-    destination = f"{domain.name}:{domain.port}" if domain.port else domain.name
+        return Verdict("error", str(error))
     agent = build(settings)
     try:
-        request = Request("network", "0" * 64, Effects(hosts=(destination,), lifts=("host",)))
-        return verdict_on(agent.policy(), request)
+        roots = folders_of(settings).roots
+        Dialer(private_hosts=lambda: private_hosts(settings, roots)).check_name(destination)
+        effects = Effects(hosts=(destination.label,), lifts=("host",))
+        verdict = verdict_on(agent.policy(), Request("network", "0" * 64, effects))
+    except RefusedDestination as error:
+        return Verdict("deny", str(error))
     finally:
         if agent.on_close is not None:
             agent.on_close()
+    return msgspec.structs.replace(verdict, grant=None)  # it would read as a grant of the whole network
 
 
 def _verdict_here(settings: Settings, command: str, build: Callable[[Settings], Agent]) -> Verdict:

@@ -317,7 +317,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The user's answer; `by` is `nobody` if there is no user."""
+    """The user's answer; `by` is `nobody` without a user. A no with `session` is for all hosts of the command."""
 
     allowed: bool
     by: Literal["user", "nobody"]

@@ -41,6 +41,7 @@ from bradawl.sandbox.path_translation import (
     TEMPORARY,
     PathTranslator,
     emptied_folders,
+    interface_folders,
     is_replaced,
     nearest_existing,
     reexposed_paths,
@@ -320,6 +321,7 @@ class BubblewrapBackend:
             (arguments if contains_any(folder, seen) else last).extend(("--tmpfs", folder))
         for path in not_hidden_by((*self._others, *self._system_secrets), plan.mounts):
             (arguments if contains_any(path, seen) else last).extend(hide(path, seen, self._empties))
+        last += [word for folder in interface_folders() for word in hide(folder, (), self._empties)]
         arguments += ["--bind", layout.scratch, TEMPORARY]
         arguments += bind_parents_in_tmp(seen, self._shown, layout.scratch)
         arguments += ["--bind", layout.scratch, layout.scratch]

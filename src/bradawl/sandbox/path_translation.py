@@ -13,6 +13,7 @@ from bradawl.sandbox.backend import SandboxLayout
 
 TEMPORARY: Final = os.path.realpath(Path("/") / "tmp")
 RUNTIME_FOLDERS: Final = ("/run", "/var/run")
+_INTERFACES: Final = "/sys/class/net"
 _RESOLVER: Final = "/etc/resolv.conf"
 _OF_PROGRAMS: Final = ("/bin", "/sbin", "/shims")
 """Endings of folders whose programs need the files beside the folder; version managers start programs through shims."""
@@ -22,6 +23,19 @@ _OF_PROGRAMS: Final = ("/bin", "/sbin", "/shims")
 def emptied_folders() -> tuple[str, ...]:
     """Folders that hold sockets of the machine's services and are shown empty. Determined once."""
     return tuple(path for path in RUNTIME_FOLDERS if os.path.realpath(path) == path and Path(path).is_dir())
+
+
+@cache
+def interface_folders() -> tuple[str, ...]:
+    """Folders of `/sys` that name the machine's network interfaces, which no program in the sandbox has. Determined
+    once.
+    """
+    try:
+        interfaces = [os.path.realpath(each) for each in Path(_INTERFACES).iterdir()]
+    except OSError:
+        return ()
+    devices = (each.rpartition("/")[0] for each in interfaces if each.startswith("/sys/devices/"))
+    return (_INTERFACES, *dict.fromkeys(devices))
 
 
 def is_replaced(path: str, further: Iterable[str] = ()) -> bool:

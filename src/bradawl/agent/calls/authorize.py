@@ -115,7 +115,8 @@ def _denied(services: CallServices, prepared: Prepared, reason: str, answer: Ans
         )
         return _refused(prepared, text, ".")
     said = f" They said: {answer.message}" if answer.message else " Do something else, or say what you need and why."
-    return _refused(prepared, f"the user declined.{said}")
+    refused = _refused(prepared, f"the user declined.{said}")
+    return msgspec.structs.replace(refused, is_for_all_hosts=answer.scope == "session")
 
 
 def _how_granted(effects: Effects) -> str:

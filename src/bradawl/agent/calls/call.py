@@ -39,6 +39,8 @@ class Refused(msgspec.Struct, frozen=True):
     call: ToolCall
     text: str
     outcome: Outcome = "error"
+    is_for_all_hosts: bool = False
+    """The user was asked about a connection and refuses all further ones of the command."""
 
 
 def tool_failed(tool: AnyTool, error: Exception) -> str:

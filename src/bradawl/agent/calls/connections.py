@@ -18,32 +18,65 @@ _RUNS_ON: Final = (
     "foreground, so that the user can allow the host for the session"
 )
 
+_MOST_QUESTIONS: Final = 100
+"""Hosts of one command about which the user is asked."""
+_TOO_MANY: Final = f"the command has asked for {_MOST_QUESTIONS} hosts already"
+_ALL_REFUSED: Final = "the user declined all further hosts of this command"
+
 
 def is_connection(prepared: Prepared, effects: Effects) -> bool:
     """Whether these effects, found while a call runs, are connections of its command."""
     return bool(prepared.effects.seal and effects.hosts)
 
 
-async def permit_connection(
-    services: CallServices, prepared: Prepared, grant: Grant, hosts: tuple[str, ...], *, is_over: bool
-) -> None:
-    """Judge connections of the call's command; may ask the user. Raises `ToolError` with the reason of a refusal.
+class CallConnections:
+    """Judges the connections of one call's command."""
 
-    `hosts` are destinations as `safety.permissions.domains` describes them. With `Grant.network` there is no question
-    about the ports 80 and 443, unless a rule asks. After the call has ended (`is_over`), nothing is asked.
-    """
-    if not all(map(DESTINATION.fullmatch, hosts)):
-        raise ToolError("that is not the name of a host")
-    connection = msgspec.structs.replace(prepared, effects=Effects(hosts=hosts, lifts=("host",)))
-    decision = decision_on(services, connection)
-    if isinstance(decision, Ask):
+    def __init__(self, services: CallServices, prepared: Prepared, grant: Grant) -> None:
+        self._services = services
+        self._prepared = prepared
+        self._grant = grant
+        self._asking = asyncio.Lock()
+        self._may_ask = True
+        self._asked: set[tuple[str, ...]] = set()
+        """Hosts about which the user was asked."""
+
+    async def permit(self, hosts: tuple[str, ...], *, is_over: bool) -> None:
+        """Judge connections; may ask the user. Raises `ToolError` with the reason of a refusal.
+
+        `hosts` are destinations as `safety.permissions.domains` describes them. With `Grant.network` there is no
+        question about the ports 80 and 443, unless a rule asks. Nothing is asked after the call has ended (`is_over`),
+        after the user has refused all hosts of the command, and after 100 questions.
+        """
+        if not all(map(DESTINATION.fullmatch, hosts)):
+            raise ToolError("that is not the name of a host")
+        connection = msgspec.structs.replace(self._prepared, effects=Effects(hosts=hosts, lifts=("host",)))
+        decision = decision_on(self._services, connection)
+        if not isinstance(decision, Ask):
+            await self._authorize(connection)
+            return
         is_on_other_port = any(":" in host for host in hosts)
-        if grant.network and not is_on_other_port and not decision.by_rule:
+        if self._grant.network and not is_on_other_port and not decision.by_rule:
             return
         if is_over:
             raise ToolError(_RUNS_ON)
-    begun = asyncio.Event()
-    begun.set()
-    found = await authorize(services, connection, begun)
-    if isinstance(found, Refused):
-        raise ToolError(found.text)
+        async with self._asking:
+            if isinstance(decision_on(self._services, connection), Ask):
+                self._count_question(hosts)
+            await self._authorize(connection)
+
+    def _count_question(self, hosts: tuple[str, ...]) -> None:
+        """Raise `ToolError` if the user is not to be asked."""
+        if not self._may_ask:
+            raise ToolError(_ALL_REFUSED)
+        if len(self._asked) >= _MOST_QUESTIONS:
+            raise ToolError(_TOO_MANY)
+        self._asked.add(hosts)
+
+    async def _authorize(self, connection: Prepared) -> None:
+        begun = asyncio.Event()
+        begun.set()
+        found = await authorize(self._services, connection, begun)
+        if isinstance(found, Refused):
+            self._may_ask = self._may_ask and not found.is_for_all_hosts
+            raise ToolError(found.text)

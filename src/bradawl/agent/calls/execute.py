@@ -8,7 +8,7 @@ import msgspec
 from bradawl.agent.calls import hooks
 from bradawl.agent.calls.authorize import authorize
 from bradawl.agent.calls.call import Prepared, Refused, tool_failed
-from bradawl.agent.calls.connections import is_connection, permit_connection
+from bradawl.agent.calls.connections import CallConnections, is_connection
 from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of
 from bradawl.agent.recovery import state_of
 from bradawl.core.effects import Effects
@@ -107,11 +107,11 @@ def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> T
 
 
 async def _run(services: CallServices, prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
-    is_over = False
+    is_over, connections = False, CallConnections(services, prepared, grant)
 
     async def permit(effects: Effects) -> None:
         if is_connection(prepared, effects):
-            await permit_connection(services, prepared, grant, effects.hosts, is_over=is_over)
+            await connections.permit(effects.hosts, is_over=is_over)
             return
         begun = asyncio.Event()
         begun.set()

@@ -4,7 +4,7 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from bradawl.safety.permissions.domains import parse_domain
+from bradawl.safety.permissions.domains import parse_grant
 
 _URL: Final = re.compile(
     r"""(?P<scheme>https?)://
@@ -16,7 +16,6 @@ _URL: Final = re.compile(
 )
 _WEB_PORTS: Final = (80, 443)
 _LAST_PORT: Final = 65_535
-_OF_THIS_MACHINE: Final = ("localhost", "localdomain")
 _LONGEST: Final = 2_000
 
 
@@ -34,11 +33,9 @@ def url_domain(url: str) -> str:
     split = urlsplit(url)
     if split.hostname != host.lower() or (split.port or 0) != port:
         raise ValueError("programs read this URL differently")
-    domain = parse_domain(host)
-    if domain.name.rpartition(".")[2] in _OF_THIS_MACHINE:
-        raise ValueError("it is this machine, which the proxy does not reach")
+    domain = parse_grant(host)
     text = domain.name if not port or port in _WEB_PORTS else f"{domain.name}:{port}"
-    parse_domain(text)
+    parse_grant(text)
     return text
 
 

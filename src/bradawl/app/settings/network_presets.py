@@ -12,7 +12,7 @@ from bradawl.app.settings.index_urls import url_domain
 from bradawl.app.settings.installed_indexes import npm_hosts, pip_hosts
 from bradawl.app.settings.tool_settings import NamedUrl, ToolSettings, shown, shown_url
 from bradawl.core.errors import SettingsError
-from bradawl.safety.permissions.domains import parse_domain
+from bradawl.safety.permissions.domains import parse_grant
 
 _GITHUB: Final = (
     *("github.com", "api.github.com", "codeload.github.com", "raw.githubusercontent.com"),
@@ -135,13 +135,26 @@ def check_domains(texts: Iterable[str], place: str) -> None:
 
 
 def _check_domain(text: str, place: str) -> None:
+    if near := _preset_meant(text):
+        raise SettingsError(f"{place}: there is no preset {text[:200]!r}; did you mean {near}?")
     try:
-        domain = parse_domain(text)
+        parse_grant(text)
     except ValueError as error:
         raise SettingsError(f"{place}: {text[:200]!r} can't be used: {error}.") from error
-    if "." not in domain.name and not domain.port:
-        from difflib import get_close_matches
 
-        near = get_close_matches(text, PRESETS, 1)
-        if near:
-            raise SettingsError(f"{place}: there is no preset {text!r}; did you mean {near[0]}?")
+
+def _preset_meant(text: str) -> str:
+    """The preset that a text names in other case, with a standard port or with one wrong letter; empty if none."""
+    name, _, port = text.strip(" \t").lower().partition(":")
+    if name in PRESETS:
+        return name if port in ("", "80", "443") else ""
+    return next((each for each in PRESETS if not port and len(each) > 2 and _is_one_letter_off(name, each)), "")
+
+
+def _is_one_letter_off(text: str, name: str) -> bool:
+    """Whether one letter of a name was replaced, left out or added, or two neighbours were exchanged."""
+    pairs = enumerate(zip(text, name, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), min(len(text), len(name)))
+    is_replaced_or_added = text[at + 1 :] in (name[at + 1 :], name[at:])
+    is_left_out = text[at:] == name[at + 1 :]
+    return is_replaced_or_added or is_left_out or text == name[:at] + name[at : at + 2][::-1] + name[at + 2 :]

@@ -40,6 +40,8 @@ def parse_answer(text: str) -> Answer | None:
             return Answer(True, by="user", scope="project")
         case "n" | "no":
             return Answer(False, by="user", message=rest.strip())
+        case "x" | "none":
+            return Answer(False, by="user", scope="session", message=rest.strip())
         case _:
             return None
 
@@ -52,7 +54,7 @@ def question_text(question: Question, *, whole: bool = False) -> str:
     call = question.call
     arguments, _ = parse_arguments(call.raw_arguments)
     lines = [f"{_in_line(call.name)} wants to run ({_in_line(question.reason)}):"]
-    if question.request.effects.lifts == ("host",):
+    if _is_about_a_host(question):
         lines = [f"This command wants to connect to {_destinations(question)} ({_in_line(question.reason)}):"]
     if arguments is None:
         return "\n".join([*lines, *_indented(call.raw_arguments)])
@@ -67,7 +69,7 @@ def question_text(question: Question, *, whole: bool = False) -> str:
 def granted_text(question: Question) -> str:
     """The declared effects of the call, with real paths, and what a yes would grant; empty if there are none."""
     effects, grant = question.request.effects, question.grant
-    if effects.lifts == ("host",):
+    if _is_about_a_host(question):
         return "\n".join(_connection_lines(effects))
     lines = [f"  {verb} {_in_line(name)}" for verb, names in _touched(effects) for name in names]
     if effects.seal:
@@ -144,7 +146,7 @@ def _held(effects: Effects, grant: Grant) -> Iterator[str]:
 def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: bool = False) -> str:
     """The possible answers; each lasting one names what it covers. `rules`: the rules offered for the project."""
     name = _in_line(question.call.name)
-    if question.request.effects.lifts == ("host",):
+    if _is_about_a_host(question):
         covered = f"{_destinations(question)}, for every command"
     elif question.request.stands_alone:
         covered = f"this exact {'command' if question.request.effects.seal else f'{name} call'}"
@@ -152,10 +154,23 @@ def choices_text(question: Question, rules: tuple[str, ...] = (), *, is_cut: boo
         covered = f"every {name} call"
     project = f"  p = always in this project: {escape(', '.join(rules))}\n" if rules else ""
     no = f"{'v = show all of it, ' if is_cut else ''}n = no (a reason may follow)"
+    no += ", x = no, and no further host of this command" * _is_about_a_host(question)
     yes = "  y = once"
     if "session" in _scopes(question, rules):
         yes += f", a = {covered} for the rest of the session"
     return f"{yes}\n{project}  {no}" if project else f"{yes}, {no}"
+
+
+def _is_about_a_host(question: Question) -> bool:
+    """Whether a running command wants to connect."""
+    return question.request.effects.lifts == ("host",)
+
+
+def _is_offered(answer: Answer, question: Question, scopes: tuple[str, ...]) -> bool:
+    """Whether the question has this answer."""
+    if answer.allowed:
+        return answer.scope in scopes
+    return answer.scope == "once" or _is_about_a_host(question)
 
 
 def _scopes(question: Question, rules: tuple[str, ...]) -> tuple[str, ...]:
@@ -263,8 +278,9 @@ class TerminalApprover:
             answer = parse_answer(typed)
             if typed.strip().lower() == "v" and shown != whole:
                 self._show(whole)
-            elif answer is None or answer.scope not in scopes:
-                self._show(f"Please answer {_ANSWERS[scopes]} or n.")
+            elif answer is None or not _is_offered(answer, question, scopes):
+                no = ", n or x" if _is_about_a_host(question) else " or n"
+                self._show(f"Please answer {_ANSWERS[scopes]}{no}.")
             elif answer.scope != "project" or (answer := await self._saved(question, rules)):
                 return answer
 

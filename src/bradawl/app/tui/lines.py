@@ -32,6 +32,10 @@ class LineReader(Protocol):
         """End a running read with `KeyboardInterrupt`; false if there is none."""
         ...
 
+    def take_unread(self) -> bytes:
+        """Input that was read from the stream and has not been returned; it is forgotten."""
+        ...
+
 
 def reader_for(console: Console, home: str) -> LineReader:
     """The editor at a terminal that supports it, else plain lines."""
@@ -49,7 +53,7 @@ class TurnInput:
     def __init__(self, console: Console, take: Callable[[str], None]) -> None:
         """`take` is called with each text that is not blank."""
         self._take = take
-        self._descriptor = _descriptor_of_terminal(console)
+        self._descriptor = descriptor_of_terminal(console)
         self._is_listening = False
 
     def listen(self) -> None:
@@ -73,7 +77,7 @@ class TurnInput:
             self._is_listening = False
 
     def _read(self) -> None:
-        if self._descriptor is None or not self._is_listening or not _is_in_foreground(self._descriptor):
+        if self._descriptor is None or not self._is_listening or not is_in_foreground(self._descriptor):
             return
         data = b""
         try:
@@ -88,15 +92,16 @@ class TurnInput:
             self._take(text)
 
 
-def _descriptor_of_terminal(console: Console) -> int | None:
+def descriptor_of_terminal(console: Console) -> int | None:
+    """The descriptor of stdin if that is a terminal."""
     try:
         return console.stdin.fileno() if console.has_user else None
     except (OSError, ValueError):
         return None
 
 
-def _is_in_foreground(descriptor: int) -> bool:
-    """False in the background, where a read from the terminal would stop the program."""
+def is_in_foreground(descriptor: int) -> bool:
+    """Whether the program may read from the terminal; in the background a read would stop it."""
     try:
         return os.tcgetpgrp(descriptor) == os.getpgrp()
     except OSError:
@@ -139,6 +144,11 @@ class PlainReader:
         self._was_interrupted = True
         self._waiting.set_result(None)
         return True
+
+    def take_unread(self) -> bytes:
+        """Lines behind the one that was returned."""
+        taken, self._buffer = self._buffer, b""
+        return taken
 
     async def _read(self, prompt: str) -> str:
         if self._shows_prompt and prompt:
@@ -207,6 +217,7 @@ class TerminalReader:
             output=output,
         )
         self._questions: PromptSession[str] = PromptSession(input=keys, output=output)
+        self._keys = keys
 
     async def prompt(self) -> str:
         """The text typed up to Enter."""
@@ -223,6 +234,16 @@ class TerminalReader:
                 session.app.exit(exception=KeyboardInterrupt())
                 return True
         return False
+
+    def take_unread(self) -> bytes:
+        """Keys behind the one that ended a prompt. The beginning of a key sequence or of pasted text is dropped."""
+        from prompt_toolkit.input.typeahead import get_typeahead
+        from prompt_toolkit.input.vt100 import Vt100Input
+
+        left = [*get_typeahead(self._keys), *self._keys.flush_keys()]
+        if isinstance(self._keys, Vt100Input):
+            self._keys.vt100_parser.reset()
+        return "".join(key.data for key in left).encode("utf-8", "replace")
 
 
 def _bindings() -> "KeyBindings":

@@ -12,6 +12,7 @@ from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, Th
 from bradawl.core.events import (
     AssistantReplied,
     CallPrepared,
+    CheckpointTaken,
     Compacted,
     Envelope,
     Event,
@@ -148,7 +149,7 @@ class Painter:
         elif isinstance(event, RequestSent):
             self._end_text()
             self._has_text = False
-        else:
+        elif not isinstance(event, CheckpointTaken):  # logged while the model answers, and not shown
             self._other(envelope, event)
 
     def _sub_agent_event(self, envelope: Envelope) -> None:

@@ -17,6 +17,7 @@ from bradawl.app.slash_commands import CommandFailed, is_command
 from bradawl.app.tui.approver import TerminalApprover
 from bradawl.app.tui.lines import LineReader, TurnInput, reader_for
 from bradawl.app.tui.painter import Painter
+from bradawl.app.tui.questions import QuestionReader
 from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.messages import Assistant, Message, User, text_of
 from bradawl.safety.control_characters import clean
@@ -36,7 +37,7 @@ _RECALLED_LINES = 12
 
 async def run_repl(request: RunRequest, console: Console) -> int:
     """Converse until the user leaves, and return the exit code. Raises `SettingsError` and `SessionError`."""
-    reader = reader_for(console, request.settings.home)
+    reader = QuestionReader(console, reader_for(console, request.settings.home))
     settings = await _settings_after_trust_question(request, console, reader)
     request = request._replace(settings=settings)
     repl = Repl(console, reader)
@@ -87,9 +88,10 @@ async def _settings_after_trust_question(request: RunRequest, console: Console, 
 class Repl:
     """One conversation at a terminal, over one or more sessions."""
 
-    def __init__(self, console: Console, reader: LineReader) -> None:
+    def __init__(self, console: Console, reader: QuestionReader) -> None:
         self.console = console
         self.reader = reader
+        reader.set_aside = self._typed_before_question
         self.painter = Painter(console)
         self.had_no_input = True
         """Nothing has been typed yet."""
@@ -140,6 +142,8 @@ class Repl:
             return await self.reader.ask(question)
         except (EOFError, KeyboardInterrupt):
             return ""
+        finally:
+            self.reader.end_question()
 
     @contextmanager
     def questioning(self) -> Iterator[None]:
@@ -149,6 +153,7 @@ class Repl:
             with self.painter.holding():
                 yield
         finally:
+            self.reader.end_question()
             if self._is_running:
                 self._turn_input.listen()
 
@@ -160,6 +165,12 @@ class Repl:
         self._queued.append(text)
         if self._is_running:
             self.painter.dim("  that waits for the end of the turn")
+
+    def _typed_before_question(self, text: str) -> None:
+        """Say that a text was typed before a question was shown, and during a turn pass it on to the model."""
+        self.painter.dim(f"  typed before the question, so it is no answer: {cut(one_line(text), 100)}")
+        if self._is_running:
+            self._typed_during_turn(text)
 
     # -------------------------------------------------------------- prompts
 

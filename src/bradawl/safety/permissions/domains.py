@@ -7,12 +7,35 @@ other port.
 import re
 from typing import Final, NamedTuple
 
-_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
-_LONGEST_NAME: Final = 253
+from bradawl.safety.host_names import why_never_reached, why_not_a_host_name
+
 _LONGEST_TEXT: Final = 300
 _WEB_PORTS: Final = (80, 443)
 _EXAMPLE: Final = "write a name such as docs.example.org, *.example.net for all names below it, or registry.corp:8443"
+_SHARED_SECOND: Final = frozenset(
+    (
+        *("ac", "co", "com", "edu", "go", "gob", "gouv", "gov", "gv", "ltd", "me", "mil", "ne", "net", "nom", "or"),
+        *("org", "plc", "sch"),
+    )
+)
+"""Second names under which countries register the names of different owners, as in `co.uk`."""
+_SHARED: Final = frozenset(
+    (
+        *("github.io", "gitlab.io", "pages.dev", "workers.dev", "vercel.app", "netlify.app", "herokuapp.com"),
+        *("web.app", "firebaseapp.com", "appspot.com", "run.app", "cloudfront.net", "amazonaws.com"),
+        *("azurewebsites.net", "cloudapp.net", "blob.core.windows.net", "fly.dev", "onrender.com", "glitch.me"),
+        *("ngrok.io", "ngrok.app", "ngrok-free.app", "trycloudflare.com", "repl.co", "blogspot.com", "googleapis.com"),
+        *("readthedocs.io", "translate.goog", "r2.dev", "digitaloceanspaces.com"),
+    )
+)
+"""Domains below which anyone can get a name."""
+_TOP_LEVEL: Final = frozenset(
+    (
+        *("com", "org", "net", "edu", "gov", "mil", "int", "info", "biz", "io", "dev", "app", "ai", "cloud"),
+        *("online", "site", "xyz"),
+    )
+)
+"""Public top-level names that are no host; a private network may use any other name of one label."""
 DESTINATION: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}(?::[1-9]\d{0,4})?")
 """The destination of a connection."""
 
@@ -56,6 +79,26 @@ def parse_domain(text: str) -> Domain:
     return Domain(name, starred, _port(digits) if colon else 0)
 
 
+def parse_grant(text: str) -> Domain:
+    """The domain in a text that is to be reached without a question. Raises `ValueError` like `parse_domain`, and for a
+    domain that no command may reach or below which anyone can get a name.
+    """
+    domain = parse_domain(text)
+    if reason := why_never_reached(domain.name):
+        raise ValueError(f"no command can reach it: {reason}; leave it out")
+    if domain.name in _TOP_LEVEL:
+        raise ValueError(f"{domain.name} is a top-level domain; {_EXAMPLE}")
+    if domain.is_below and _is_shared(domain.name):
+        raise ValueError(f"anyone can get a name below {domain.name}; name the hosts, as in example.{domain.name}")
+    return domain
+
+
+def _is_shared(name: str) -> bool:
+    """Whether names below it are known to belong to different owners. Not complete: the list is short."""
+    second, _, country = name.partition(".")
+    return name in _SHARED or (len(country) == 2 and country.isalpha() and second in _SHARED_SECOND)
+
+
 def _check_is_a_host(text: str) -> None:
     if not text:
         raise ValueError(f"it is empty; {_EXAMPLE}")
@@ -85,22 +128,16 @@ def _port(digits: str) -> int:
 
 def host_name(text: str) -> str:
     """A host's name in lower case and ASCII (punycode), without a dot at the end. Raises `ValueError`."""
-    name = _ascii(text).lower().removesuffix(".")
-    labels = name.split(".")
-    if not all(map(_LABEL.fullmatch, labels)):
-        raise ValueError(f"{text!r} is not the name of a host; {_EXAMPLE}")
-    if len(name) > _LONGEST_NAME:
-        raise ValueError(f"the name is longer than {_LONGEST_NAME} characters")
-    if _NUMBER.fullmatch(labels[-1]):  # resolvers read 127.1, 0x7f.1 and 2130706433 as addresses
-        raise ValueError(f"{text!r} is an address, and only names can be used; {_EXAMPLE}")
-    for label in labels:
-        if label.startswith("xn--") and not _is_punycode(label):
-            raise ValueError(f"{label!r} is not valid punycode")
+    name = ascii_name(text).lower().removesuffix(".")
+    if reason := why_not_a_host_name(name):
+        raise ValueError(f"{text!r}: {reason}; {_EXAMPLE}")
     return name
 
 
-def _ascii(text: str) -> str:
-    """The name in punycode. A name that IDNA 2003 and 2008 may encode differently is refused."""
+def ascii_name(text: str) -> str:
+    """A name in punycode; text in ASCII is returned as it is. Raises `ValueError` for a name that IDNA 2003 and 2008
+    may encode differently.
+    """
     if text.isascii():
         return text
     try:
@@ -111,10 +148,3 @@ def _ascii(text: str) -> str:
     if not is_same:
         raise ValueError(f"{text!r} has characters that programs encode differently; write the name in punycode (xn--)")
     return encoded
-
-
-def _is_punycode(label: str) -> bool:
-    try:
-        return bool(label.encode("ascii").decode("idna"))
-    except UnicodeError:
-        return False

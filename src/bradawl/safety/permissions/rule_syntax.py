@@ -13,7 +13,7 @@ import msgspec
 from bradawl.core.errors import SettingsError
 from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.core.tools import ToolSpec
-from bradawl.safety.permissions.domains import Domain, parse_domain
+from bradawl.safety.permissions.domains import Domain, parse_domain, parse_grant
 from bradawl.safety.permissions.path_globs import Bases, Resolve, located_pattern, name_pattern
 
 Verdict = Literal["deny", "ask", "allow", "network", "domain"]
@@ -165,7 +165,7 @@ def network_rule(text: str, source: str, home: str) -> Rule:
 
 def domain_rule(text: str, source: str) -> Rule:
     """A rule that lets all commands reach a domain. Raises `ValueError`."""
-    return Rule("allow", "connect", parse_domain(text).allowed(), text=text.strip(), source=source)
+    return Rule("allow", "connect", parse_grant(text).allowed(), text=text.strip(), source=source)
 
 
 def hidden_tools(rules: Iterable[Rule], specs: Iterable[ToolSpec]) -> tuple[str, ...]:
@@ -218,8 +218,9 @@ def _rules_of(rule_text: _RuleText) -> tuple[Rule, ...]:
         case "reach":
             return tuple(_fetch_rules(rule_text, _host(rule_text.spec)))
         case "connect":
-            domain = parse_domain(rule_text.spec.removeprefix("domain:"))
-            return (rule_text.rule("connect", domain.allowed() if rule_text.widens else domain.refused()),)
+            spec = rule_text.spec.removeprefix("domain:")
+            found = parse_grant(spec).allowed() if rule_text.widens else parse_domain(spec).refused()
+            return (rule_text.rule("connect", found),)
         case "tool" | "network":
             raise ValueError(f"{rule_text.name} takes nothing in parentheses; write {rule_text.name}")
         case _:

@@ -1,20 +1,15 @@
 """Parses the host and port of a connection, and says which destinations are never permitted. Pure."""
 
 import re
+from ipaddress import ip_address
 from typing import Final
 
 import msgspec
 
+from bradawl.safety.host_names import IS_ADDRESS, why_never_reached, why_not_a_host_name
+
 STANDARD_PORTS: Final = (80, 443)
-_LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
-_LONGEST_NAME: Final = 253
-_ENCODED: Final = "xn--"
-_OF_THIS_MACHINE: Final = frozenset({"localhost", "localdomain"})
-_METADATA: Final = frozenset({"metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"})
-_OF_NETWORKS: Final = frozenset({"local", "internal", "intranet", "lan", "home", "corp", "private", "arpa", "test"})
-"""Top-level names that private networks use. A proxy of the user's may resolve them, so that no address is checked."""
 _SHOWN: Final = 100
 _NOT_SHOWN: Final = re.compile(r"[^\w.:%-]", re.ASCII)
 
@@ -33,81 +28,72 @@ class Destination(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A connection that the proxy refused."""
+    """A connection that the proxy refused or, with `is_failure`, could not make."""
 
     host: str
     port: int
     reason: str
+    is_failure: bool = False
 
     def __str__(self) -> str:
-        where = f"{self.host}:{self.port}" if self.port else self.host
+        where = f"{self.host}:{self.port}" if self.port else self.host or "a connection"
+        if self.is_failure:
+            return f"{where} can't be reached: {self.reason}"
         return f"the network proxy refused {where}: {self.reason}"
 
 
 class BadDestination(ValueError):
     """A destination that is malformed or never permitted; its text is the reason."""
 
-    def __init__(self, named: str, reason: str) -> None:
+    def __init__(self, named: str, reason: str, *, is_host: bool = False) -> None:
+        """`named` is what the program sent. `is_host`: a well-formed one, which is never permitted."""
         super().__init__(reason)
-        self.named = _NOT_SHOWN.sub("?", named[:_SHOWN])
-        """The destination as the program named it, shortened, and without characters that could end a remark."""
+        self.is_host = is_host
+        self.named = named if is_host else _quoted(named)
+        """The destination as the program named it. One that is malformed is shortened, and quoted without characters
+        that could end a remark; empty if there is none.
+        """
+
+
+def _quoted(named: str) -> str:
+    shown = _NOT_SHOWN.sub("?", named[:_SHOWN])
+    return f"'{shown}'" if shown else ""
 
 
 def parse_destination(host: str, port: int) -> Destination:
     """The destination for a host as a program named it. Raises `BadDestination`."""
     name = host.lower().removesuffix(".")
     if not 0 < port < 65_536:
-        raise BadDestination(host, "the port is not a number from 1 to 65535")
-    if reason := _why_not_a_name(name):
+        raise BadDestination(host, f"the port {port} is not a number from 1 to 65535")
+    if reason := why_not_a_host_name(name):
         raise BadDestination(host, reason)
+    if reason := why_never_reached(name):
+        raise BadDestination(name, reason, is_host=True)
     return Destination(name, port)
 
 
 def parse_authority(text: str, default_port: int = 0) -> Destination:
     """The destination named by `host:port`, or by `host` alone if there is a default port. Raises `BadDestination`."""
+    if "://" in text:
+        raise BadDestination(text, "that is a URL, and only its host and port can be named")
     if "@" in text:
         raise BadDestination(text.rpartition("@")[2], "a user name or password before the host is not permitted")
-    if text.startswith("[") or text.count(":") > 1:
-        raise BadDestination(text, _LITERAL)
+    if text.startswith("[") or _is_address(text):
+        raise BadDestination(text, IS_ADDRESS)
     host, colon, port = text.partition(":")
+    if ":" in port:
+        raise BadDestination(text, "there is more than one port")
     if colon and not _PORT.fullmatch(port):
-        raise BadDestination(text, "the port is not a number from 1 to 65535")
+        what = f"the port {_quoted(port)} is" if port else "an empty port is"
+        raise BadDestination(text, f"{what} not a number from 1 to 65535")
     if not colon and not default_port:
         raise BadDestination(text, "the port is missing")
     return parse_destination(host, int(port) if colon else default_port)
 
 
-_LITERAL: Final = "addresses are not permitted, only host names"
-
-
-def _why_not_a_name(name: str) -> str:
-    """Why a text in lower case is not a permitted host name; empty if it is one."""
-    if not name.isascii():
-        return "the host name is not ASCII; international names are sent in their xn-- form"
-    if ":" in name or "[" in name or "%" in name:
-        return _LITERAL
-    labels = name.split(".")
-    # Resolvers read 127.1, 0x7f000001 and 2130706433 as addresses.
-    if _NUMBER.fullmatch(labels[-1]):
-        return _LITERAL
-    if len(name) > _LONGEST_NAME or not all(_LABEL.fullmatch(label) for label in labels):
-        return "that is not a host name"
-    if not all(_is_decodable(label) for label in labels if label.startswith(_ENCODED)):
-        return "that is not a host name: a label that begins with xn-- can't be decoded"
-    if labels[-1] in _OF_THIS_MACHINE:
-        return "the name of this machine; inside the sandbox, localhost needs no proxy"
-    return "cloud metadata is never reachable" if name in _METADATA else ""
-
-
-def _is_decodable(label: str) -> bool:
-    """Whether a label in its ASCII form stands for letters that need it."""
+def _is_address(text: str) -> bool:
+    """Whether a text begins with an IPv6 address, perhaps with a zone and a port."""
     try:
-        decoded = label[len(_ENCODED) :].encode().decode("punycode")
-    except (UnicodeError, ValueError, OverflowError):
+        return ":" in text and ip_address(text.partition("%")[0]).version == 6
+    except ValueError:
         return False
-    return not decoded.isascii() and decoded.isprintable() and not set(decoded) & set("./:@\u3002\uff0e\uff61")
-
-
-def is_private_name(host: str) -> bool:
-    """Whether only private networks know such a name: it has one label, or a top-level name that is not public."""
-    return "." not in host or host.rpartition(".")[2] in _OF_NETWORKS

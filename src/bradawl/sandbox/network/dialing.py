@@ -8,8 +8,9 @@ from typing import Final
 
 import msgspec
 
+from bradawl.safety.host_names import WHY_PRIVATE, is_private_name
 from bradawl.safety.public_addresses import PRIVATE, why_not_public_address
-from bradawl.sandbox.network.destinations import Destination, is_private_name
+from bradawl.sandbox.network.destinations import Destination
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolves a host name and port to addresses. Raises `OSError` if there are none."""
@@ -65,7 +66,7 @@ class Dialer:
     def check_name(self, destination: Destination) -> None:
         """Raise `RefusedDestination` for a name that only private networks know, unless it may be private."""
         if is_private_name(destination.host) and not self._may_be_private(destination):
-            raise RefusedDestination("a name of a private network, which `network` in the settings does not name")
+            raise RefusedDestination(WHY_PRIVATE)
 
     def _may_be_private(self, destination: Destination) -> bool:
         hosts = self._private_hosts()

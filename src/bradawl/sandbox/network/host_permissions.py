@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import deque
 from typing import Final
 
 from bradawl.core.effects import Effects
@@ -9,11 +10,13 @@ from bradawl.core.errors import ToolError
 from bradawl.core.ports import Permit
 from bradawl.sandbox.network.destinations import STANDARD_PORTS, Destination, Refusal
 
-_MOST_HOSTS: Final = 100
+_MOST_REFUSED_HOSTS: Final = 1_000
+"""Refused hosts that are remembered; a program can name any number of them."""
 _MOST_REFUSALS: Final = 10
 """Refusals that are kept for the result."""
 _NOT_GRANTED: Final = "the command has no permission for it"
 _ENDED: Final = "the command has ended"
+_FURTHER: Final = "the network proxy refused further hosts"
 
 
 class HostPermissions:
@@ -32,6 +35,8 @@ class HostPermissions:
         self._asked = asyncio.Event()
         self._questions: list[str] = []
         self._answers: dict[str, asyncio.Future[str]] = {}
+        self._refused: deque[str] = deque()
+        """The refused hosts of `_answers`, the oldest first."""
         self._proxy_loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._refusals: dict[Refusal, None] = {}
@@ -48,8 +53,6 @@ class HostPermissions:
             return f"only the ports {_PORTS} are permitted" if only else _NOT_GRANTED
         answer = self._answers.get(destination.label)
         if answer is None:
-            if len(self._answers) >= _MOST_HOSTS:
-                return f"the command has asked for {_MOST_HOSTS} hosts already"
             answer = self._answers[destination.label] = asyncio.get_running_loop().create_future()
             self._ask(destination.label, answer)
         return await asyncio.shield(answer)
@@ -67,7 +70,7 @@ class HostPermissions:
             answer.set_result(_ENDED)
 
     def refuse(self, refusal: Refusal) -> None:
-        """Record a refusal for the command's result."""
+        """Record a connection that was refused or failed, for the command's result."""
         with self._lock:
             if len(self._refusals) <= _MOST_REFUSALS:
                 self._refusals[refusal] = None
@@ -126,8 +129,13 @@ class HostPermissions:
 
     def _settle(self, label: str, reason: str) -> None:
         answer = self._answers.get(label)
-        if answer is not None and not answer.done():
-            answer.set_result(reason)
+        if answer is None or answer.done():
+            return
+        answer.set_result(reason)
+        if reason:
+            self._refused.append(label)
+        if len(self._refused) > _MOST_REFUSED_HOSTS:
+            del self._answers[self._refused.popleft()]
 
     def close(self) -> None:
         """Refuse what has not been answered."""
@@ -138,10 +146,10 @@ class HostPermissions:
             self._answer(label, _ENDED)
 
     def notes(self) -> tuple[str, ...]:
-        """A sentence about each refused host, for the command's result."""
+        """A sentence about each host that was refused or not reached, for the command's result."""
         with self._lock:
             refusals = list(self._refusals)
-        more = ("the network proxy refused further hosts",) if len(refusals) > _MOST_REFUSALS else ()
+        more = (_FURTHER,) if len(refusals) > _MOST_REFUSALS else ()
         return (*(str(each) for each in refusals[:_MOST_REFUSALS]), *more)
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from bradawl.sandbox.network.destinations import BadDestination, Destination, Refusal
 from bradawl.sandbox.network.dialing import Dialer, RefusedDestination, Unreachable, Upstream
 from bradawl.sandbox.network.host_permissions import HostPermissions
+from bradawl.sandbox.network.listeners import PORT
 from bradawl.sandbox.network.relay import IDLE_LIMIT_S, PIECE, Relay, Stream
 from bradawl.sandbox.network.requests import (
     LONGEST_HEAD,
@@ -31,6 +32,9 @@ _FEWEST_CONNECTIONS: Final = 16
 _OWN_FILES: Final = 300
 _HEAD_LIMIT_S: Final = 30.0
 _HEAD_END: Final = b"\r\n\r\n"
+_OTHER_PROTOCOLS: Final = {b"\x04": "SOCKS", b"\x05": "SOCKS", b"\x16": "TLS", b"\x80": "TLS"}
+"""Protocols by their first byte."""
+_HOW_NAMED: Final = f"name it as http://127.0.0.1:{PORT}"
 _ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _REASONS: Final = {400: "Bad Request", 403: "Forbidden", 408: "Request Timeout", 502: "Bad Gateway"}
 _END_LIMIT_S: Final = 2.0
@@ -142,6 +146,21 @@ class Proxy:
             listener.close()
 
 
+async def _read_head(reader: asyncio.StreamReader) -> bytes:
+    """The head of a request. Raises `BadMessage` at the first byte of another protocol, and at a line without CR LF."""
+    first = await reader.readexactly(1)
+    if protocol := _OTHER_PROTOCOLS.get(first):
+        raise BadMessage(f"the program sent {protocol}, and the proxy speaks HTTP; {_HOW_NAMED}")
+    head = bytearray(first)
+    while not head.endswith(_HEAD_END):
+        head += await reader.readuntil(b"\n")
+        if not head.endswith(b"\r\n"):
+            raise BadMessage("a line does not end in CR LF")
+        if len(head) > LONGEST_HEAD:
+            raise BadMessage("its head is too long")
+    return bytes(head)
+
+
 async def _accept(loop: asyncio.AbstractEventLoop, listener: socket.socket) -> socket.socket:
     while True:
         try:
@@ -209,8 +228,12 @@ class _Connection:
         except RefusedDestination as error:
             raise self._refused(destination.host, destination.port, str(error)) from error
         except Unreachable as error:
-            raise _Answered(502, f"{destination.host}:{destination.port} can't be reached: {error}") from error
-        async with _stream(dialed, upstream) as server:
+            raise self._unreachable(destination, str(error)) from error
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                server = await stack.enter_async_context(_stream(dialed, upstream))
+            except OSError as error:
+                raise self._unreachable(destination, f"the user's own proxy: {error.strerror or error}") from error
             if request.is_tunnel:
                 await self._tunnel(client, server, destination, upstream)
             else:
@@ -219,13 +242,13 @@ class _Connection:
     async def _request(self, client: Stream) -> Request:
         try:
             async with asyncio.timeout(self._limits.head_s):
-                return parse_request(await client.reader.readuntil(_HEAD_END))
+                return parse_request(await _read_head(client.reader))
         except BadDestination as error:
             raise self._refused(error.named, 0, str(error)) from error
         except BadMessage as error:
-            raise _Answered(400, f"the network proxy does not accept this request: {error}") from error
+            raise self._not_accepted(str(error)) from error
         except asyncio.LimitOverrunError as error:
-            raise _Answered(400, "the network proxy does not accept this request: its head is too long") from error
+            raise self._not_accepted("its head is too long") from error
         except asyncio.IncompleteReadError as error:
             raise ConnectionAbortedError from error
         except TimeoutError as error:
@@ -238,6 +261,15 @@ class _Connection:
             raise self._refused(destination.host, destination.port, str(error)) from error
         if reason := await self._permissions.check(destination):
             raise self._refused(destination.host, destination.port, reason)
+
+    def _not_accepted(self, reason: str) -> _Answered:
+        self._permissions.refuse(Refusal("", 0, reason))
+        return _Answered(400, f"the network proxy does not accept this request: {reason}")
+
+    def _unreachable(self, destination: Destination, reason: str) -> _Answered:
+        failure = Refusal(destination.host, destination.port, reason, is_failure=True)
+        self._permissions.refuse(failure)
+        return _Answered(502, str(failure))
 
     def _refused(self, host: str, port: int, reason: str) -> _Answered:
         refusal = Refusal(host, port, reason)
@@ -264,7 +296,7 @@ class _Connection:
         await server.write(f"{sent}\r\n".encode("latin-1"))
         _, status = await self._response_head(server)
         if not _FINAL <= status < 300:
-            raise _Answered(502, f"{place} can't be reached: the user's own proxy answered {status}")
+            raise self._unreachable(destination, f"the user's own proxy answered {status}")
 
     # ------------------------------------------------------------------ plain HTTP
 

@@ -34,6 +34,10 @@ _PROXY_REFUSED: Final = (
 """Messages of curl, git, cargo, Python, Node, npm, wget, apt and Go if a proxy answers CONNECT with 403."""
 _REFUSED_NOTE: Final = "the network proxy refused "
 """The beginning of the note of a sandbox about a refused host."""
+_NOT_REACHED: Final = " can't be reached: "
+"""A part of the note of a sandbox about a host to which no connection could be made."""
+_SSH_FAILED: Final = r"(?m)^ssh: Could not resolve hostname "
+"""Also explained where the line goes on and ends with success."""
 _OVER_SSH: Final = r"ssh: |Could not resolve hostname|git@[\w.-]+:|Could not read from remote repository"
 _OWN_LOOPBACK: Final = (
     r"(?i:(?:localhost|127\.0\.0\.1|\[?::1\]?)[^\n]{0,120}(?:connection refused|couldn't connect|could not connect)"
@@ -102,7 +106,11 @@ def notes_on(
     if not result.sandbox:
         return ()
     put_back = (*(f"[{note}]" for note in result.notes), *_put_back(result.restored))
-    if grant is None or not (result.exit_code or any(result.pipe_status)):
+    if grant is None:
+        return put_back
+    if not (result.exit_code or any(result.pipe_status)) and not (
+        by_domain and re.search(_SSH_FAILED, _end_of(result))
+    ):
         return put_back
     what, lift = _why(result, grant, by_domain=by_domain)
     if not what:
@@ -169,7 +177,7 @@ def _by_proxy(result: CommandResult, text: str) -> tuple[str, str] | None:
 
     A note that names the refused host says all there is to say.
     """
-    if any(note.startswith(_REFUSED_NOTE) for note in result.notes):
+    if any(note.startswith(_REFUSED_NOTE) or _NOT_REACHED in note for note in result.notes):
         return "", ""
     if re.search(_PROXY_REFUSED, text):
         return _REFUSED, ""
