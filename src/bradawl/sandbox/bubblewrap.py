@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from bradawl.sandbox.bubblewrap_arguments import (
     set_variables,
 )
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
+from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
@@ -117,12 +119,13 @@ class BubblewrapBackend:
 
     def _watch(self) -> WorkspaceWatch:
         state, found, rule_mounts = self._layout.state, self._repositories, self._rule_mounts
-        places, new_paths = (
-            lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
-            lambda: (*found.new_paths(), *rule_mounts.new_paths()),
-        )
         files = ProtectedFiles(
-            places, f"{state}/put-back", new_paths, found.may_stay, found.may_be_new, prevents_changes=True
+            lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
+            f"{state}/put-back",
+            in_parts(found.new_paths, rule_mounts.new_paths),
+            found.may_stay,
+            found.may_be_new,
+            prevents_changes=True,
         )
         return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{state}/history"))
 
@@ -160,6 +163,8 @@ class BubblewrapBackend:
         self._make_ready(program)
         is_watched = self._watched is not None and writes_in_workspace(grant, self._layout)
         search = self._search.around() if is_watched else None
+        if self._watched:
+            self._watched.check_again()  # before mounts are planned: it may move files
         with contextlib.ExitStack() as cached:
             for each in (*self._surveys.values(), self._repositories):
                 cached.enter_context(each.caching())
@@ -382,19 +387,15 @@ def _hold_placeholders(
         watched.begin()  # before placeholders exist
     try:
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
-    except ToolError:
+    except BaseException:
         if watched:
             watched.end()
         raise
 
-    def end() -> tuple[str, ...]:
-        store.release(held)
-        if not watched or not search:
-            return ()
-        search.conclude()
-        return watched.end(grant.uncovered)
-
-    return end
+    place, release = next(iter(plan.roots), "/"), partial(store.release, held)
+    if not watched or not search:
+        return ending(place, release)
+    return ending(place, release, search.conclude, partial(watched.end, grant.uncovered))
 
 
 def _environment(layout: SandboxLayout, names: PathTranslator, program: Program, grant: Grant) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.safety.permissions.protected_paths import protected_names, run_later_endings, run_later_names
+from bradawl.sandbox.check_failures import NOT_CHECKED
 from bradawl.sandbox.discovery.folder_index import (
     NAMES_OF_GIT,
     SEARCH_WITHIN_S,
@@ -45,9 +46,13 @@ class GitDirectories:
         """Folders that the last search did not reach."""
         self.closed: tuple[str, ...] = ()
         """Folders of this user that the last search could not list."""
+        self.failures: tuple[str, ...] = ()
+        """Of the `rest`, the folders that could not be examined for another reason than the time, with the reasons."""
         self.unsearched: tuple[str, ...] = ()
         """Of the `rest` after a program, the folders that it could write to."""
         self._unsearched: tuple[str, ...] = ()
+        self._is_open = False
+        """Whether no search has been completed since a program started."""
 
     # ------------------------------------------------------------------ searches
 
@@ -74,10 +79,14 @@ class GitDirectories:
         self._now = {path: folder for index in self._indexes for path, folder in index.marked.items()}
         self.rest = tuple(path for index in self._indexes for path in index.rest)
         self.closed = tuple(path for index in self._indexes for path in index.closed)
+        self.failures = tuple(remark for index in self._indexes for remark in index.failures.remarks())
 
     def adopt(self) -> None:
         """Count everything that the last search found as existing before. Call while no program runs."""
         before = self._now
+        if self._is_open:
+            self.distrust_all("the search was interrupted")
+        self._is_open = True
         if self._before is not None:
             # What an earlier program may have left where no search reached is not the user's.
             before = {
@@ -90,8 +99,14 @@ class GitDirectories:
 
     def note_end(self) -> None:
         """Remember which folders the search after a program did not reach, unless they were read-only for it."""
+        self._is_open = False
         self.unsearched = tuple(path for path in self.rest if not self.is_read_only(path))
         self._unsearched = tuple(dict.fromkeys((*self.unsearched, *(self._unsearched if self.rest else ()))))
+
+    def distrust_all(self, reason: str) -> None:
+        """Count everything that the next search finds, and that did not exist before, as made by programs."""
+        self.unsearched = self._unsearched = tuple(index.root for index in self._indexes)
+        self.failures = tuple(f"{root} {NOT_CHECKED}{reason})" for root in self.unsearched)
 
     # ------------------------------------------------------------------ results
 

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from typing import Final
 import msgspec
 
 from bradawl.core.effects import is_within
-from bradawl.core.errors import ToolError
+from bradawl.sandbox.check_failures import CheckFailures
 from bradawl.sandbox.filesystem.closed_folders import open_parents
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
@@ -101,10 +102,11 @@ class GitHistory:
         """
         self._running -= 1
         restored: list[str] = []
+        failures = CheckFailures()
         for watched in self._watched.values():
             if not any(is_within(watched.data, path) for path in allowed):
-                restored += watched.end(f"{self._kept}/changed")
-        return tuple(restored)
+                restored += failures.attempt(watched.data, partial(watched.end, f"{self._kept}/changed"), [])
+        return (*restored, *failures.remarks())
 
 
 class WorkspaceWatch:
@@ -131,13 +133,21 @@ class WorkspaceWatch:
         self._files.begin()
         try:
             self._history.begin()
-        except ToolError:
+        except BaseException:
             self._files.end()
             raise
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Call once per `begin`. Returns the paths that both have restored."""
-        return (*self._files.end(allowed), *self._history.end(allowed))
+        try:
+            restored = self._files.end(allowed)
+        finally:
+            of_history = self._history.end(allowed)
+        return (*restored, *of_history)
+
+    def check_again(self) -> None:
+        """See `ProtectedFiles.check_again`."""
+        self._files.check_again()
 
     def close(self) -> None:
         """Remove the records; safe to call twice."""

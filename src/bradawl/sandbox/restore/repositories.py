@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from bradawl.safety.git.named_paths import NamedPaths, named_by_config
 from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
+from bradawl.sandbox.check_failures import CheckFailures, for_each, in_parts
 from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules, kind_of
 from bradawl.sandbox.restore.git_directories import GitDirectories, parents
 from bradawl.sandbox.restore.git_history import RepositoryLocation
@@ -254,23 +256,29 @@ class Repositories:
     def new_paths(self) -> Iterator[WatchedPath]:
         """Paths created since. Settings of working trees and submodules belong to their repository.
 
-        The caller searches the folders first.
+        The caller searches the folders first. What can't be determined for one repository is left out, and the
+        iteration raises `IncompleteCheckError` at its end.
         """
-        yield from self._submodule_paths(_OF_ANY_DATA, is_start=False)
-        now = self._current_repositories()
-        yield from self._not_covered(now, self._working_trees())
-        new = [folder for folder in now if folder not in self._covered]
-        yield from self._state_paths_of_new(new)
-        yield from self._paths_of_new_others()
+        return in_parts(
+            lambda: self._submodule_paths(_OF_ANY_DATA, is_start=False),
+            lambda: self._not_covered(self._current_repositories(), ()),
+            lambda: self._paths_of_new_trees(self._working_trees()),
+            lambda: self._state_paths_of_new(
+                [folder for folder in self._current_repositories() if folder not in self._covered]
+            ),
+            self._paths_of_new_others,
+        )()
 
     def _state_paths_of_new(self, folders: list[str]) -> Iterator[WatchedPath]:
-        for folder in folders:
-            index = f"{folder}/.git/index"
-            if kind_of(f"{folder}/.git") != "folder":
-                continue
-            if index not in self._indexes:
-                self._indexes.watch_new(index, folder)
-            yield from self._paths_below_root(folder, _STATE)
+        yield from for_each(folders, self._state_paths_of_new_one)
+
+    def _state_paths_of_new_one(self, folder: str) -> Iterator[WatchedPath]:
+        index = f"{folder}/.git/index"
+        if kind_of(f"{folder}/.git") != "folder":
+            return
+        yield from self._paths_below_root(folder, _STATE)
+        if index not in self._indexes:
+            self._indexes.watch_new(index, folder)
 
     def _paths_of_new_others(self) -> Iterator[WatchedPath]:
         """Files in new data folders. What existed before the folder became one stays; git's own part is moved then."""
@@ -280,27 +288,33 @@ class Repositories:
             if data not in self._watched_others and not self._directories.is_read_only(data)
         ]
         self._new_others = frozenset(new)
-        for data in new:
-            kept = self._directories.kept_settings(data)
-            names = tuple(name for name in _names_in(data) if name not in kept)
-            places = tuple(self._paths_below_root(data, names, data))
-            if len(new) <= _MANY or not _is_plain(places, data):
-                yield from places
-            mark = self._directories.new_mark(data) if kept else ""
-            if mark and not _is_plain(self._paths_below_root(data, kept, data), data):
-                yield from self._paths_below_root(data, (mark,), data)
+        yield from for_each(new, lambda data: self._paths_of_new_other(data, is_one_of_many=len(new) > _MANY))
+
+    def _paths_of_new_other(self, data: str, *, is_one_of_many: bool) -> Iterator[WatchedPath]:
+        kept = self._directories.kept_settings(data)
+        names = tuple(name for name in _names_in(data) if name not in kept)
+        places = tuple(self._paths_below_root(data, names, data))
+        if not is_one_of_many or not _is_surely_plain(places, data):
+            yield from places
+        mark = self._directories.new_mark(data) if kept else ""
+        if mark and not _is_surely_plain(tuple(self._paths_below_root(data, kept, data)), data):
+            yield from self._paths_below_root(data, (mark,), data)
 
     def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[WatchedPath]:
+        belongs = CheckFailures().attempt
         new = [
             folder
             for folder in now
             if folder not in self._covered
             and not self._directories.is_read_only(folder)
-            and not self._belongs_to_known(folder, now)
+            and not belongs(folder, partial(self._belongs_to_known, folder, now), default=False)
         ]
         for folder in new:
-            if len(new) <= _MANY or not _is_plain(self._repository_paths(folder)):
+            if len(new) <= _MANY or not _is_surely_plain(tuple(self._repository_paths(folder))):
                 yield from self._repository_paths(folder)
+        yield from self._paths_of_new_trees(trees)
+
+    def _paths_of_new_trees(self, trees: tuple[str, ...]) -> Iterator[WatchedPath]:
         for tree in trees:
             if tree not in self._covered:
                 yield from self._working_tree_settings(tree)
@@ -362,6 +376,11 @@ def _was_only_moved(directories: GitDirectories, path: str, entry: Entry, before
 def _names_in(data: str) -> tuple[str, ...]:
     """Names to compare in a data folder. In that of a linked working tree, git obeys fewer."""
     return _OF_LINKED_TREE if data.rpartition("/")[0].endswith("/worktrees") else _OF_DATA
+
+
+def _is_surely_plain(places: tuple[WatchedPath, ...], data: str = "") -> bool:
+    """As `_is_plain`; False if it can't be determined."""
+    return CheckFailures().attempt("", partial(_is_plain, places, data), default=False)
 
 
 def _is_plain(places: Iterable[WatchedPath], data: str = "") -> bool:
