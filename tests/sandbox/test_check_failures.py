@@ -4,6 +4,8 @@ Every function that the check calls raises once in turn, and then at each call.
 """
 
 import inspect
+import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +15,7 @@ from bwrap import needs_bwrap
 from sandboxed_session import IDENTITY, SandboxedSession, sandboxed_session
 
 from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
 from bradawl.core.workspace import CommandResult
 from bradawl.safety import path_walk
 from bradawl.safety.git import config_file, named_paths, separate_data, small_files
@@ -196,4 +199,66 @@ def test_without_a_failure_everything_planted_is_undone_at_once(tmp_path):
         session.run("true")
         result = session.run(PLANT)
         assert result.exit_code == 0
+        assert left_over(session.root) == []
+
+
+@needs_bwrap
+def test_an_interruption_in_the_check_is_made_up_for_before_the_next_command(tmp_path, monkeypatch):
+    with sandboxed_session(tmp_path) as session:
+        session.bare(SETUP)
+        session.run("true")
+        with monkeypatch.context() as patched:
+            patched.setattr(protected_files, "retake_snapshot", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.run(PLANT)
+        assert sorted(left_over(session.root)) == sorted(PLACES)
+        result = session.run("true")
+        assert left_over(session.root) == []
+        assert f"{session.root}/.git/commondir" in result.restored
+
+
+def interrupted(*_: object) -> snapshot.Snapshot:
+    raise KeyboardInterrupt
+
+
+@needs_bwrap
+def test_the_next_start_names_what_a_command_left_whose_agent_was_killed_before_the_check(tmp_path, monkeypatch):
+    with sandboxed_session(tmp_path) as session:
+        session.bare(SETUP)
+        session.run("true")
+        session.close()
+    if not (killed := os.fork()):
+        monkeypatch.setattr(protected_files, "retake_snapshot", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        with sandboxed_session(tmp_path) as session:
+            session.run(PLANT)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(killed, 0)[1]) == -signal.SIGKILL
+    with sandboxed_session(tmp_path) as session:
+        session.bare("git init -q mine")
+        assert sorted(left_over(session.root)) == sorted(PLACES)
+        result = session.run("true")
+        named = [each.partition(" (could not be")[0] for each in result.restored]
+        places = ("", "/docs/x", "/node_modules/y/z", "/lay", "/data", "/.git/commondir", "/build/hooks")
+        assert set(named) >= {f"{session.root}{each}" for each in places}
+        assert not any("mine" in each or "/armed" in each for each in named)
+        assert session.run("true").restored == ()
+
+
+@needs_bwrap
+def test_a_failure_is_said_in_the_result_and_the_next_command_does_not_start_while_it_lasts(tmp_path):
+    with sandboxed_session(tmp_path) as session:
+        session.bare(SETUP)
+        session.run("true")
+        injected = Injected(snapshot._SnapshotTaker, "follow", error=RecursionError("too deep"), only_once=False)
+        try:
+            result = run(session, PLANT, injected)
+            assert any(f"{session.root}/docs/x/.git/config (could not be checked: " in each for each in result.restored)
+            injected.is_armed = True
+            with pytest.raises(
+                ToolError, match=r"nothing can run in the sandbox: what an earlier command did in .*/ws/"
+            ):
+                session.run("true")
+        finally:
+            injected.undo()
+        assert session.run("echo again").stdout == b"again\n"
         assert left_over(session.root) == []

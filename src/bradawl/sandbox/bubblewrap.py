@@ -126,6 +126,7 @@ class BubblewrapBackend:
             found.may_stay,
             found.may_be_new,
             prevents_changes=True,
+            suspect_since=found.suspect_since,
         )
         return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{state}/history"))
 

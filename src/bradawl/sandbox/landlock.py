@@ -155,6 +155,7 @@ class LandlockBackend:
             in_parts(found.new_paths, rule_mounts.new_paths),
             found.is_own_change_of_git,
             found.may_be_new,
+            suspect_since=found.suspect_since,
         )
         self._protected = WorkspaceWatch(files, GitHistory(found.repository_locations, f"{_state(layout)}/history"))
 

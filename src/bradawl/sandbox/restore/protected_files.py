@@ -49,20 +49,23 @@ class ProtectedFiles:
         may_be_new: Callable[[str, Entry, Snapshot], bool] = is_new_repository,
         *,
         prevents_changes: bool = False,
+        suspect_since: Callable[[Snapshot], Iterable[str]] | None = None,
     ) -> None:
         """`places` names protected paths; it is called when the first of overlapping programs begins.
 
         `new_paths` names paths that did not exist before, such as new repositories; it is called when a program has
         ended, and defaults to `places`. `may_stay(path, before, now)` says which changes may stay; `now` is None for a
         removed path. `may_be_new(path, entry, before)` says which new files may stay. `prevents_changes` says that
-        programs can't change what existed before, so that such changes come from outside and stay after a crash. `kept`
-        is the folder for changed files, created when first needed.
+        programs can't change what existed before, so that such changes come from outside and stay after a crash.
+        `suspect_since` gives remarks on what a program may have left whose agent was killed; its argument is the
+        snapshot before. `kept` is the folder for changed files, created when first needed.
         """
         self._places = places
         self._new_paths = new_paths or places
         self._may_stay_rule = may_stay
         self._may_be_new = may_be_new
         self._prevents_changes = prevents_changes
+        self._suspect_since = suspect_since
         self._kept = kept
         self._watched: tuple[WatchedPath, ...] = ()
         self._before: Snapshot = {}
@@ -244,6 +247,8 @@ class ProtectedFiles:
                     if not self._prevents_changes or path not in before
                 ]
                 restored += (*self._restore(before, now, changed), *failures.remarks())
+                if before and self._suspect_since:
+                    restored += self._suspect_since(before)
                 record.unlink()
         return tuple(restored)
 

@@ -13,7 +13,7 @@ from bradawl.safety.git.named_paths import NamedPaths, named_by_config
 from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
-from bradawl.sandbox.check_failures import CheckFailures, for_each, in_parts
+from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures, for_each, in_parts
 from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules, kind_of
 from bradawl.sandbox.restore.git_directories import GitDirectories, parents
 from bradawl.sandbox.restore.git_history import RepositoryLocation
@@ -37,6 +37,7 @@ _STATE: Final = (".git/index", f".git/{_TODO}")
 """Files that git itself writes. They may change, but not so that git runs something."""
 _OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, _TODO)
 _OF_LINKED_TREE: Final = ("config.worktree", "commondir", _TODO)
+_KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 8
 _MANY: Final = 50
 """New repositories beyond this number are examined one by one, because a snapshot has a limit."""
@@ -190,6 +191,24 @@ class Repositories:
                     return
                 if is_data:
                     yield from self._paths_below_root(folder, names, data)
+
+    def suspect_since(self, before: Snapshot) -> Iterator[str]:
+        """Remarks for a command whose check did not run, because bradawl was killed: new repositories from which git
+        would run something. `before` is the snapshot before the command.
+
+        They are named and not moved: the user may have made them since. The caller searches the folders first.
+        """
+        for root in self._roots:
+            yield f"{root} {NOT_CHECKED}{_KILLED}; git's index and files that tools run later may have changed)"
+        now = self._current_repositories()
+        known = {folder for path in before for folder in (path, *parents(path))}
+        for folder in now:
+            is_new = f"{folder}/.git" not in known and not self._belongs_to_known(folder, now)
+            if is_new and not _is_surely_plain(tuple(self._repository_paths(folder))):
+                yield f"{folder} {NOT_CHECKED}{_KILLED}; git runs programs from this new repository)"
+        for data in self._directories.others():
+            if data not in known and not _is_surely_plain(tuple(self._paths_below_root(data, _OF_DATA, data)), data):
+                yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
 
     def repository_locations(self) -> Iterator[RepositoryLocation]:
         """Data of the repositories of the roots and of their submodules, also outside the roots."""

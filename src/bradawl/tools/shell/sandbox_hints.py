@@ -122,8 +122,8 @@ def _put_back(restored: tuple[str, ...]) -> tuple[str, ...]:
             failed,
         ),
         (
-            "NOT CHECKED: the command may have left something there that git or other programs run; tell the user not"
-            " to run any there before the next command, which checks them again",
+            "NOT CHECKED: a command may have left something there that git or other programs run; tell the user to run"
+            " none there before the next command, which checks again, or to look at them first",
             unchecked,
         ),
     )
