@@ -9,7 +9,7 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.safety.git.named_paths import NamedPaths, named_by_config
+from bradawl.safety.git.named_paths import NamedPaths, has_other_names, named_by_config
 from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
@@ -19,10 +19,12 @@ from bradawl.sandbox.restore.git_directories import GitDirectories, parents
 from bradawl.sandbox.restore.git_history import RepositoryLocation
 from bradawl.sandbox.restore.gitlinks import IndexWatch
 from bradawl.sandbox.restore.harmless_git_files import (
+    STATE_FILES,
     adds_only_harmless_lines,
     is_new_data,
     is_new_repository,
-    runs_by_rebase,
+    is_state,
+    runs_by_state,
 )
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same, take_snapshot
 
@@ -32,13 +34,14 @@ _OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names
 
 _NOT_HELD: Final = (".git/config", ".git/modules/*/config", ".git/modules/*/hooks")
 _OF_MODULES: Final = ("config", "config.worktree", "hooks", "info/attributes")
-_TODO: Final = "rebase-merge/git-rebase-todo"
-_STATE: Final = (".git/index", f".git/{_TODO}")
+_STEPS: Final = tuple(f".git/{name}" for name in STATE_FILES)
+_STATE: Final = (".git/index", *_STEPS)
 """Files that git itself writes. They may change, but not so that git runs something."""
-_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, _TODO)
-_OF_LINKED_TREE: Final = ("config.worktree", "commondir", _TODO)
+_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, *STATE_FILES)
+_OF_LINKED_TREE: Final = ("config.worktree", "commondir", *STATE_FILES)
 _KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 8
+_MOST_MOUNTED: Final = 20
 _MANY: Final = 50
 """New repositories beyond this number are examined one by one, because a snapshot has a limit."""
 _MOST_FOLDERS_OF_MODULES: Final = 2_000
@@ -156,15 +159,17 @@ class Repositories:
         for folder in (each for each in known if kind_of(f"{each}/.git") == "folder"):
             if has_nested:
                 self._indexes.watch(f"{folder}/.git/index", folder)
-            yield from self._paths_below_root(folder, _STATE if has_nested else (f".git/{_TODO}",))
+            yield from self._paths_below_root(folder, _STATE if has_nested else _STEPS)
 
     def named_by_config(self, root: str) -> tuple[str, ...]:
         """Paths in a root, existing or not, from which git runs something because its configuration names them."""
         return named_by_config(self._named, root, (root, *self._directories.near(root)))
 
     def _paths_named_by_config(self, root: str) -> Iterator[WatchedPath]:
-        for path in self.named_by_config(root):
-            if not (self._has_mounts and os.path.lexists(path)):
+        """Those that no mount keeps as they are: links, missing files, files with hard links, and the last of many."""
+        for number, path in enumerate(self.named_by_config(root)):
+            is_mounted = self._has_mounts and number < _MOST_MOUNTED and kind_of(path) in ("file", "folder")
+            if not is_mounted or has_other_names(path):
                 yield root, path[len(root) :].strip("/")
 
     def working_tree_paths(self) -> Iterator[WatchedPath]:
@@ -228,8 +233,8 @@ class Repositories:
 
     def is_own_change_of_git(self, path: str, before: Entry, now: Entry | None) -> bool:
         """As `may_stay`, for backends without mounts: there, lines of the configuration may not change."""
-        if path.endswith(("/rebase-merge", f"/{_TODO}")):
-            return now is None or (now.kind == "file" and not runs_by_rebase(now, before))
+        if is_state(path):
+            return now is None or not runs_by_state(path, now, before)
         if path in self._indexes:
             return now is None or not self._adds_armed_submodule(path, now)
         return self._is_gone(path, before, now)
@@ -243,8 +248,8 @@ class Repositories:
 
     def may_be_new(self, path: str, entry: Entry, before: Snapshot) -> bool:
         """Whether a new file may stay: git made it and will run nothing because of it, or it was moved unchanged."""
-        if path.endswith(f"/{_TODO}"):
-            return not runs_by_rebase(entry)
+        if is_state(path):
+            return not runs_by_state(path, entry)
         if path in self._indexes or path.endswith("/.git/index"):
             return path not in self._indexes or not self._adds_armed_submodule(path, entry)
         if is_new_repository(path, entry, before):
