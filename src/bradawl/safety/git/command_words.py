@@ -11,11 +11,9 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from bradawl.safety.shell.argv import names
-
 _INTERPRETER: Final = re.compile(r"(?:ba|da|k|z)?sh|python[\d.]*|pypy[\d.]*|node|perl|ruby|php")
-_WRAPPERS: Final = names(
-    "env exec command nice nohup time timeout xargs sudo source . eval builtin if then else elif do while until ! { not"
+_WRAPPERS: Final = re.compile(
+    r"env|exec|command|nice|nohup|time|timeout|xargs|sudo|source|\.|eval|builtin|if|then|else|elif|do|while|until|!|\{|not"
 )
 """Words after which the next word may be a program."""
 _SOURCES: Final = frozenset((".", "source"))
@@ -87,7 +85,7 @@ def _run_by(words: list[str]) -> Iterator[str]:
     """The program of a command if it is a path, the script of an interpreter, and modules that Python would load."""
     is_script = False
     for number, word in enumerate(words):
-        if _ASSIGNMENT.match(word) or word in _WRAPPERS:
+        if _ASSIGNMENT.match(word) or _WRAPPERS.fullmatch(word):
             is_script = word in _SOURCES
             continue
         if _INTERPRETER.fullmatch(word.rpartition("/")[2]):
