@@ -5,6 +5,7 @@ from planted_ways import PlantedWay, script
 _SCRIPT = "mkdir -p {0} && printf '#!/bin/sh\\ntrue\\n' > {0}/{1} && chmod +x {0}/{1}"
 _PC = _SCRIPT.format("scripts", "pc")
 _COMMIT = "git commit --allow-empty -qm x"
+_SHELL = "bash --rcfile ~/.bashrc -ic true"
 _TOUCH = "touch a.txt; git status"
 _ATTRIBUTES = "echo '* filter=x' > .git/info/attributes"
 _EVIL = (
@@ -171,5 +172,23 @@ NAMED_WAYS = (
         "strategy of a stopped cherry-pick",
         f"{_EVIL.format('')} && {_STOPPED_PICK}; printf '[options]\\n\\tstrategy = x/evil\\n' > .git/sequencer/opts",
         "git add a.txt; git -c core.editor=true cherry-pick --continue",
+    ),
+    # ---------------------------------------------------------------- links through which git writes
+    PlantedWay(
+        "link in the place of the message of a commit",
+        "ln -sf ../../../home/.bashrc .git/COMMIT_EDITMSG && echo 'touch @MARKER@' > .git/SQUASH_MSG",
+        f"GIT_EDITOR=false git commit --allow-empty; {_SHELL}",
+    ),
+    PlantedWay(
+        "link in the place of a message in a linked working tree",
+        "ln -sf ../../../../../home/.bashrc .git/worktrees/wt/COMMIT_EDITMSG &&"
+        " echo 'touch @MARKER@' > .git/worktrees/wt/SQUASH_MSG",
+        f"(cd wt && GIT_EDITOR=false git commit --allow-empty); {_SHELL}",
+        "git worktree add -q wt",
+    ),
+    PlantedWay(
+        "link in the place of the log of a branch",
+        "rm -f .git/logs/HEAD && ln -s ../../../../home/.bashrc .git/logs/HEAD && echo 'x; touch @MARKER@' > message",
+        f"git commit --allow-empty -qF message; {_SHELL}",
     ),
 )

@@ -42,6 +42,8 @@ class Folder(NamedTuple):
     """Absolute paths of its folders, links left out."""
     names: frozenset[str]
     """Names in it that were asked for."""
+    links: frozenset[str] = _NO_NAMES
+    """Names of links, if the folder is inside a `.git` folder."""
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -129,7 +131,7 @@ class FolderIndex:
                 rest += self._not_examined(path, error)
                 continue
             found[path] = folder
-            if folder[4]:
+            if folder[4] or folder[5]:
                 marked[path] = folder
             if folder[3]:
                 waiting += folder[3]
@@ -156,26 +158,29 @@ class FolderIndex:
         held = os.open(path, _FOLDER)
         try:
             with os.scandir(held) as entries:
-                inner, names = self._sorted_out(path, entries, until)
+                inner, names, links = self._sorted_out(path, entries, until)
         finally:
             os.close(held)
         is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS  # else its next change may not show
         changed_ns = status.st_ctime_ns if is_settled else 0
-        return Folder(status.st_dev, status.st_ino, changed_ns, tuple(inner), names)
+        return Folder(status.st_dev, status.st_ino, changed_ns, tuple(inner), names, links)
 
     def _sorted_out(
         self, path: str, entries: "Iterable[os.DirEntry[str]]", until: float
-    ) -> tuple[list[str], frozenset[str]]:
-        inner, names, start = list[str](), set[str](), path.rstrip("/")
+    ) -> tuple[list[str], frozenset[str], frozenset[str]]:
+        inner, names, links, start = list[str](), set[str](), set[str](), path.rstrip("/")
+        is_of_git = "/.git/" in f"{path}/"
         for number, entry in enumerate(entries):
             name = entry.name
             if name in self._names or (self._suffixes and name.endswith(self._suffixes)):
                 names.add(name)
             if entry.is_dir(follow_symlinks=False):
                 inner.append(f"{start}/{name}")
+            elif is_of_git and entry.is_symlink():
+                links.add(name)
             if number % 4_096 == 4_095 and time.monotonic() > until:
                 raise TimeoutError(path)
-        return inner, frozenset(names) if names else _NO_NAMES
+        return inner, frozenset(names) if names else _NO_NAMES, frozenset(links) if links else _NO_NAMES
 
     def _opened(self, path: str, opened: dict[str, int] | None) -> bool:
         if opened is None:

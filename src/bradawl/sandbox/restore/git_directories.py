@@ -159,6 +159,19 @@ class GitDirectories:
         earlier = (old for old, folder in (self._before or {}).items() if folder.identity == now.identity)
         return next((old for old in earlier if old != path and old not in self._now), "")
 
+    def new_links(self) -> tuple[str, ...]:
+        """Links inside `.git` folders that programs made: git writes through a link in the place of its own file."""
+        return tuple(
+            f"{path}/{name}"
+            for path, folder in self._now.items()
+            if folder.links and not self.is_read_only(path)
+            for name in sorted(folder.links - self._links_before(path))
+        )
+
+    def _links_before(self, path: str) -> frozenset[str]:
+        folder = (self._before or {}).get(path) or (self._before or {}).get(self.moved_from(path))
+        return folder.links if folder is not None else frozenset()
+
     def run_later(self, root: str) -> tuple[str, ...]:
         """Files and folders in a root that other programs run later: those in its first levels, nearest first."""
         found = ((path, folder) for path, folder in self._now.items() if is_within(path, root))

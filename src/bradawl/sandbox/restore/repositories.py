@@ -291,7 +291,13 @@ class Repositories:
                 [folder for folder in self._current_repositories() if folder not in self._covered]
             ),
             self._paths_of_new_others,
+            self._new_links,
         )()
+
+    def _new_links(self) -> Iterator[WatchedPath]:
+        for path in self._directories.new_links():
+            folder, _, name = path.rpartition("/")
+            yield from self._paths_below_root(folder, (name,))
 
     def _state_paths_of_new(self, folders: list[str]) -> Iterator[WatchedPath]:
         yield from for_each(folders, self._state_paths_of_new_one)

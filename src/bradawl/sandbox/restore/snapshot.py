@@ -81,7 +81,7 @@ def retake_snapshot(places: Iterable[WatchedPath], before: Snapshot, failures: C
     Opens folders that programs closed, and closes them again. Raises no `Exception`: `failures` gets the watched paths
     that could not be examined, or that hold too many entries.
     """
-    search = _SnapshotTaker(before, opens=True)
+    search = _SnapshotTaker(before, opens=True, is_retaken=True)
     try:
         for folder, name in places:
             failures.attempt(_fixed_part(folder, name), partial(search.through, ((folder, name),)), None)
@@ -101,13 +101,15 @@ def _fixed_part(folder: str, name: str) -> str:
 
 
 class _SnapshotTaker:
-    def __init__(self, known: Snapshot, *, opens: bool = False) -> None:
+    def __init__(self, known: Snapshot, *, opens: bool = False, is_retaken: bool = False) -> None:
+        """`is_retaken` says that new and changed links are not followed."""
         self.found: Snapshot = {}
         self.folder = ""
         self.opened: dict[str, int] = {}
         """Folders that were closed to this user and their old modes; with `opens` they are opened."""
         self._known = known
         self._opens = opens
+        self._is_retaken = is_retaken
         self._left = _TOTAL_BYTES
         self._most_entries = _MOST_ENTRIES
         self.exceeded_at = ""
@@ -154,6 +156,8 @@ class _SnapshotTaker:
         while (status := self._status(path)) is not None:
             if stat.S_ISLNK(status.st_mode):
                 self._take(path, status)
+                if self._is_retaken and not is_same(self._known.get(path), self.found[path]):
+                    return  # it is moved away, and must not make the files of the user behind it count as new
                 target = real_path(path)
                 if is_within(target, self.folder) and not is_within(path, target):
                     self.follow(target, rest)
