@@ -49,7 +49,10 @@ def test_the_programs_of_a_command_line(line: str, programs: tuple[str, ...]) ->
 
 def test_other_words_that_may_name_files() -> None:
     assert files_in("ruff check --config=conf/a.toml src/a.py b.py word 'c d/e'").others == (
-        *("src/a.py", "b.py", "c d/e"),
+        "conf/a.toml",
+        "src/a.py",
+        "b.py",
+        "c d/e",
     )
     assert files_in("-c core.fsmonitor=tools/x status").others == ("core.fsmonitor=tools/x", "tools/x")
 

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 _INTERPRETER: Final = re.compile(r"(?:ba|da|k|z)?sh|python[\d.]*|pypy[\d.]*|node|perl|ruby|php")
+_SHELL: Final = re.compile(r"sh\Z")
 _WRAPPERS: Final = re.compile(
     r"env|exec|command|nice|nohup|time|timeout|xargs|sudo|source|\.|eval|builtin|if|then|else|elif|do|while|until|!|\{|not"
 )
@@ -83,20 +84,20 @@ def _words(text: str) -> list[str]:
 
 def _run_by(words: list[str]) -> Iterator[str]:
     """The program of a command if it is a path, the script of an interpreter, and modules that Python would load."""
-    is_script = False
+    is_script, code = False, "-c"
     for number, word in enumerate(words):
         if _ASSIGNMENT.match(word) or _WRAPPERS.fullmatch(word):
             is_script = word in _SOURCES
             continue
         if _INTERPRETER.fullmatch(word.rpartition("/")[2]):
             yield from (word,) * ("/" in word)
-            is_script = True
+            is_script, code = True, "-c" if _SHELL.search(word) else "-e"
             continue
         if is_script and word.startswith("-"):
             if word == "-m" and number + 1 < len(words):
                 yield from _module_files(words[number + 1])
                 return
-            if word in ("-c", "-e"):  # code: its words count as those of the line
+            if word in ("-c", code):  # its words count as those of the line
                 yield from (each for more in words[number + 1 :] for each in files_in(more).programs)
                 return
             continue
