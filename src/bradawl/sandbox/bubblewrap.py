@@ -51,7 +51,7 @@ from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.repositories import Repositories
+from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, writes_in_workspace
 from bradawl.sandbox.seccomp import filter_for
 from bradawl.sandbox.tool_caches import cache_variables
@@ -105,7 +105,7 @@ class BubblewrapBackend:
         self._search = WorkspaceSearch(self._directories)
         self._repositories = Repositories(layout.roots, layout.home, self._directories, has_mounts=True)
         self._rule_mounts = RuleMounts(layout.roots)
-        self._watched = self._watch() if layout.state else None
+        self._watched = _watch(layout, self._repositories, self._rule_mounts) if layout.state else None
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
         self._shown: tuple[str, ...] = ()
@@ -116,19 +116,6 @@ class BubblewrapBackend:
         self._translator = PathTranslator(
             layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)]
         )
-
-    def _watch(self) -> WorkspaceWatch:
-        state, found, rule_mounts = self._layout.state, self._repositories, self._rule_mounts
-        files = ProtectedFiles(
-            lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
-            f"{state}/put-back",
-            in_parts(found.new_paths, rule_mounts.new_paths),
-            found.may_stay,
-            found.may_be_new,
-            prevents_changes=True,
-            suspect_since=found.suspect_since,
-        )
-        return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{state}/history"))
 
     @property
     def sandbox(self) -> Sandbox:
@@ -374,6 +361,19 @@ class BubblewrapBackend:
         if any(is_within(cwd, e) for e in (*hidden, *away)) and not any(is_within(cwd, r) for r in self._layout.roots):
             raise ToolError(f"the sandbox hides {cwd}, so nothing can run there; cd elsewhere")
         return self._translator.sandbox_path(self._translator.host_path(cwd))
+
+
+def _watch(layout: SandboxLayout, found: Repositories, rule_mounts: RuleMounts) -> WorkspaceWatch:
+    files = ProtectedFiles(
+        lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
+        f"{layout.state}/put-back",
+        in_parts(found.new_paths, rule_mounts.new_paths),
+        found.may_stay,
+        found.may_be_new,
+        prevents_changes=True,
+        suspect_since=partial(suspect_since, found),
+    )
+    return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{layout.state}/history"))
 
 
 def _hold_placeholders(

@@ -28,7 +28,7 @@ from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.repositories import Repositories
+from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.snapshot import WatchedPath
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, too_large, writes_in_workspace
 from bradawl.sandbox.seccomp import filter_for, is_known
@@ -155,7 +155,7 @@ class LandlockBackend:
             in_parts(found.new_paths, rule_mounts.new_paths),
             found.is_own_change_of_git,
             found.may_be_new,
-            suspect_since=found.suspect_since,
+            suspect_since=partial(suspect_since, found),
         )
         self._protected = WorkspaceWatch(files, GitHistory(found.repository_locations, f"{_state(layout)}/history"))
 

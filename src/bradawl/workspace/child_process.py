@@ -375,19 +375,21 @@ class ChildProcess:
             os.close(self._pidfd)
             self._pidfd = -1
         try:
-            self._end_sandbox()
+            self._restored = _end_sandbox(self._sandbox)
         finally:
             if not self._exited.done() and not self._loop.is_closed():
                 self._exited.set_result(None)  # wakes other waiters
             self._on_gone(self)
             self._on_gone = _nothing  # drops the reference to its owner
 
-    def _end_sandbox(self) -> None:
-        try:
-            if self._init is not None:
-                self._init.close()
-            if self._sandbox.network is not None:
-                self._sandbox.network.close()
-        finally:
-            if self._sandbox.on_end is not None:
-                self._restored = self._sandbox.on_end()
+
+def _end_sandbox(sandbox: ChildSandbox) -> tuple[str, ...]:
+    """Release what belongs to a sandbox, and check what the program changed. Returns the restored paths."""
+    try:
+        if sandbox.init is not None:
+            sandbox.init.close()
+        if sandbox.network is not None:
+            sandbox.network.close()
+    finally:
+        restored = sandbox.on_end() if sandbox.on_end is not None else ()
+    return restored

@@ -85,7 +85,7 @@ class GitDirectories:
         """Count everything that the last search found as existing before. Call while no program runs."""
         before = self._now
         if self._is_open:
-            self.distrust_all("the search was interrupted")
+            self._distrust_all("the search was interrupted")
         self._is_open = True
         if self._before is not None:
             # What an earlier program may have left where no search reached is not the user's.
@@ -97,13 +97,19 @@ class GitDirectories:
         self._before = before
         self._skipped = frozenset((*self.closed, *self.rest))
 
-    def note_end(self) -> None:
-        """Remember which folders the search after a program did not reach, unless they were read-only for it."""
+    def note_end(self, failure: str = "") -> None:
+        """Remember which folders the search after a program did not reach, unless they were read-only for it.
+
+        With a `failure` of the search, none counts as reached.
+        """
         self._is_open = False
+        if failure:
+            self._distrust_all(failure)
+            return
         self.unsearched = tuple(path for path in self.rest if not self.is_read_only(path))
         self._unsearched = tuple(dict.fromkeys((*self.unsearched, *(self._unsearched if self.rest else ()))))
 
-    def distrust_all(self, reason: str) -> None:
+    def _distrust_all(self, reason: str) -> None:
         """Count everything that the next search finds, and that did not exist before, as made by programs."""
         self.unsearched = self._unsearched = tuple(index.root for index in self._indexes)
         self.failures = tuple(f"{root} {NOT_CHECKED}{reason})" for root in self.unsearched)
@@ -141,15 +147,13 @@ class GitDirectories:
         """Whether an earlier program may have left a folder where no search reached."""
         return path not in (self._before or {}) and any(is_within(path, each) for each in self._unsearched)
 
-    def new_mark(self, path: str) -> str:
-        """A new name in a data folder without which git takes it for no repository; empty if none is new."""
+    def new_part(self, path: str) -> tuple[str, tuple[str, ...]]:
+        """Of a data folder, a new name without which git takes it for no repository (empty if none is new), and the
+        names that existed before it was one, and that git obeys now.
+        """
         had, names = self._names_before(path), self._names_now(path)
-        return next((name for name in _MARKS if name in names and name not in had), "")
-
-    def kept_settings(self, path: str) -> tuple[str, ...]:
-        """Names in a new data folder that existed before it was one, and that git obeys now."""
-        had = self._names_before(path)
-        return tuple(name for name in _OBEYED if name in had)
+        mark = next((name for name in _MARKS if name in names and name not in had), "")
+        return mark, tuple(name for name in _OBEYED if name in had)
 
     def moved_from(self, path: str) -> str:
         """Where a folder was before programs ran, if it has been moved since; empty otherwise."""

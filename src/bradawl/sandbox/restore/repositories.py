@@ -197,24 +197,6 @@ class Repositories:
                 if is_data:
                     yield from self._paths_below_root(folder, names, data)
 
-    def suspect_since(self, before: Snapshot) -> Iterator[str]:
-        """Remarks for a command whose check did not run, because bradawl was killed: new repositories from which git
-        would run something. `before` is the snapshot before the command.
-
-        They are named and not moved: the user may have made them since. The caller searches the folders first.
-        """
-        for root in self._roots:
-            yield f"{root} {NOT_CHECKED}{_KILLED}; git's index and files that tools run later may have changed)"
-        now = self._current_repositories()
-        known = {folder for path in before for folder in (path, *parents(path))}
-        for folder in now:
-            is_new = f"{folder}/.git" not in known and not self._belongs_to_known(folder, now)
-            if is_new and not _is_surely_plain(tuple(self._repository_paths(folder))):
-                yield f"{folder} {NOT_CHECKED}{_KILLED}; git runs programs from this new repository)"
-        for data in self._directories.others():
-            if data not in known and not _is_surely_plain(tuple(self._paths_below_root(data, _OF_DATA, data)), data):
-                yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
-
     def repository_locations(self) -> Iterator[RepositoryLocation]:
         """Data of the repositories of the roots and of their submodules, also outside the roots."""
         own = ((real_path(f"{root}/.git"), root) for root in self._roots)
@@ -300,15 +282,7 @@ class Repositories:
             yield from self._paths_below_root(folder, (name,))
 
     def _state_paths_of_new(self, folders: list[str]) -> Iterator[WatchedPath]:
-        yield from for_each(folders, self._state_paths_of_new_one)
-
-    def _state_paths_of_new_one(self, folder: str) -> Iterator[WatchedPath]:
-        index = f"{folder}/.git/index"
-        if kind_of(f"{folder}/.git") != "folder":
-            return
-        yield from self._paths_below_root(folder, _STATE)
-        if index not in self._indexes:
-            self._indexes.watch_new(index, folder)
+        yield from for_each(folders, partial(_state_paths_of_new_one, self))
 
     def _paths_of_new_others(self) -> Iterator[WatchedPath]:
         """Files in new data folders. What existed before the folder became one stays; git's own part is moved then."""
@@ -318,17 +292,7 @@ class Repositories:
             if data not in self._watched_others and not self._directories.is_read_only(data)
         ]
         self._new_others = frozenset(new)
-        yield from for_each(new, lambda data: self._paths_of_new_other(data, is_one_of_many=len(new) > _MANY))
-
-    def _paths_of_new_other(self, data: str, *, is_one_of_many: bool) -> Iterator[WatchedPath]:
-        kept = self._directories.kept_settings(data)
-        names = tuple(name for name in _names_in(data) if name not in kept)
-        places = tuple(self._paths_below_root(data, names, data))
-        if not is_one_of_many or not _is_surely_plain(places, data):
-            yield from places
-        mark = self._directories.new_mark(data) if kept else ""
-        if mark and not _is_surely_plain(tuple(self._paths_below_root(data, kept, data)), data):
-            yield from self._paths_below_root(data, (mark,), data)
+        yield from for_each(new, partial(_paths_of_new_other, self, is_one_of_many=len(new) > _MANY))
 
     def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[WatchedPath]:
         belongs = CheckFailures().attempt
@@ -383,6 +347,44 @@ class Repositories:
         start = next((root for root in self._roots if is_within(folder, root)), place or folder)
         way = folder[len(start) :].strip("/")
         return ((start, f"{way}/{name}".strip("/")) for name in names)
+
+
+def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
+    """Remarks for a command whose check did not run, because bradawl was killed: new repositories from which git
+    would run something. `before` is the snapshot before the command.
+
+    They are named and not moved: the user may have made them since. The caller searches the folders first.
+    """
+    for root in found._roots:
+        yield f"{root} {NOT_CHECKED}{_KILLED}; git's index and files that tools run later may have changed)"
+    now = found._current_repositories()
+    known = {folder for path in before for folder in (path, *parents(path))}
+    for folder in now:
+        is_new = f"{folder}/.git" not in known and not found._belongs_to_known(folder, now)
+        if is_new and not _is_surely_plain(tuple(found._repository_paths(folder))):
+            yield f"{folder} {NOT_CHECKED}{_KILLED}; git runs programs from this new repository)"
+    for data in found._directories.others():
+        if data not in known and not _is_surely_plain(tuple(found._paths_below_root(data, _OF_DATA, data)), data):
+            yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
+
+
+def _state_paths_of_new_one(found: Repositories, folder: str) -> Iterator[WatchedPath]:
+    index = f"{folder}/.git/index"
+    if kind_of(f"{folder}/.git") != "folder":
+        return
+    yield from found._paths_below_root(folder, _STATE)
+    if index not in found._indexes:
+        found._indexes.watch_new(index, folder)
+
+
+def _paths_of_new_other(found: Repositories, data: str, *, is_one_of_many: bool) -> Iterator[WatchedPath]:
+    mark, kept = found._directories.new_part(data)
+    names = tuple(name for name in _names_in(data) if name not in kept)
+    places = tuple(found._paths_below_root(data, names, data))
+    if not is_one_of_many or not _is_surely_plain(places, data):
+        yield from places
+    if mark and kept and not _is_surely_plain(tuple(found._paths_below_root(data, kept, data)), data):
+        yield from found._paths_below_root(data, (mark,), data)
 
 
 def _too_many(data: str) -> ToolError:

@@ -120,7 +120,7 @@ class ChangeSearch:
         self.finish()
         self._failures.attempt("", self._directories.note_end, None)
         if self._failures.paths:
-            self._directories.distrust_all(self._failures.reason(""))
+            self._directories.note_end(self._failures.reason(""))
         made = CheckFailures().attempt("", self._made_to_run_later, (_RUN_LATER_FAILED,))
         rest = CheckFailures().attempt("", self._not_searched, (_FAILED.format("the workspace"),))
         self._notes = (*made, *rest)
