@@ -181,6 +181,10 @@ class ProtectedFiles:
     def _write_record(self) -> None:
         """Save the snapshot. If that fails, only recovery after a crash is lost, so programs run all the same."""
         with contextlib.suppress(OSError):
+            if self._record >= 0:  # kept after a check that could not be completed
+                os.close(self._record)
+                self._record = -1
+                Path(self._record_path).write_bytes(b"")
             self._record = self._record_again() if self._record_path else -1
             if self._record < 0:
                 self._open_record()
