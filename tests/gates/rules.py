@@ -200,13 +200,16 @@ def programs_stand_alone(module: Module) -> Iterator[str]:
 # ------------------------------------------------------------------ errors and tasks
 
 _BORDERS = frozenset(
-    {f"agent/calls/{name}.py" for name in ("prepare", "execute", "hooks")} | {"agent/step.py", "__main__.py"}
+    {f"agent/calls/{name}.py" for name in ("prepare", "execute", "hooks")}
+    | {"agent/step.py", "__main__.py", "sandbox/check_failures.py"}
 )
 _CATCHES_ALL = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 
 
 def everything_is_caught_only_at_the_borders(module: Module) -> Iterator[str]:
-    """`except Exception` stands only where a tool, a hook, a model or the program ends; elsewhere it must re-raise."""
+    """`except Exception` is only for the end of a tool, a hook, a model or the program, and for the check after a
+    command, which must go on; elsewhere it must re-raise.
+    """
     if module.room == "app" or module.place in _BORDERS:
         return
     names = local_names(module.tree)

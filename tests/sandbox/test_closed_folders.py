@@ -1,6 +1,7 @@
 """Changes in folders that a program then made inaccessible are found and undone."""
 
 import os
+import resource
 import stat
 import tempfile
 from collections.abc import Callable
@@ -172,3 +173,23 @@ def test_parent_folders_are_opened_without_following_links_and_closed_again(plac
         assert stat.S_IMODE((place / "a/b").stat().st_mode) == 0
 
     as_owner(act)
+
+
+def test_more_nested_closed_folders_than_open_files_are_opened_and_closed_again(place: Path) -> None:
+    reached, folders = str(place), []
+    for _ in range(400):
+        reached += "/d"
+        Path(reached).mkdir()
+        folders.append(reached)
+    for folder in reversed(folders):
+        Path(folder).chmod(0o111)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+    try:
+        opened = open_parents(reached, str(place))
+        assert list(opened) == folders
+        assert stat.S_IMODE(os.lstat(reached).st_mode) == 0o711
+        restore_modes(opened)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert {stat.S_IMODE(os.lstat(folder).st_mode) for folder in folders} == {0o111}

@@ -313,3 +313,28 @@ def test_many_harmless_names_do_not_hide_another_one(either_way, backend):
 
 def test_a_prepared_root_is_not_reported(either_way):
     assert either_way.run("echo x > file").notes == ()
+
+
+@pytest.mark.parametrize("name", [".git/commondir", ".git/rebase-merge", ".git/COMMIT_EDITMSG", ".git/config.lock"])
+def test_a_new_link_to_files_of_the_user_is_moved_away_and_they_stay(either_way, backend, name):
+    session = either_way
+    session.git_init()
+    session.write("src/inner/file", "mine")
+    session.run("true")
+    result = session.run(f'ln -sfn "$PWD/src" {name}')
+    assert (session.root / "src/inner/file").read_text() == "mine"
+    if backend != "bare":
+        assert result.restored == (f"{session.root}/{name}",)
+        assert not (session.root / name).is_symlink()
+
+
+def test_links_in_the_data_of_git_that_existed_stay(either_way, backend):
+    session = either_way
+    session.git_init()
+    session.write("notes/text", "mine")
+    link = session.root / ".git/SQUASH_MSG"
+    link.symlink_to("../notes/text")
+    session.run("true")
+    assert session.run("echo changed > notes/text; mv notes other; git status").restored == ()
+    assert link.is_symlink()
+    assert (session.root / "other/text").read_text() == "changed\n"

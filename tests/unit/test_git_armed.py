@@ -12,7 +12,7 @@ from bradawl.safety.git.named_paths import NamedPaths, named_by_config
 from bradawl.safety.git.repository import UnsupportedRepository
 from bradawl.safety.permissions.protected_paths import built_in_rules, run_later_names
 from bradawl.sandbox.restore.git_directories import GitDirectories
-from bradawl.sandbox.restore.harmless_git_files import runs_by_rebase
+from bradawl.sandbox.restore.harmless_git_files import runs_by_state
 from bradawl.sandbox.restore.snapshot import Entry, take_snapshot
 
 
@@ -106,7 +106,7 @@ def test_new_steps_of_a_rebase_that_run_programs_are_recognized(
     tmp_path: Path, before: str | None, now: str, runs: bool
 ) -> None:
     known = _entry(tmp_path, before) if before is not None else None
-    assert runs_by_rebase(_entry(tmp_path, now), known) is runs
+    assert runs_by_state(".git/rebase-merge/git-rebase-todo", _entry(tmp_path, now), known) is runs
 
 
 def test_what_a_program_left_where_no_search_reached_does_not_count_as_older(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from bradawl.core.errors import ToolError
+from bradawl.sandbox.check_failures import NOT_CHECKED
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.index_places import IndexPlaces
@@ -199,3 +201,18 @@ def test_separate_data_in_the_workspace_are_examined_and_data_elsewhere_are_left
     add_entries(str(work.root / "b"), [(b"../x", b"x")])
     assert work.end() == (f"{inside}/index (it named ../x)",)
     assert git(str(work.root / "b"), "ls-files") == b"../x\n"
+
+
+def test_an_index_whose_check_failed_is_compared_again_before_the_next_program(work: Repository, monkeypatch):
+    work.begin()
+    work.craft()
+    with monkeypatch.context() as broken:
+        broken.setattr(work.places, "now", lambda: 1 // 0)
+        (remark,) = work.end()
+        assert NOT_CHECKED in remark
+        with pytest.raises(ToolError, match="could not be checked"):
+            work.indexes.check_again()
+    work.indexes.check_again()
+    assert work.names() == b"a.txt\n"
+    work.begin()
+    assert work.end() == (f"{work.index} (it named ../x)",)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from bradawl.sandbox.bubblewrap_arguments import (
     set_variables,
 )
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
+from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
@@ -52,7 +54,7 @@ from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.index_places import IndexPlaces
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.repositories import Repositories
+from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, writes_in_workspace
 from bradawl.sandbox.seccomp import filter_for
 from bradawl.sandbox.tool_caches import cache_variables
@@ -106,7 +108,9 @@ class BubblewrapBackend:
         self._search = WorkspaceSearch(self._directories)
         self._repositories = Repositories(layout.roots, layout.home, self._directories, has_mounts=True)
         self._rule_mounts = RuleMounts(layout.roots)
-        self._watched = self._watch() if layout.state else None
+        self._watched = (
+            _watch(layout, self._repositories, self._rule_mounts, self._directories) if layout.state else None
+        )
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
         self._shown: tuple[str, ...] = ()
@@ -117,19 +121,6 @@ class BubblewrapBackend:
         self._translator = PathTranslator(
             layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)]
         )
-
-    def _watch(self) -> WorkspaceWatch:
-        state, found, rule_mounts = self._layout.state, self._repositories, self._rule_mounts
-        watched, new_paths = (
-            lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
-            lambda: (*found.new_paths(), *rule_mounts.new_paths()),
-        )
-        files = ProtectedFiles(
-            watched, f"{state}/put-back", new_paths, found.may_stay, found.may_be_new, prevents_changes=True
-        )
-        places = IndexPlaces(self._layout.roots, self._layout.home, self._directories)
-        indexes = GitIndexes(places, f"{state}/put-back")
-        return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{state}/history"), indexes)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -165,6 +156,8 @@ class BubblewrapBackend:
         self._make_ready(program)
         is_watched = self._watched is not None and writes_in_workspace(grant, self._layout)
         search = self._search.around() if is_watched else None
+        if self._watched:
+            self._watched.check_again()  # before mounts are planned: it may move files
         with contextlib.ExitStack() as cached:
             for each in (*self._surveys.values(), self._repositories):
                 cached.enter_context(each.caching())
@@ -376,6 +369,22 @@ class BubblewrapBackend:
         return self._translator.sandbox_path(self._translator.host_path(cwd))
 
 
+def _watch(
+    layout: SandboxLayout, found: Repositories, rule_mounts: RuleMounts, directories: GitDirectories
+) -> WorkspaceWatch:
+    files = ProtectedFiles(
+        lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
+        f"{layout.state}/put-back",
+        in_parts(found.new_paths, rule_mounts.new_paths),
+        found.may_stay,
+        found.may_be_new,
+        prevents_changes=True,
+        suspect_since=partial(suspect_since, found),
+    )
+    indexes = GitIndexes(IndexPlaces(layout.roots, layout.home, directories), f"{layout.state}/put-back")
+    return WorkspaceWatch(files, GitHistory(found.repository_locations, f"{layout.state}/history"), indexes)
+
+
 def _hold_placeholders(
     store: PlaceholderStore,
     plan: MountSet,
@@ -390,19 +399,15 @@ def _hold_placeholders(
         )  # before placeholders exist
     try:
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
-    except ToolError:
+    except BaseException:
         if watched:
             watched.end()
         raise
 
-    def end() -> tuple[str, ...]:
-        store.release(held)
-        if not watched or not search:
-            return ()
-        search.conclude()
-        return watched.end(grant.uncovered)
-
-    return end
+    place, release = next(iter(plan.roots), "/"), partial(store.release, held)
+    if not watched or not search:
+        return ending(place, release)
+    return ending(place, release, search.conclude, partial(watched.end, grant.uncovered))
 
 
 def _environment(layout: SandboxLayout, names: PathTranslator, program: Program, grant: Grant) -> dict[str, str]:

@@ -7,7 +7,7 @@ exceptions from what it allows. So to hide a path, all entries beside it are all
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
+from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
@@ -29,7 +30,7 @@ from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.index_places import IndexPlaces
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.repositories import Repositories
+from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.snapshot import WatchedPath
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, too_large, writes_in_workspace
 from bradawl.sandbox.seccomp import filter_for, is_known
@@ -153,9 +154,10 @@ class LandlockBackend:
         files = ProtectedFiles(
             self._places,
             f"{_state(layout)}/changed",
-            lambda: (*found.new_paths(), *rule_mounts.new_paths()),
+            in_parts(found.new_paths, rule_mounts.new_paths),
             found.is_own_change_of_git,
             found.may_be_new,
+            suspect_since=partial(suspect_since, found),
         )
         places = IndexPlaces(layout.roots, layout.home, self._directories)
         indexes = GitIndexes(places, f"{_state(layout)}/changed")
@@ -233,18 +235,14 @@ class LandlockBackend:
         if not writes_in_workspace(grant, self._layout):
             return None
         search = self._search.around()
+        self._protected.check_again()
         if self._directories.rest:
             raise too_large(self._layout.roots[0])
         return search
 
     def _watch(self, grant: Grant, search: ChangeSearch) -> Callable[[], tuple[str, ...]]:
         self._protected.begin()
-
-        def end() -> tuple[str, ...]:
-            search.conclude()
-            return self._protected.end(grant.uncovered)
-
-        return end
+        return ending(self._layout.roots[0], search.conclude, partial(self._protected.end, grant.uncovered))
 
     def _places(self) -> Iterator[WatchedPath]:
         names = (*protected_names(), *watched_names())

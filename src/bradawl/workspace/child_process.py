@@ -78,8 +78,13 @@ class ChildSandbox(msgspec.Struct, frozen=True):
 
 async def _search_changes(search: "ChangeSearch | None") -> None:
     """Search for changes before the sandbox ends; in a thread if it takes long. `kill` uses no thread."""
-    if search is not None and not search.shortly():
-        await asyncio.to_thread(search.finish)
+    if search is None:
+        return
+    from bradawl.sandbox.check_failures import CheckFailures
+
+    failures = CheckFailures()  # `on_end` searches again, and says what it could not search
+    if not failures.attempt("", search.shortly, default=False):
+        await asyncio.to_thread(failures.attempt, "", search.finish, None)
 
 
 class ChildProcess:
@@ -369,16 +374,22 @@ class ChildProcess:
                 self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
-        self._end_sandbox()
-        if not self._exited.done() and not self._loop.is_closed():
-            self._exited.set_result(None)  # wakes other waiters
-        self._on_gone(self)
-        self._on_gone = _nothing  # drops the reference to its owner
+        try:
+            self._restored = _end_sandbox(self._sandbox)
+        finally:
+            if not self._exited.done() and not self._loop.is_closed():
+                self._exited.set_result(None)  # wakes other waiters
+            self._on_gone(self)
+            self._on_gone = _nothing  # drops the reference to its owner
 
-    def _end_sandbox(self) -> None:
-        if self._init is not None:
-            self._init.close()
-        if self._sandbox.network is not None:
-            self._sandbox.network.close()
-        if self._sandbox.on_end is not None:
-            self._restored = self._sandbox.on_end()
+
+def _end_sandbox(sandbox: ChildSandbox) -> tuple[str, ...]:
+    """Release what belongs to a sandbox, and check what the program changed. Returns the restored paths."""
+    try:
+        if sandbox.init is not None:
+            sandbox.init.close()
+        if sandbox.network is not None:
+            sandbox.network.close()
+    finally:
+        restored = sandbox.on_end() if sandbox.on_end is not None else ()
+    return restored

@@ -2,28 +2,29 @@
 
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterable, Iterator
 
 from bradawl.core.effects import is_within
+from bradawl.safety.git.command_words import files_in
 from bradawl.safety.git.config_file import Entry, parse
+from bradawl.safety.git.hook_scripts import HookScripts, has_hard_links
 from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.git.small_files import text_in
-from bradawl.safety.path_walk import real_path
+from bradawl.safety.path_walk import followed, real_path
 
 _DEEPEST = 4
-_MOST = 40
+_MOST = 100
 _INCLUDE = re.compile(r"include(?:if\..*)?\.path", re.DOTALL)
 _PROGRAM = re.compile(
     r"filter\..*\.(?:clean|smudge|process)|diff\..*\.(?:command|textconv)|diff\.external|merge\..*\.driver"
     r"|core\.(?:sshcommand|pager|editor|askpass|gitproxy|alternaterefscommand)|sequence\.editor|pager\..*|alias\..*"
     r"|gpg\.(?:.*\.)?program|credential\.(?:.*\.)?helper|(?:diff|merge)tool\..*\.(?:cmd|path)"
-    r"|uploadpack\.packobjectshook",
+    r"|gpg\.ssh\.defaultkeycommand|uploadpack\.packobjectshook|remote\..*\.(?:uploadpack|receivepack)"
+    r"|trailer\..*\.(?:cmd|command)|(?:browser|man)\..*\.(?:cmd|path)|interactive\.difffilter|submodule\..*\.update",
     re.DOTALL,
 )
 """Settings whose value is a command line or a program."""
-_INTERPRETER = re.compile(r"(?:ba|da|k|z)?sh|python[\d.]*|node|perl|ruby|php|env")
 _SWITCHES = frozenset(("", "true", "false", "yes", "no", "on", "off", "0", "1"))
 
 Stamp = tuple[int, ...]
@@ -36,46 +37,73 @@ class NamedPaths:
         """`home` is the user's home folder, empty if unknown."""
         self._home = home
         self._entries: dict[str, tuple[Stamp, tuple[Entry, ...]]] = {}
+        self._hooks = HookScripts()
 
     def of_user(self) -> tuple[str, ...]:
         """The user's configuration files that apply in every repository."""
         names = (".config/git/config", ".gitconfig") if self._home else ()
         return tuple(real_path(f"{self._home}/{name}") for name in names)  # often links to a folder of settings
 
-    def within(self, root: str, tree: str, configs: tuple[str, ...]) -> tuple[str, ...]:
+    def within(self, root: str, tree: str, configs: tuple[str, ...], data: str = "") -> tuple[str, ...]:
         """Absolute paths below `root`, existing or not, that the files `configs` and the user's name.
 
-        They are `core.hooksPath`, `core.fsmonitor`, included files, and programs of filters, aliases and so on. `tree`
-        is the working tree to which relative paths belong. Folders that contain the working tree are left out. At most
-        40.
+        They are `core.hooksPath`, `core.fsmonitor`, included files, programs of filters, aliases and so on, the files
+        that hooks lead to or name, and all links on the way. `tree` is the working tree to which relative paths belong,
+        and `data` its git directory. Folders that contain the working tree are left out. At most 100.
         """
         found: dict[str, None] = {}
-        for config in (*self.of_user(), *configs):
-            for path in self._named(config, tree, 0):
+        for named in self._all_named(tree, (*self.of_user(), *configs), data):
+            for path in self._with_links(named):
                 if path != root and is_within(path, root) and not is_within(tree, path):
                     found[path] = None
         return tuple(found)[:_MOST]
 
-    def _named(self, config: str, tree: str, depth: int) -> Iterator[str]:
+    def _all_named(self, tree: str, configs: tuple[str, ...], data: str) -> Iterator[str]:
+        folders = {f"{data}/hooks": None} if data else {}
+        for config in configs:
+            for name, path in self._named(config, tree, 0):
+                if name == "core.hookspath":
+                    folders[path] = None
+                yield path
+        for folder in folders:
+            yield from self._hooks.files_run_by(folder, tree)
+
+    def _with_links(self, path: str) -> tuple[str, ...]:
+        """The links that a path leads through, and the path that it leads to."""
+        try:
+            return followed(path)
+        except OSError:  # a loop of links
+            return (path,)
+
+    def _named(self, config: str, tree: str, depth: int) -> Iterator[tuple[str, str]]:
+        """Pairs of a setting and a path that it names."""
         for name, value in self._read(config):
             text = value or ""
             if _INCLUDE.fullmatch(name) and text:
-                included = self._absolute(text, config.rpartition("/")[0])
-                yield included
+                path = self._absolute(text, config.rpartition("/")[0])
+                yield name, path
+                included = real_path(path)
                 if depth < _DEEPEST:
                     yield from self._named(included, tree, depth + 1)
             elif name == "core.hookspath" and text:
-                yield self._absolute(text, tree)
-            elif name == "core.fsmonitor" and text.lower() not in _SWITCHES:
-                yield self._absolute(text.split()[0] if text.split() else text, tree)
-            elif _PROGRAM.fullmatch(name):
-                yield from filter(_is_no_folder, (self._absolute(word, tree) for word in _programs(text)))
+                yield name, self._absolute(text, tree)
+            elif (name == "core.fsmonitor" and text.lower() not in _SWITCHES) or _PROGRAM.fullmatch(name):
+                yield from ((name, path) for path in self._run_by(text, tree))
+
+    def _run_by(self, text: str, tree: str) -> Iterator[str]:
+        """Files that a command line of the configuration runs or names, and those that the scripts among them run."""
+        named = files_in(text)
+        programs = [self._absolute(word, tree) for word in named.programs]
+        others = [path for path in (self._absolute(word, tree) for word in named.others) if _is_file(path)]
+        yield from filter(_is_no_folder, programs)
+        yield from others
+        for path in dict.fromkeys((*programs, *others)):
+            yield from self._hooks.files_run_by_script(path, tree)
 
     def _absolute(self, text: str, folder: str) -> str:
         if text.startswith("~/"):
             text = f"{self._home}{text[1:]}"
-        above, _, name = (text if text.startswith("/") else f"{folder}/{text}").rstrip("/").rpartition("/")
-        return os.path.normpath(f"{real_path(above or '/')}/{name}")
+        return text if text.startswith("/") else f"{folder}/{text}"
 
     def _read(self, config: str) -> tuple[Entry, ...]:
         try:
@@ -97,26 +125,27 @@ def _is_no_folder(path: str) -> bool:
         return True
 
 
-def _programs(line: str) -> Iterator[str]:
-    """The program of a command line, and the script that it gives to an interpreter, if they are paths."""
+def _is_file(path: str) -> bool:
     try:
-        words = shlex.split(line.removeprefix("!"))
-    except ValueError:
-        words = line.removeprefix("!").split()
-    for word in words:
-        if "/" in word:
-            yield word
-        elif _INTERPRETER.fullmatch(word) is None and not word.startswith("-"):
-            return
-        if _INTERPRETER.fullmatch(word.rpartition("/")[2]) is None and not word.startswith("-"):
-            return
+        return stat.S_ISREG(os.lstat(real_path(path)).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def named_by_config(named: NamedPaths, root: str, trees: Iterable[str]) -> tuple[str, ...]:
-    """As `NamedPaths.within` for the configuration of several working trees; data folders of git are left out."""
+    """As `NamedPaths.within` for the configuration of several working trees; data folders of git are left out,
+    except hooks with hard links."""
     found: dict[str, None] = {}
     for tree in trees:
         data = data_folder(f"{tree}/.git")
         configs = (f"{tree}/.git/config", f"{tree}/.git/config.worktree", *((f"{data}/config",) if data else ()))
-        found |= dict.fromkeys(named.within(root, tree, configs))
-    return tuple(path for path in found if "/.git/" not in path)
+        found |= dict.fromkeys(named.within(root, tree, configs, data or f"{tree}/.git"))
+    return tuple(path for path in found if "/.git/" not in path or has_other_names(path))
+
+
+def has_other_names(path: str) -> bool:
+    """Whether a path is a file with hard links."""
+    try:
+        return has_hard_links(os.lstat(path))
+    except (OSError, ValueError):
+        return False

@@ -4,6 +4,7 @@ A search examines each known folder with one `lstat`, and lists only folders who
 programs can set the modification time, but not the change time.
 """
 
+import errno
 import os
 import stat
 import threading
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from bradawl.core.effects import is_within
+from bradawl.sandbox.check_failures import CheckFailures, is_absent_or_closed
 from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
 
 SEARCH_WITHIN_S: Final = 2.0
@@ -40,6 +42,8 @@ class Folder(NamedTuple):
     """Absolute paths of its folders, links left out."""
     names: frozenset[str]
     """Names in it that were asked for."""
+    links: frozenset[str] = _NO_NAMES
+    """Names of links, if the folder is inside a `.git` folder."""
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -62,7 +66,9 @@ class FolderIndex:
         self.rest: tuple[str, ...] = ()
         """Folders that the last search did not reach in time; their contents are unknown."""
         self.is_complete = False
-        """Whether the last search had enough time."""
+        """Whether the last search had enough time, and did not fail."""
+        self.failures = CheckFailures()
+        """Folders that the last search could not examine; they are in `rest`."""
         self.size = 0
         """Number of folders that the last search reached."""
         self._names = frozenset(names)
@@ -80,12 +86,18 @@ class FolderIndex:
         """
         with self._lock:
             opened: dict[str, int] = {}
+            self.failures = CheckFailures()
+            limit = self._within_s if within_s is None else within_s
             try:
-                self._search(opened if opens else None, skipped, self._within_s if within_s is None else within_s)
+                failed = not self.failures.attempt(
+                    self.root, lambda: self._search(opened if opens else None, skipped, limit), default=False
+                )
             finally:
-                restore_modes(opened)
+                self.failures.attempt(self.root, lambda: restore_modes(opened), None)
+            if failed:  # `marked` is that of the search before
+                self.rest, self.is_complete = (self.root,), False
 
-    def _search(self, opened: dict[str, int] | None, skipped: frozenset[str], within_s: float) -> None:
+    def _search(self, opened: dict[str, int] | None, skipped: frozenset[str], within_s: float) -> bool:
         known, found = self._known, dict[str, Folder]()
         marked, closed, rest, waiting = dict[str, Folder](), list[str](), list[str](), [self.root]
         until, lstat, left = time.monotonic() + within_s, os.lstat, _CHECK_EACH
@@ -114,49 +126,61 @@ class FolderIndex:
             except TimeoutError:
                 waiting.append(path)
                 break
-            except OSError as error:
+            except (OSError, RuntimeError, ValueError, MemoryError) as error:
                 closed += _closed_folder(path, error)
+                rest += self._not_examined(path, error)
                 continue
             found[path] = folder
-            if folder[4]:
+            if folder[4] or folder[5]:
                 marked[path] = folder
             if folder[3]:
                 waiting += folder[3]
-        self.is_complete = not waiting
+        self.is_complete = not (waiting or self.failures.paths)
         rest += waiting
         keeps = bool(rest) and len(known) < _MOST_KNOWN
         self._known = {**known, **found} if keeps else found
         self.marked, self.closed, self.rest, self.size = marked, tuple(closed), tuple(rest), len(found)
+        return True
+
+    def _not_examined(self, path: str, error: Exception) -> tuple[str, ...]:
+        """The path, unless it is gone, or closed to this user."""
+        if isinstance(error, OSError) and is_absent_or_closed(error):
+            return ()
+        self.failures.add(path, error)
+        return (path,)
 
     def _listed(self, path: str, status: os.stat_result, until: float, opened: dict[str, int] | None) -> Folder:
         """List one folder. Raises `OSError`; `TimeoutError` if it has too many entries for the time left."""
         if not stat.S_ISDIR(status.st_mode):
-            raise NotADirectoryError(path)
+            raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
         if not _may_enter(path, status) and not self._opened(path, opened):
-            raise PermissionError(path)
+            raise PermissionError(errno.EACCES, "closed", path)
         held = os.open(path, _FOLDER)
         try:
             with os.scandir(held) as entries:
-                inner, names = self._sorted_out(path, entries, until)
+                inner, names, links = self._sorted_out(path, entries, until)
         finally:
             os.close(held)
         is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS  # else its next change may not show
         changed_ns = status.st_ctime_ns if is_settled else 0
-        return Folder(status.st_dev, status.st_ino, changed_ns, tuple(inner), names)
+        return Folder(status.st_dev, status.st_ino, changed_ns, tuple(inner), names, links)
 
     def _sorted_out(
         self, path: str, entries: "Iterable[os.DirEntry[str]]", until: float
-    ) -> tuple[list[str], frozenset[str]]:
-        inner, names, start = list[str](), set[str](), path.rstrip("/")
+    ) -> tuple[list[str], frozenset[str], frozenset[str]]:
+        inner, names, links, start = list[str](), set[str](), set[str](), path.rstrip("/")
+        is_of_git = "/.git/" in f"{path}/"
         for number, entry in enumerate(entries):
             name = entry.name
             if name in self._names or (self._suffixes and name.endswith(self._suffixes)):
                 names.add(name)
             if entry.is_dir(follow_symlinks=False):
                 inner.append(f"{start}/{name}")
+            elif is_of_git and entry.is_symlink():
+                links.add(name)
             if number % 4_096 == 4_095 and time.monotonic() > until:
                 raise TimeoutError(path)
-        return inner, frozenset(names) if names else _NO_NAMES
+        return inner, frozenset(names) if names else _NO_NAMES, frozenset(links) if links else _NO_NAMES
 
     def _opened(self, path: str, opened: dict[str, int] | None) -> bool:
         if opened is None:
@@ -171,7 +195,7 @@ def _may_enter(path: str, status: os.stat_result) -> bool:
     return is_plain or os.access(path, os.R_OK | os.X_OK)
 
 
-def _closed_folder(path: str, error: OSError) -> tuple[str, ...]:
+def _closed_folder(path: str, error: Exception) -> tuple[str, ...]:
     """The path, if it is a folder of this user that can't be listed because of its permissions."""
     if not isinstance(error, PermissionError):
         return ()

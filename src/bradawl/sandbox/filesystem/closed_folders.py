@@ -7,7 +7,7 @@ the folder is opened again.
 import contextlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -23,14 +23,8 @@ def open_parents(path: str, place: str) -> dict[str, int]:
     Below `place` no link is followed. What can't be opened is left as it is.
     """
     opened: dict[str, int] = {}
-    with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-        reached, folder = place, os.open(place, _AT)
-        held.callback(os.close, folder)
-        if mode := _open(folder):
-            opened[reached] = mode
-        for name in filter(None, path[len(place) :].split("/")):
-            reached, folder = f"{reached.rstrip('/')}/{name}", os.open(name, _AT, dir_fd=folder)
-            held.callback(os.close, folder)
+    with contextlib.suppress(OSError):
+        for reached, folder in _entered_in_turn(place, path[len(place) :]):
             if mode := _open(folder):
                 opened[reached] = mode
     return opened
@@ -39,13 +33,27 @@ def open_parents(path: str, place: str) -> dict[str, int]:
 def restore_modes(opened: Mapping[str, int]) -> None:
     """Restore the modes of folders, innermost first. No link is followed."""
     for path in sorted(opened, reverse=True):
-        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
-            folder = os.open("/", _AT)
-            held.callback(os.close, folder)
-            for name in filter(None, path.split("/")):
-                folder = os.open(name, _AT, dir_fd=folder)
-                held.callback(os.close, folder)
-            _itself(folder).chmod(stat.S_IMODE(opened[path]))
+        with contextlib.suppress(OSError):
+            for reached, folder in _entered_in_turn("/", path):
+                if reached == path:
+                    _itself(folder).chmod(stat.S_IMODE(opened[path]))
+
+
+def _entered_in_turn(place: str, way: str) -> Iterator[tuple[str, int]]:
+    """`place` and each folder on the way down from it, with a descriptor that is valid until the next one.
+
+    One descriptor is open at a time: a program can nest more folders than a process may have open files.
+    """
+    reached, folder = place, os.open(place, _AT)
+    try:
+        yield reached, folder
+        for name in filter(None, way.split("/")):
+            inner = os.open(name, _AT, dir_fd=folder)
+            os.close(folder)
+            reached, folder = f"{reached.rstrip('/')}/{name}", inner
+            yield reached, folder
+    finally:
+        os.close(folder)
 
 
 def open_with_access(name: str, parent: int | None = None) -> int:

@@ -67,7 +67,8 @@ class MountPlan:
                 self._add_repository(folder)
             else:
                 self._add(f"{folder}/.git", "read")
-        for path in (*found.named[:_MOST_RUN_LATER], *found.run_later[:_MOST_RUN_LATER]):
+        named = [path for path in found.named if kind_of(path) in ("file", "folder")]
+        for path in (*named[:_MOST_RUN_LATER], *found.run_later[:_MOST_RUN_LATER]):
             if is_within(path, self._root) and kind_of(path) in ("file", "folder"):
                 if path in found.named:  # what appears in the place of a moved folder is only reported for other names
                     self._pin_folders_to(str(Path(path).parent))

@@ -5,6 +5,7 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.safety.permissions.protected_paths import protected_names, run_later_endings, run_later_names
+from bradawl.sandbox.check_failures import NOT_CHECKED
 from bradawl.sandbox.discovery.folder_index import (
     NAMES_OF_GIT,
     SEARCH_WITHIN_S,
@@ -45,9 +46,13 @@ class GitDirectories:
         """Folders that the last search did not reach."""
         self.closed: tuple[str, ...] = ()
         """Folders of this user that the last search could not list."""
+        self.failures: tuple[str, ...] = ()
+        """Of the `rest`, the folders that could not be examined for another reason than the time, with the reasons."""
         self.unsearched: tuple[str, ...] = ()
         """Of the `rest` after a program, the folders that it could write to."""
         self._unsearched: tuple[str, ...] = ()
+        self._is_open = False
+        """Whether no search has been completed since a program started."""
 
     # ------------------------------------------------------------------ searches
 
@@ -74,10 +79,14 @@ class GitDirectories:
         self._now = {path: folder for index in self._indexes for path, folder in index.marked.items()}
         self.rest = tuple(path for index in self._indexes for path in index.rest)
         self.closed = tuple(path for index in self._indexes for path in index.closed)
+        self.failures = tuple(remark for index in self._indexes for remark in index.failures.remarks())
 
     def adopt(self) -> None:
         """Count everything that the last search found as existing before. Call while no program runs."""
         before = self._now
+        if self._is_open:
+            self._distrust_all("the search was interrupted")
+        self._is_open = True
         if self._before is not None:
             # What an earlier program may have left where no search reached is not the user's.
             before = {
@@ -88,10 +97,22 @@ class GitDirectories:
         self._before = before
         self._skipped = frozenset((*self.closed, *self.rest))
 
-    def note_end(self) -> None:
-        """Remember which folders the search after a program did not reach, unless they were read-only for it."""
+    def note_end(self, failure: str = "") -> None:
+        """Remember which folders the search after a program did not reach, unless they were read-only for it.
+
+        With a `failure` of the search, none counts as reached.
+        """
+        self._is_open = False
+        if failure:
+            self._distrust_all(failure)
+            return
         self.unsearched = tuple(path for path in self.rest if not self.is_read_only(path))
         self._unsearched = tuple(dict.fromkeys((*self.unsearched, *(self._unsearched if self.rest else ()))))
+
+    def _distrust_all(self, reason: str) -> None:
+        """Count everything that the next search finds, and that did not exist before, as made by programs."""
+        self.unsearched = self._unsearched = tuple(index.root for index in self._indexes)
+        self.failures = tuple(f"{root} {NOT_CHECKED}{reason})" for root in self.unsearched)
 
     # ------------------------------------------------------------------ results
 
@@ -126,15 +147,13 @@ class GitDirectories:
         """Whether an earlier program may have left a folder where no search reached."""
         return path not in (self._before or {}) and any(is_within(path, each) for each in self._unsearched)
 
-    def new_mark(self, path: str) -> str:
-        """A new name in a data folder without which git takes it for no repository; empty if none is new."""
+    def new_part(self, path: str) -> tuple[str, tuple[str, ...]]:
+        """Of a data folder, a new name without which git takes it for no repository (empty if none is new), and the
+        names that existed before it was one, and that git obeys now.
+        """
         had, names = self._names_before(path), self._names_now(path)
-        return next((name for name in _MARKS if name in names and name not in had), "")
-
-    def kept_settings(self, path: str) -> tuple[str, ...]:
-        """Names in a new data folder that existed before it was one, and that git obeys now."""
-        had = self._names_before(path)
-        return tuple(name for name in _OBEYED if name in had)
+        mark = next((name for name in _MARKS if name in names and name not in had), "")
+        return mark, tuple(name for name in _OBEYED if name in had)
 
     def moved_from(self, path: str) -> str:
         """Where a folder was before programs ran, if it has been moved since; empty otherwise."""
@@ -143,6 +162,19 @@ class GitDirectories:
             return ""
         earlier = (old for old, folder in (self._before or {}).items() if folder.identity == now.identity)
         return next((old for old in earlier if old != path and old not in self._now), "")
+
+    def new_links(self) -> tuple[str, ...]:
+        """Links inside `.git` folders that programs made: git writes through a link in the place of its own file."""
+        return tuple(
+            f"{path}/{name}"
+            for path, folder in self._now.items()
+            if folder.links and not self.is_read_only(path)
+            for name in sorted(folder.links - self._links_before(path))
+        )
+
+    def _links_before(self, path: str) -> frozenset[str]:
+        folder = (self._before or {}).get(path) or (self._before or {}).get(self.moved_from(path))
+        return folder.links if folder is not None else frozenset()
 
     def run_later(self, root: str) -> tuple[str, ...]:
         """Files and folders in a root that other programs run later: those in its first levels, nearest first."""

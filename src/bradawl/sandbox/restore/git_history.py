@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -16,7 +17,7 @@ from typing import Final
 import msgspec
 
 from bradawl.core.effects import is_within
-from bradawl.core.errors import ToolError
+from bradawl.sandbox.check_failures import CheckFailures
 from bradawl.sandbox.filesystem.closed_folders import open_parents
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
@@ -102,10 +103,11 @@ class GitHistory:
         """
         self._running -= 1
         restored: list[str] = []
+        failures = CheckFailures()
         for watched in self._watched.values():
             if not any(is_within(watched.data, path) for path in allowed):
-                restored += watched.end(f"{self._kept}/changed")
-        return tuple(restored)
+                restored += failures.attempt(watched.data, partial(watched.end, f"{self._kept}/changed"), [])
+        return (*restored, *failures.remarks())
 
 
 class WorkspaceWatch:
@@ -133,16 +135,31 @@ class WorkspaceWatch:
         self._files.begin()
         try:
             self._history.begin()
-        except ToolError:
+        except BaseException:
             self._files.end()
             raise
-        if self._indexes:
-            self._indexes.begin(hidden)
+        try:
+            if self._indexes:
+                self._indexes.begin(hidden)
+        except BaseException:
+            self._files.end()
+            self._history.end()
+            raise
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Call once per `begin`. Returns the paths that they have restored."""
-        restored = (*self._files.end(allowed), *self._history.end(allowed))
-        return (*restored, *(self._indexes.end(allowed) if self._indexes else ()))
+        try:
+            restored = self._files.end(allowed)
+        finally:
+            of_history = self._history.end(allowed)
+            of_indexes = self._indexes.end(allowed) if self._indexes else ()
+        return (*restored, *of_history, *of_indexes)
+
+    def check_again(self) -> None:
+        """See `ProtectedFiles.check_again`."""
+        self._files.check_again()
+        if self._indexes:
+            self._indexes.check_again()
 
     def close(self) -> None:
         """Remove the records; safe to call twice."""

@@ -8,6 +8,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from functools import partial
 from posixpath import basename, dirname
 from typing import Final
 
@@ -19,6 +20,7 @@ from bradawl.safety.git.index_check import ExaminedIndex, examine_index, hash_le
 from bradawl.safety.git.repository import UnsupportedRepository
 from bradawl.safety.git.small_files import named_in, read_bytes
 from bradawl.safety.path_walk import real_path
+from bradawl.sandbox.check_failures import CheckFailures, still_not_checked
 from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
 from bradawl.sandbox.restore.index_places import IndexPlace, IndexPlaces
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, put_back
@@ -87,6 +89,9 @@ class GitIndexes:
         self._before: dict[str, _Version] = {}
         self._examined: dict[tuple[bytes, str], ExaminedIndex | None] = {}
         self._hidden: list[frozenset[str]] = []
+        self._unchecked: frozenset[str] | None = None
+        """The hidden paths of a comparison that failed; None if none has."""
+        self._recovered: tuple[str, ...] = ()
         self._inodes: dict[str, tuple[int, int]] = {}
         self._left_alone: set[str] = set()
         self._seen: set[str] = set()
@@ -108,19 +113,42 @@ class GitIndexes:
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Call once per `begin`, when the program is gone. Returns the restored paths with the reasons.
 
-        `allowed` names files and folders that the program was allowed to change.
+        `allowed` names files and folders that the program was allowed to change. If the comparison fails, a remark is
+        returned, and `check_again` repeats it.
         """
         hidden = frozenset[str].intersection(*self._hidden) if self._hidden else frozenset[str]()
+        failures = CheckFailures()
+        restored = (
+            *self._recovered,
+            *failures.attempt(self._places.roots[0], partial(self._compare, hidden, allowed), ()),
+        )
+        self._recovered = ()
+        self._unchecked = hidden if failures.paths else self._unchecked
+        self._hidden = self._hidden[1:]
+        if not self._hidden and self._unchecked is None:
+            self._inodes.clear()
+            self._examined.clear()
+        return (*restored, *failures.remarks())
+
+    def check_again(self) -> None:
+        """Compare again what could not be compared before, unless a program runs. The next `end` returns what this
+        restores. Raises `ToolError` if it still can't be compared: then no program may start.
+        """
+        if self._unchecked is None or self._hidden:
+            return
+        failures = CheckFailures()
+        self._recovered = failures.attempt(self._places.roots[0], partial(self._compare, self._unchecked, ()), ())
+        if failures.paths:
+            raise still_not_checked(failures)
+        self._unchecked = None
+
+    def _compare(self, hidden: frozenset[str], allowed: tuple[str, ...]) -> tuple[str, ...]:
         self._bytes_left = _MOST_KEPT
         notes: list[str] = []
         for place in self._places.now():
             is_allowed = any(is_within(place.path, each) for each in allowed)
             with _opened_folders(place):
                 notes += self._check(place, hidden, is_allowed=is_allowed)
-        self._hidden = self._hidden[1:]
-        if not self._hidden:
-            self._inodes.clear()
-            self._examined.clear()
         return tuple(notes)
 
     # ------------------------------------------------------------------ reading

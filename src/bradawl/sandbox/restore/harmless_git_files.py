@@ -4,8 +4,10 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from bradawl.core.effects import is_within
+from bradawl.safety.git.config_file import parse
 from bradawl.safety.path_walk import real_path
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot
 
@@ -16,6 +18,7 @@ _HARMLESS = (
     rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
     rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
 )
+_STRATEGIES = frozenset(("ours", "recursive", "resolve", "octopus", "subtree", "ort"))
 _EXEC = re.compile(rb"(?m)^[ \t]*(?:x|exec)[ \t].*$")
 _WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
 
@@ -50,12 +53,36 @@ def _runs_nothing(inner: str, entry: Entry, is_allowed: Callable[[bytes], bool])
     return is_config and all(re.fullmatch(_HARMLESS, line) or is_allowed(line) for line in lines)
 
 
-def runs_by_rebase(entry: Entry, before: Entry | None = None) -> bool:
-    """Whether the list of steps of a rebase has a line that runs a program and that it did not have before."""
+STATE_FILES: Final = (
+    "rebase-merge/git-rebase-todo",
+    "rebase-merge/strategy",
+    "rebase-apply/strategy",
+    "sequencer/opts",
+)
+"""Files by which git goes on with a stopped rebase, cherry-pick or revert, and that can name a program."""
+_STATE_FOLDERS: Final = ("/rebase-merge", "/rebase-apply", "/sequencer")
+_STATE_ENDINGS: Final = tuple(f"/{name}" for name in STATE_FILES)
+
+
+def is_state(path: str) -> bool:
+    """Whether a path is one of `STATE_FILES` in git's data, or the folder of one."""
+    return path.endswith(_STATE_ENDINGS) or path.endswith(_STATE_FOLDERS)
+
+
+def runs_by_state(path: str, entry: Entry, before: Entry | None = None) -> bool:
+    """Whether git would run a program because of one of `STATE_FILES`, and would not have before.
+
+    A merge strategy is a program `git-merge-NAME`; a name with a slash is a path in the working tree.
+    """
     if entry.kind != "file" or entry.content is None:
         return True
-    known = set(_EXEC.findall(before.content or b"")) if before is not None else set[bytes]()
-    return any(line not in known for line in _EXEC.findall(entry.content))
+    if path.endswith("/git-rebase-todo"):
+        known = set(_EXEC.findall(before.content or b"")) if before is not None else set[bytes]()
+        return any(line not in known for line in _EXEC.findall(entry.content))
+    if path.endswith("/strategy"):
+        return os.fsdecode(entry.content).strip() not in _STRATEGIES
+    settings = parse(os.fsdecode(entry.content))
+    return settings is None or any(name == "options.strategy" and value not in _STRATEGIES for name, value in settings)
 
 
 def _is_plain_tree(name: str, entry: Entry) -> bool:

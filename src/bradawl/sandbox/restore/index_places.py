@@ -27,7 +27,7 @@ class IndexPlaces:
 
     def __init__(self, roots: tuple[str, ...], home: str, directories: GitDirectories) -> None:
         """The caller brings `directories` up to date."""
-        self._roots = roots
+        self.roots = roots
         self._home = home
         self._directories = directories
         self._outside: tuple[str, ...] = ()
@@ -36,20 +36,20 @@ class IndexPlaces:
         """All indexes as of the last search, each once, before a program starts. Data outside the roots that exist now
         are the only ones that it can write.
         """
-        self._outside = data_folders(self._roots, self._roots, self._home)
+        self._outside = data_folders(self.roots, self.roots, self._home)
         return self.now()
 
     def now(self) -> tuple[IndexPlace, ...]:
         """As `before`, after a program has ended."""
         found: dict[str, IndexPlace] = {}
         for data, tree in self._data_and_trees():
-            place = next((each for each in (*self._roots, *self._outside) if is_within(data, each)), "")
+            place = next((each for each in (*self.roots, *self._outside) if is_within(data, each)), "")
             if place:
                 found.setdefault(data, IndexPlace(f"{data}/index", place, tree))
         return tuple(found.values())
 
     def _data_and_trees(self) -> Iterator[tuple[str, str]]:
-        for folder in (*self._roots, *self._directories.repositories()):
+        for folder in (*self.roots, *self._directories.repositories()):
             dot_git = f"{folder}/.git"
             match kind_of(dot_git):
                 case "folder":

@@ -9,13 +9,15 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from bradawl.core.effects import is_within
+from bradawl.sandbox.check_failures import CheckFailures, drained, still_not_checked
 from bradawl.sandbox.restore.harmless_git_files import is_new_repository
-from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back
+from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, is_without_copy, put_back
 from bradawl.sandbox.restore.snapshot import (
     Entry,
     Snapshot,
@@ -46,20 +48,23 @@ class ProtectedFiles:
         may_be_new: Callable[[str, Entry, Snapshot], bool] = is_new_repository,
         *,
         prevents_changes: bool = False,
+        suspect_since: Callable[[Snapshot], Iterable[str]] | None = None,
     ) -> None:
         """`places` names protected paths; it is called when the first of overlapping programs begins.
 
         `new_paths` names paths that did not exist before, such as new repositories; it is called when a program has
         ended, and defaults to `places`. `may_stay(path, before, now)` says which changes may stay; `now` is None for a
         removed path. `may_be_new(path, entry, before)` says which new files may stay. `prevents_changes` says that
-        programs can't change what existed before, so that such changes come from outside and stay after a crash. `kept`
-        is the folder for changed files, created when first needed.
+        programs can't change what existed before, so that such changes come from outside and stay after a crash.
+        `suspect_since` gives remarks on what a program may have left whose agent was killed; its argument is the
+        snapshot before. `kept` is the folder for changed files, created when first needed.
         """
         self._places = places
         self._new_paths = new_paths or places
         self._may_stay_rule = may_stay
         self._may_be_new = may_be_new
         self._prevents_changes = prevents_changes
+        self._suspect_since = suspect_since
         self._kept = kept
         self._watched: tuple[WatchedPath, ...] = ()
         self._before: Snapshot = {}
@@ -67,14 +72,20 @@ class ProtectedFiles:
         self._record = -1
         self._record_path = ""
         self._recovered: tuple[str, ...] | None = None
+        self._unchecked: tuple[str, ...] = ()
+        """Paths that could not be compared after a program; they are compared again before the next one."""
+        self._not_put_back: dict[str, tuple[str, Entry | None]] = {}
+        """Paths that could not be restored, with the folder that programs can't move, and the old state."""
 
     def begin(self) -> None:
-        """Call before a program starts."""
+        """Call before a program starts. Raises `ToolError` if what an earlier program did can't be checked."""
         if self._recovered is None:
             self._recovered = self._recover()
+        self.check_again()
         if self._running == 0:
             self._watched = tuple(self._places())
             self._before = take_snapshot(self._watched, self._before, opens=not self._prevents_changes)
+            self._keep_what_was_not_put_back()
             self._write_record()
         self._running += 1
 
@@ -85,35 +96,83 @@ class ProtectedFiles:
         `allowed` names files and folders that the program was allowed to change.
         """
         self._running -= 1
+        unchecked, self._unchecked = self._unchecked, ("/",)  # until the check has come to its end
+        failures = CheckFailures()
+        restored = failures.attempt("/", lambda: self._check(allowed, failures), ())
+        failures.forget(restored)
+        self._unchecked = tuple(dict.fromkeys((*unchecked, *failures.paths)))
+        if self._running == 0 and not self._unchecked:
+            failures.attempt(self._kept, self._empty_record, None)
+        recovered, self._recovered = self._recovered or (), ()
+        return (*recovered, *restored, *failures.remarks())
+
+    def _keep_what_was_not_put_back(self) -> None:
+        """Compare such paths with their old state again: what a program changed there does not become the user's."""
+        for path, (place, entry) in self._not_put_back.items():
+            self._watched += ((place, path[len(place) :].strip("/")),)
+            if entry is not None:
+                self._before[path] = entry
+                continue
+            for each in [each for each in self._before if is_within(each, path)]:
+                del self._before[each]
+
+    def check_again(self) -> None:
+        """Compare again what could not be compared before, unless a program runs. The next `end` returns what this
+        restores. Raises `ToolError` if it still can't be compared: then no program may start.
+        """
+        if self._running:
+            return
+        aside = SetAsideFolder(self._kept)
+        again = [self._put_back(path, *known, aside) for path, known in sorted(self._not_put_back.items())]
+        self._recovered = (*(self._recovered or ()), *again) if again else self._recovered
+        if not self._unchecked:
+            return
+        failures = CheckFailures()
+        restored = failures.attempt("/", lambda: self._check((), failures, within=self._unchecked), ())
+        self._recovered = (*(self._recovered or ()), *restored)
+        failures.forget(restored)
+        if failures.paths:
+            raise still_not_checked(failures)
+        self._unchecked = ()
+
+    def _check(
+        self, allowed: tuple[str, ...], failures: CheckFailures, *, within: tuple[str, ...] = ("/",)
+    ) -> tuple[str, ...]:
+        """Compare and restore what lies in the folders `within`. A part that fails is added to `failures`."""
         before = self._before
-        now = retake_snapshot(dict.fromkeys((*self._watched, *self._new_paths())), before)
-        changed = self._changed(before, now)
+        now = retake_snapshot(dict.fromkeys((*self._watched, *drained(self._new_paths, failures))), before, failures)
+        changed = [
+            path for path in self._changed(before, now, failures) if any(is_within(path, each) for each in within)
+        ]
         given = {path for path in changed if any(is_within(path, folder) for folder in allowed)}
-        fine = {path for path in changed if self._may_stay(path, before.get(path), now.get(path))}
+        fine = {path for path in changed if self._may_stay(path, before.get(path), now.get(path), failures)}
         for path in given:
             _take_over(before, now, (each for each in {**before, **now} if is_within(each, path)))
         _take_over(before, now, fine)  # changes inside were checked one by one
-        restored = self._restore(before, now, [path for path in changed if path not in given | fine])
-        if self._running == 0:
-            self._empty_record()
-        recovered, self._recovered = self._recovered or (), ()
-        return (*recovered, *restored)
+        return self._restore(before, now, [path for path in changed if path not in given | fine])
 
-    def _changed(self, before: Snapshot, now: Snapshot) -> list[str]:
+    def _changed(self, before: Snapshot, now: Snapshot, failures: CheckFailures) -> list[str]:
         """Paths whose kind, content or mode changed; of a new or removed folder only the folder itself."""
-        paths = {path for path in (*before, *now) if not is_same(before.get(path), now.get(path))}
-        paths = {path for path in paths if path in before or not self._is_harmless(path, now[path], before)}
-        paths |= _folders_to_move_whole(paths, before)
+        paths = {path for path in (*before, *now) if _differs(path, before.get(path), now.get(path), failures)}
+        paths = {path for path in paths if path in before or not self._is_harmless(path, now[path], before, failures)}
+        paths |= failures.attempt("/", lambda: _folders_to_move_whole(paths, before), set[str]())
         return [path for path in paths if path in before or not _lies_in(path, paths)]
 
-    def _is_harmless(self, path: str, entry: Entry, before: Snapshot) -> bool:
-        return entry.kind == "parent" or self._may_be_new(path, entry, before)
+    def _is_harmless(self, path: str, entry: Entry, before: Snapshot, failures: CheckFailures) -> bool:
+        if entry.kind == "parent":
+            return True
+        return failures.attempt(path, lambda: self._may_be_new(path, entry, before), default=False)
 
-    def _may_stay(self, path: str, before: Entry | None, now: Entry | None) -> bool:
-        return bool(self._may_stay_rule and before and self._may_stay_rule(path, before, now))
+    def _may_stay(self, path: str, before: Entry | None, now: Entry | None, failures: CheckFailures) -> bool:
+        rule = self._may_stay_rule
+        if not rule or not before:
+            return False
+        return failures.attempt(path, lambda: rule(path, before, now), default=False)
 
     def close(self) -> None:
-        """Remove the record; safe to call twice."""
+        """Remove the record, unless the next start has to recover from it; safe to call twice."""
+        if self._unchecked:
+            self._record_path = ""
         self._drop_record()
 
     # ------------------------------------------------------------------ a crash in between
@@ -121,6 +180,10 @@ class ProtectedFiles:
     def _write_record(self) -> None:
         """Save the snapshot. If that fails, only recovery after a crash is lost, so programs run all the same."""
         with contextlib.suppress(OSError):
+            if self._record >= 0:  # kept after a check that could not be completed
+                os.close(self._record)
+                self._record = -1
+                Path(self._record_path).write_bytes(b"")
             self._record = self._record_again() if self._record_path else -1
             if self._record < 0:
                 self._open_record()
@@ -179,11 +242,16 @@ class ProtectedFiles:
         for record in records:
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 places, before = _abandoned(str(record))
-                now = retake_snapshot(places, before)
+                failures = CheckFailures()
+                now = retake_snapshot(places, before, failures)
                 changed = [
-                    path for path in self._changed(before, now) if not self._prevents_changes or path not in before
+                    path
+                    for path in self._changed(before, now, failures)
+                    if not self._prevents_changes or path not in before
                 ]
-                restored += self._restore(before, now, changed)
+                restored += (*self._restore(before, now, changed), *failures.remarks())
+                if before and self._suspect_since:
+                    restored += self._suspect_since(before)
                 record.unlink()
         return tuple(restored)
 
@@ -194,14 +262,32 @@ class ProtectedFiles:
         done: list[str] = []
         aside = SetAsideFolder(self._kept)
         for path in sorted(changed):
-            entry = before.get(path)
-            try:
-                put_back(path, os.fsdecode((entry or now.get(path) or _anything_in(path, now)).place), entry, aside)
-            except OSError as error:
-                done.append(f"{path} (could not be put back: {error.strerror})")
-            else:
-                done.append(path)
+            fallback = next((folder for folder, _ in self._watched if is_within(path, folder)), "/")
+            place = CheckFailures().attempt(path, partial(_place_of, path, before, now), fallback)
+            done.append(self._put_back(path, place, before.get(path), aside))
         return tuple(done)
+
+    def _put_back(self, path: str, place: str, entry: Entry | None, aside: SetAsideFolder) -> str:
+        """Restore a path. Returns the path, with a remark if that failed."""
+        failures = CheckFailures()
+        failures.attempt(path, partial(put_back, path, place, entry, aside), None)
+        self._not_put_back.pop(path, None)
+        if not failures.paths:
+            return path
+        if not (entry and is_without_copy(entry)):
+            self._not_put_back[path] = place, entry
+        return f"{path} (could not be put back: {failures.reason(path)})"
+
+
+def _place_of(path: str, before: Snapshot, now: Snapshot) -> str:
+    entry = before.get(path) or now.get(path)
+    return os.fsdecode((entry or _anything_in(path, now)).place)
+
+
+def _differs(path: str, before: Entry | None, now: Entry | None, failures: CheckFailures) -> bool:
+    """Whether an entry changed. Files that can't be compared count as changed."""
+    are_folders = bool(before and now and before.kind == now.kind and before.kind in ("folder", "parent"))
+    return not failures.attempt(path, partial(is_same, before, now), default=are_folders)
 
 
 _Record = tuple[list[tuple[bytes, bytes]], list[tuple[bytes, Entry]]]

@@ -3,24 +3,28 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
-from bradawl.safety.git.named_paths import NamedPaths, named_by_config
+from bradawl.safety.git.named_paths import NamedPaths, has_other_names, named_by_config
 from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
+from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures, for_each, in_parts
 from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules, kind_of
 from bradawl.sandbox.restore.git_directories import GitDirectories, parents
 from bradawl.sandbox.restore.git_history import RepositoryLocation
 from bradawl.sandbox.restore.gitlinks import IndexWatch
 from bradawl.sandbox.restore.harmless_git_files import (
+    STATE_FILES,
     adds_only_harmless_lines,
     is_new_data,
     is_new_repository,
-    runs_by_rebase,
+    is_state,
+    runs_by_state,
 )
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same, take_snapshot
 
@@ -30,12 +34,14 @@ _OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names
 
 _NOT_HELD: Final = (".git/config", ".git/modules/*/config", ".git/modules/*/hooks")
 _OF_MODULES: Final = ("config", "config.worktree", "hooks", "info/attributes")
-_TODO: Final = "rebase-merge/git-rebase-todo"
-_STATE: Final = (".git/index", f".git/{_TODO}")
+_STEPS: Final = tuple(f".git/{name}" for name in STATE_FILES)
+_STATE: Final = (".git/index", *_STEPS)
 """Files that git itself writes. They may change, but not so that git runs something."""
-_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, _TODO)
-_OF_LINKED_TREE: Final = ("config.worktree", "commondir", _TODO)
+_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, *STATE_FILES)
+_OF_LINKED_TREE: Final = ("config.worktree", "commondir", *STATE_FILES)
+_KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 8
+_MOST_MOUNTED: Final = 20
 _MANY: Final = 50
 """New repositories beyond this number are examined one by one, because a snapshot has a limit."""
 _MOST_FOLDERS_OF_MODULES: Final = 2_000
@@ -153,15 +159,17 @@ class Repositories:
         for folder in (each for each in known if kind_of(f"{each}/.git") == "folder"):
             if has_nested:
                 self._indexes.watch(f"{folder}/.git/index", folder)
-            yield from self._paths_below_root(folder, _STATE if has_nested else (f".git/{_TODO}",))
+            yield from self._paths_below_root(folder, _STATE if has_nested else _STEPS)
 
     def named_by_config(self, root: str) -> tuple[str, ...]:
         """Paths in a root, existing or not, from which git runs something because its configuration names them."""
         return named_by_config(self._named, root, (root, *self._directories.near(root)))
 
     def _paths_named_by_config(self, root: str) -> Iterator[WatchedPath]:
-        for path in self.named_by_config(root):
-            if not (self._has_mounts and os.path.lexists(path)):
+        """Those that no mount keeps as they are: links, missing files, files with hard links, and the last of many."""
+        for number, path in enumerate(self.named_by_config(root)):
+            is_mounted = self._has_mounts and number < _MOST_MOUNTED and kind_of(path) in ("file", "folder")
+            if not is_mounted or has_other_names(path):
                 yield root, path[len(root) :].strip("/")
 
     def working_tree_paths(self) -> Iterator[WatchedPath]:
@@ -207,8 +215,8 @@ class Repositories:
 
     def is_own_change_of_git(self, path: str, before: Entry, now: Entry | None) -> bool:
         """As `may_stay`, for backends without mounts: there, lines of the configuration may not change."""
-        if path.endswith(("/rebase-merge", f"/{_TODO}")):
-            return now is None or (now.kind == "file" and not runs_by_rebase(now, before))
+        if is_state(path):
+            return now is None or not runs_by_state(path, now, before)
         if path in self._indexes:
             return now is None or not self._adds_armed_submodule(path, now)
         return self._is_gone(path, before, now)
@@ -222,8 +230,8 @@ class Repositories:
 
     def may_be_new(self, path: str, entry: Entry, before: Snapshot) -> bool:
         """Whether a new file may stay: git made it and will run nothing because of it, or it was moved unchanged."""
-        if path.endswith(f"/{_TODO}"):
-            return not runs_by_rebase(entry)
+        if is_state(path):
+            return not runs_by_state(path, entry)
         if path in self._indexes or path.endswith("/.git/index"):
             return path not in self._indexes or not self._adds_armed_submodule(path, entry)
         if is_new_repository(path, entry, before):
@@ -254,23 +262,27 @@ class Repositories:
     def new_paths(self) -> Iterator[WatchedPath]:
         """Paths created since. Settings of working trees and submodules belong to their repository.
 
-        The caller searches the folders first.
+        The caller searches the folders first. What can't be determined for one repository is left out, and the
+        iteration raises `IncompleteCheckError` at its end.
         """
-        yield from self._submodule_paths(_OF_ANY_DATA, is_start=False)
-        now = self._current_repositories()
-        yield from self._not_covered(now, self._working_trees())
-        new = [folder for folder in now if folder not in self._covered]
-        yield from self._state_paths_of_new(new)
-        yield from self._paths_of_new_others()
+        return in_parts(
+            lambda: self._submodule_paths(_OF_ANY_DATA, is_start=False),
+            lambda: self._not_covered(self._current_repositories(), ()),
+            lambda: self._paths_of_new_trees(self._working_trees()),
+            lambda: self._state_paths_of_new(
+                [folder for folder in self._current_repositories() if folder not in self._covered]
+            ),
+            self._paths_of_new_others,
+            self._new_links,
+        )()
+
+    def _new_links(self) -> Iterator[WatchedPath]:
+        for path in self._directories.new_links():
+            folder, _, name = path.rpartition("/")
+            yield from self._paths_below_root(folder, (name,))
 
     def _state_paths_of_new(self, folders: list[str]) -> Iterator[WatchedPath]:
-        for folder in folders:
-            index = f"{folder}/.git/index"
-            if kind_of(f"{folder}/.git") != "folder":
-                continue
-            if index not in self._indexes:
-                self._indexes.watch_new(index, folder)
-            yield from self._paths_below_root(folder, _STATE)
+        yield from for_each(folders, partial(_state_paths_of_new_one, self))
 
     def _paths_of_new_others(self) -> Iterator[WatchedPath]:
         """Files in new data folders. What existed before the folder became one stays; git's own part is moved then."""
@@ -280,27 +292,23 @@ class Repositories:
             if data not in self._watched_others and not self._directories.is_read_only(data)
         ]
         self._new_others = frozenset(new)
-        for data in new:
-            kept = self._directories.kept_settings(data)
-            names = tuple(name for name in _names_in(data) if name not in kept)
-            places = tuple(self._paths_below_root(data, names, data))
-            if len(new) <= _MANY or not _is_plain(places, data):
-                yield from places
-            mark = self._directories.new_mark(data) if kept else ""
-            if mark and not _is_plain(self._paths_below_root(data, kept, data), data):
-                yield from self._paths_below_root(data, (mark,), data)
+        yield from for_each(new, partial(_paths_of_new_other, self, is_one_of_many=len(new) > _MANY))
 
     def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[WatchedPath]:
+        belongs = CheckFailures().attempt
         new = [
             folder
             for folder in now
             if folder not in self._covered
             and not self._directories.is_read_only(folder)
-            and not self._belongs_to_known(folder, now)
+            and not belongs(folder, partial(self._belongs_to_known, folder, now), default=False)
         ]
         for folder in new:
-            if len(new) <= _MANY or not _is_plain(self._repository_paths(folder)):
+            if len(new) <= _MANY or not _is_surely_plain(tuple(self._repository_paths(folder))):
                 yield from self._repository_paths(folder)
+        yield from self._paths_of_new_trees(trees)
+
+    def _paths_of_new_trees(self, trees: tuple[str, ...]) -> Iterator[WatchedPath]:
         for tree in trees:
             if tree not in self._covered:
                 yield from self._working_tree_settings(tree)
@@ -341,6 +349,44 @@ class Repositories:
         return ((start, f"{way}/{name}".strip("/")) for name in names)
 
 
+def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
+    """Remarks for a command whose check did not run, because bradawl was killed: new repositories from which git
+    would run something. `before` is the snapshot before the command.
+
+    They are named and not moved: the user may have made them since. The caller searches the folders first.
+    """
+    for root in found._roots:
+        yield f"{root} {NOT_CHECKED}{_KILLED}; git's index and files that tools run later may have changed)"
+    now = found._current_repositories()
+    known = {folder for path in before for folder in (path, *parents(path))}
+    for folder in now:
+        is_new = f"{folder}/.git" not in known and not found._belongs_to_known(folder, now)
+        if is_new and not _is_surely_plain(tuple(found._repository_paths(folder))):
+            yield f"{folder} {NOT_CHECKED}{_KILLED}; git runs programs from this new repository)"
+    for data in found._directories.others():
+        if data not in known and not _is_surely_plain(tuple(found._paths_below_root(data, _OF_DATA, data)), data):
+            yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
+
+
+def _state_paths_of_new_one(found: Repositories, folder: str) -> Iterator[WatchedPath]:
+    index = f"{folder}/.git/index"
+    if kind_of(f"{folder}/.git") != "folder":
+        return
+    yield from found._paths_below_root(folder, _STATE)
+    if index not in found._indexes:
+        found._indexes.watch_new(index, folder)
+
+
+def _paths_of_new_other(found: Repositories, data: str, *, is_one_of_many: bool) -> Iterator[WatchedPath]:
+    mark, kept = found._directories.new_part(data)
+    names = tuple(name for name in _names_in(data) if name not in kept)
+    places = tuple(found._paths_below_root(data, names, data))
+    if not is_one_of_many or not _is_surely_plain(places, data):
+        yield from places
+    if mark and kept and not _is_surely_plain(tuple(found._paths_below_root(data, kept, data)), data):
+        yield from found._paths_below_root(data, (mark,), data)
+
+
 def _too_many(data: str) -> ToolError:
     return ToolError(
         f"nothing can run in the sandbox: {data} holds more folders of submodules than it can look at "
@@ -362,6 +408,11 @@ def _was_only_moved(directories: GitDirectories, path: str, entry: Entry, before
 def _names_in(data: str) -> tuple[str, ...]:
     """Names to compare in a data folder. In that of a linked working tree, git obeys fewer."""
     return _OF_LINKED_TREE if data.rpartition("/")[0].endswith("/worktrees") else _OF_DATA
+
+
+def _is_surely_plain(places: tuple[WatchedPath, ...], data: str = "") -> bool:
+    """As `_is_plain`; False if it can't be determined."""
+    return CheckFailures().attempt("", partial(_is_plain, places, data), default=False)
 
 
 def _is_plain(places: Iterable[WatchedPath], data: str = "") -> bool:

@@ -125,6 +125,11 @@ def put_back(path: str, place: str, entry: Entry | None, aside: SetAsideFolder) 
             _make(name, parent, entry)
 
 
+def is_without_copy(entry: Entry) -> bool:
+    """Whether `put_back` can't restore an entry, because it has no content to restore."""
+    return entry.kind == "other" or (entry.kind == "file" and entry.content is None)
+
+
 def put_copy_back(path: str, place: str, kept: str, aside: SetAsideFolder) -> None:
     """Restore `path` from a copy, without sharing data with the copy if possible. Raises `OSError`.
 

@@ -3,16 +3,18 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.path_walk import real_path
+from bradawl.sandbox.check_failures import CheckFailures, is_absent, is_absent_or_closed
 from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
 
 _FILE_BYTES = 1_048_576
@@ -21,6 +23,8 @@ _NESTED = 4
 _MOST_FOLDERS = 20_000
 _MOST_ENTRIES = 100_000
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+T = TypeVar("T")
 
 WatchedPath = tuple[str, str]
 """A folder, absolute and resolved, and a name in it, where `*` matches one or more path components."""
@@ -71,33 +75,49 @@ def take_partial_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Sna
     return search.found
 
 
-def retake_snapshot(places: Iterable[WatchedPath], before: Snapshot) -> Snapshot:
+def retake_snapshot(places: Iterable[WatchedPath], before: Snapshot, failures: CheckFailures) -> Snapshot:
     """As `take_snapshot`, with all entries of `before`, even if nothing leads to them any more.
 
-    Opens folders that programs closed, and closes them again. Stops at the limit; the next start is refused then.
+    Opens folders that programs closed, and closes them again. Raises no `Exception`: `failures` gets the watched paths
+    that could not be examined, or that hold too many entries.
     """
-    search = _SnapshotTaker(before, opens=True)
+    search = _SnapshotTaker(before, opens=True, is_retaken=True)
     try:
-        search.through(places)
+        for folder, name in places:
+            failures.attempt(_fixed_part(folder, name), partial(search.through, ((folder, name),)), None)
+            if search.exceeded_at:
+                failures.add(search.exceeded_at, f"it holds more than {_MOST_ENTRIES:,} files")
+                search.allow_more()
         for path, entry in before.items():
-            search.folder = os.fsdecode(entry.place)
-            search.add(path, entry)
+            failures.attempt(path, partial(search.add_known, path, entry), None)
     finally:
-        restore_modes(search.opened)
+        failures.attempt("/", lambda: restore_modes(search.opened), None)
     return search.found
 
 
+def _fixed_part(folder: str, name: str) -> str:
+    """The path of a watched name up to the first `*`."""
+    return f"{folder}/{name.partition('*')[0]}".rstrip("/")
+
+
 class _SnapshotTaker:
-    def __init__(self, known: Snapshot, *, opens: bool = False) -> None:
+    def __init__(self, known: Snapshot, *, opens: bool = False, is_retaken: bool = False) -> None:
+        """`is_retaken` says that new and changed links are not followed."""
         self.found: Snapshot = {}
         self.folder = ""
         self.opened: dict[str, int] = {}
         """Folders that were closed to this user and their old modes; with `opens` they are opened."""
         self._known = known
         self._opens = opens
+        self._is_retaken = is_retaken
         self._left = _TOTAL_BYTES
+        self._most_entries = _MOST_ENTRIES
         self.exceeded_at = ""
         """The watched folder that exceeds the limit; empty if none does."""
+
+    def allow_more(self) -> None:
+        """Go on after the limit: for the next watched path it applies anew."""
+        self._most_entries, self.exceeded_at = len(self.found) + _MOST_ENTRIES, ""
 
     def through(self, places: Iterable[WatchedPath]) -> None:
         """Search all watched paths."""
@@ -121,8 +141,11 @@ class _SnapshotTaker:
         else:
             self._step(f"{path}/{parts[0]}", parts[1:])
 
-    def add(self, path: str, before: Entry) -> None:
-        """Add an entry that the search may have missed. If a link is on the way now, it would be another file."""
+    def add_known(self, path: str, before: Entry) -> None:
+        """Add an entry of an earlier snapshot that the search may have missed. If a link is on the way now, it would be
+        another file.
+        """
+        self.folder = os.fsdecode(before.place)
         status = None if path in self.found else self._status(path)
         if status is not None and real_path(folder := path.rpartition("/")[0]) == folder:
             self._take(path, status)
@@ -133,6 +156,8 @@ class _SnapshotTaker:
         while (status := self._status(path)) is not None:
             if stat.S_ISLNK(status.st_mode):
                 self._take(path, status)
+                if self._is_retaken and not is_same(self._known.get(path), self.found[path]):
+                    return  # it is moved away, and must not make the files of the user behind it count as new
                 target = real_path(path)
                 if is_within(target, self.folder) and not is_within(path, target):
                     self.follow(target, rest)
@@ -151,20 +176,31 @@ class _SnapshotTaker:
         return entry is not None and entry.kind == "parent"
 
     def _inside(self, path: str) -> list[str]:
-        with contextlib.suppress(OSError):
-            with contextlib.suppress(PermissionError):
-                return _paths_in(path)
-            if self._open_parents(path):
-                return _paths_in(path)
-        return []
+        return self._opening(path, path, _paths_in) or []
 
     def _status(self, path: str) -> os.stat_result | None:
-        with contextlib.suppress(OSError):
-            with contextlib.suppress(PermissionError):
-                return os.lstat(path)
-            if self._open_parents(path.rpartition("/")[0]):
-                return os.lstat(path)
-        return None
+        return self._opening(path, path.rpartition("/")[0], os.lstat)
+
+    def _opening(self, path: str, folder: str, examine: Callable[[str], T]) -> T | None:
+        """The result for a path, if need be after opening a folder; None if the path is gone, or closed to this user.
+
+        Raises other `OSError`s, such as that of too many open files: as an absence they would hide a change.
+        """
+        try:
+            return examine(path)
+        except PermissionError:
+            if not self._open_parents(folder):
+                return None
+        except OSError as error:
+            if is_absent(error):
+                return None
+            raise
+        try:
+            return examine(path)
+        except OSError as error:
+            if is_absent_or_closed(error):
+                return None
+            raise
 
     def _open_parents(self, folder: str) -> bool:
         """Open closed folders on the way down from the watched folder; False if there are none."""
@@ -176,7 +212,7 @@ class _SnapshotTaker:
         top, waiting = path, [path]
         while waiting:
             path = waiting.pop()
-            if len(self.found) > _MOST_ENTRIES:
+            if len(self.found) > self._most_entries:
                 self.exceeded_at = top
                 return
             if path not in self.found or self._is_parent(path):

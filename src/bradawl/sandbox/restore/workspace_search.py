@@ -9,6 +9,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.safety.permissions.protected_paths import run_later_endings
 from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.check_failures import CheckFailures
 from bradawl.sandbox.discovery.folder_index import covering
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult
 from bradawl.sandbox.restore.git_directories import GitDirectories
@@ -25,6 +26,13 @@ _PARTLY = (
 _NOT_EXAMINED = (
     "the command left more folders than can be searched for repositories in the time for it. Tell the user not to run "
     "git in these before the next command has searched them: {}"
+)
+_FAILED = (
+    "the search for repositories that the command made failed. Tell the user not to run git in these before the next "
+    "command has searched them: {}"
+)
+_RUN_LATER_FAILED = (
+    "it could not be determined whether the command made files that editors, agents, CI or git run later"
 )
 _RUN_LATER = "the command made files that editors, agents, CI or git hooks run later; tell the user: {}"
 
@@ -86,33 +94,46 @@ class WorkspaceSearch:
 
 
 class ChangeSearch:
-    """The search for what one program changed. Call after it has ended."""
+    """The search for what one program changed. Call after it has ended. No method raises an `Exception`: what could
+    not be searched is named by `notes`, and counts as not searched when the next program starts.
+    """
 
     def __init__(self, directories: GitDirectories) -> None:
         self._directories = directories
         self._is_done = False
+        self._failures = CheckFailures()
         self._notes: tuple[str, ...] = ()
 
     def shortly(self) -> bool:
         """Search for a few milliseconds; False if `finish` has to be called."""
-        self._is_done = self._directories.search_shortly(opens=True)
+        self._is_done = CheckFailures().attempt("", lambda: self._directories.search_shortly(opens=True), default=False)
         return self._is_done
 
     def finish(self) -> None:
         """Search to the end, unless that is done. May run in another thread."""
         if not self._is_done:
-            self._directories.search(opens=True)
+            self._failures.attempt("", lambda: self._directories.search(opens=True), None)
             self._is_done = True
 
     def conclude(self) -> None:
         """Record what the search found. Call before files are restored, and `notes` afterwards."""
         self.finish()
-        self._directories.note_end()
-        made, rest = self._directories.made_to_run_later(), self._directories.unsearched
-        self._notes = (
-            *((_RUN_LATER.format(_by_name(made)),) if made else ()),
-            *((_NOT_EXAMINED.format(_shortened(covering(rest, "/", _MOST_CLOSED))),) if rest else ()),
-        )
+        self._failures.attempt("", self._directories.note_end, None)
+        if self._failures.paths:
+            self._directories.note_end(self._failures.reason(""))
+        made = CheckFailures().attempt("", self._made_to_run_later, (_RUN_LATER_FAILED,))
+        rest = CheckFailures().attempt("", self._not_searched, (_FAILED.format("the workspace"),))
+        self._notes = (*made, *rest)
+
+    def _made_to_run_later(self) -> tuple[str, ...]:
+        made = self._directories.made_to_run_later()
+        return (_RUN_LATER.format(_by_name(made)),) if made else ()
+
+    def _not_searched(self) -> tuple[str, ...]:
+        rest, failures = self._directories.unsearched, self._directories.failures
+        if failures and rest:
+            return (_FAILED.format(_shortened(failures)),)
+        return (_NOT_EXAMINED.format(_shortened(covering(rest, "/", _MOST_CLOSED))),) if rest else ()
 
     def notes(self) -> tuple[str, ...]:
         """Sentences for the program's result."""

@@ -11,6 +11,7 @@ from bradawl.core.workspace import CommandResult
 _LOOKED_AT = 6_000
 _NAMED = 10
 _NOT_PUT_BACK = " (could not be put back: "
+_NOT_CHECKED = " (could not be checked: "
 """The note of a sandbox about a path it could not restore."""
 
 # Error messages of resolvers, sockets and common clients, collected by running them without a network.
@@ -120,12 +121,18 @@ def notes_on(
 
 def _put_back(restored: tuple[str, ...]) -> tuple[str, ...]:
     failed = tuple(each for each in restored if _NOT_PUT_BACK in each)
-    done = tuple(each for each in restored if each not in failed)
+    unchecked = tuple(each for each in restored if _NOT_CHECKED in each)
+    done = tuple(each for each in restored if each not in (*failed, *unchecked))
     notes = (
         ("put back as they were, because commands may not change them", done),
         (
             "CHANGED, though commands may not change them; tell the user to look at them before anything else runs",
             failed,
+        ),
+        (
+            "NOT CHECKED: a command may have left something there that git or other programs run; tell the user to run"
+            " none there before the next command, which checks again, or to look at them first",
+            unchecked,
         ),
     )
     return tuple(f"[{what}: {_first(paths)}]" for what, paths in notes if paths)
