@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from bradawl.checkpoints.errors import RestoreRefused, StoreError
+from bradawl.checkpoints.errors import RestoreRefused, RestoreStopped, StoreError
 from bradawl.checkpoints.file_states import digest_of, is_same, read_state
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
+from bradawl.checkpoints.restore_intent import new_temporary_name
 from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, compose, plan
 from bradawl.checkpoints.restored_files import overwrite_file, own_like_folder, place_file, place_link, set_file_mode
 from bradawl.checkpoints.store import ContentStore
@@ -24,26 +25,51 @@ _CHANGED = "it has changed since the plan was made"
 Stamp = tuple[int, int, int, int]
 
 
-def apply(plan: RestorePlan, store: ContentStore, *, overwrite: Collection[bytes] = ()) -> ChangeRecord:
+Begin = Callable[[ChangeRecord, tuple[tuple[bytes, int], ...]], None]
+"""Called before the first change with the intended changes and the closed folders that are open now, with their modes.
+
+Writes them and what the store has to the disk; an `OSError` refuses the restore.
+"""
+
+
+def apply(
+    plan: RestorePlan,
+    store: ContentStore,
+    *,
+    overwrite: Collection[bytes] = (),
+    begin: Begin | None = None,
+    temporary: bytes = b"",
+    should_stop: Callable[[], bool] = bool,
+) -> ChangeRecord:
     """Restore what a plan names, of the conflicts only those in `overwrite`. Blocks while it works.
 
     Saves the present contents first; the returned record names what was changed, and undoes it. Its `uncovered` says
-    what was not restored and why. A path whose state is no longer the one in the plan is left alone.
+    what was not restored and why. A path whose state is no longer the one in the plan is left alone. New files are
+    first written under the name `temporary`, so that the caller can remove what a killed restore left.
 
     Raises `RestoreRefused` if git holds a lock of what would be restored, and `OSError` if the present contents can't
-    be saved; nothing is changed then.
+    be saved; nothing is changed then. Raises `RestoreStopped` if `should_stop` returned true, which is called between
+    two changes.
     """
     chosen = [change for change in (*plan.changes, *plan.git) if not change.conflict or change.path in overwrite]
     with FolderWalk(plan.roots) as walk:
         git = frozenset(change.path for change in plan.git)
         _refuse_locked(walk, [change.path for change in chosen if change.path in git])
-        restoration = _Restoration(walk, store, git)
+        restoration = _Restoration(walk, store, git, temporary or new_temporary_name(), should_stop)
         try:
             restoration.save_present(chosen)
         except _NotSaved as error:
             raise error.args[0] from None
+        if begin is None:
+            store.flush()
+        else:
+            begin(restoration.intended(), walk.opened())
         restoration.restore()
         return restoration.record()
+
+
+class _Stop(Exception):
+    """The caller wants the restore to stop."""
 
 
 class _NotSaved(Exception):
@@ -51,10 +77,20 @@ class _NotSaved(Exception):
 
 
 class _Restoration:
-    def __init__(self, walk: FolderWalk, store: ContentStore, git: Collection[bytes]) -> None:
+    def __init__(
+        self,
+        walk: FolderWalk,
+        store: ContentStore,
+        git: Collection[bytes],
+        temporary: bytes,
+        should_stop: Callable[[], bool],
+    ) -> None:
         self._walk = walk
         self._store = store
         self._git = git
+        self._temporary = temporary
+        self._should_stop = should_stop
+        self._done = 0
         self._changes: dict[bytes, PlannedChange] = {}
         self._names: dict[tuple[int, int], list[PlannedChange]] = {}
         self._stamps: dict[bytes, Stamp | None] = {}
@@ -74,7 +110,29 @@ class _Restoration:
                 self._changes[change.path] = change
             else:
                 self._fail(change.path, _CHANGED)
-        self._store.flush()
+        for change in list(self._changes.values()):
+            if change.wanted is not None:
+                self._add_missing_folders(change.path)
+
+    def _add_missing_folders(self, path: bytes) -> None:
+        """Add the folders above a path that were removed since, as changes of the plan."""
+        folder = os.path.dirname(path)  # noqa: PTH120 names are bytes
+        while folder not in self._changes and self._walk.root_of(folder) not in (None, folder):
+            try:
+                self._walk.folder(folder)
+            except FileNotFoundError:
+                self._changes[folder] = PlannedChange(folder, None, FileState("folder", 0o755))
+                self._stamps[folder] = None
+            except OSError:
+                return
+            else:
+                return
+            folder = os.path.dirname(folder)  # noqa: PTH120 names are bytes
+
+    def intended(self) -> ChangeRecord:
+        """What `restore` will change if nothing fails."""
+        changes = [Change(path, self._as_saved(each.now), each.wanted) for path, each in sorted(self._changes.items())]
+        return ChangeRecord("", time.time_ns() // 1_000_000, tuple(changes))
 
     def _state(self, change: PlannedChange) -> FileState | None:
         """The present state of a path; its content is saved."""
@@ -92,6 +150,17 @@ class _Restoration:
 
     def restore(self) -> None:
         """Remove, make folders, make files and links, and set the modes of folders at the end."""
+        is_stopped = False
+        try:
+            self._restore_all()
+        except _Stop:
+            is_stopped = True
+        for path, error in self._walk.finish().items():
+            self._fail(path, f"its mode was not restored: {_text(error)}")
+        if is_stopped:
+            raise RestoreStopped(self._done, len(self._changes))
+
+    def _restore_all(self) -> None:
         changes = sorted(self._changes.values(), key=lambda change: change.path)
         for kind, undo in (("file", self._remove), ("link", self._remove), ("folder", self._remove_folder)):
             for change in reversed(changes):
@@ -103,8 +172,6 @@ class _Restoration:
             for change in changes:
                 if change.wanted is not None and change.wanted.kind == kind and change.path not in self._failed:
                     self._try(change, change.wanted, make)
-        for path, error in self._walk.finish().items():
-            self._fail(path, f"its mode was not restored: {_text(error)}")
 
     def record(self) -> ChangeRecord:
         """What was changed, as found on the disk where something failed."""
@@ -134,6 +201,9 @@ class _Restoration:
         return msgspec.structs.replace(state, content="")
 
     def _try(self, change: PlannedChange, state: FileState, work: Callable[[PlannedChange, FileState], None]) -> None:
+        if self._should_stop():
+            raise _Stop
+        self._done += (state is change.wanted) or change.wanted is None
         try:
             work(change, state)
         except OSError as error:
@@ -181,7 +251,7 @@ class _Restoration:
     def _make_link(self, change: PlannedChange, wanted: FileState) -> None:
         parent, name = self._parent(change.path)
         self._check_unchanged(change, _status(parent, name))
-        place_link(parent, name, wanted.target)
+        place_link(parent, name, wanted.target, self._temporary)
 
     def _make_file(self, change: PlannedChange, wanted: FileState) -> None:
         parent, name = self._parent(change.path)
@@ -198,7 +268,8 @@ class _Restoration:
         elif found is not None and change.now is not None and change.now.content == wanted.content:
             set_file_mode(parent, name, wanted.mode, (found.st_dev, found.st_ino))
             return
-        place_file(parent, name, wanted, self._store, lock=self._is_locked_by_git(change.path))
+        is_locked = self._is_locked_by_git(change.path)
+        place_file(parent, name, wanted, self._store, self._temporary, lock=is_locked)
 
     def _check_unchanged(self, change: PlannedChange, found: os.stat_result | None) -> None:
         """Raises `OSError` if the path is not as saved, or as left by the removals."""

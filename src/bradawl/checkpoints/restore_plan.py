@@ -9,6 +9,7 @@ import msgspec
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.file_states import is_same, read_content, read_state
 from bradawl.checkpoints.git_index import staged_state
+from bradawl.checkpoints.git_objects import git_folder_of, missing_objects, packed_reference
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
@@ -17,8 +18,9 @@ _BETWEEN = "it was changed between the calls that are undone, and not by them"
 _TOO_LARGE = "its present content is too large to be saved, so this could not be undone"
 _NOT_SAVED = "its content was not saved"
 _OTHER = "devices, sockets and pipes are not restored"
+_PACKED = "git has moved it to packed-refs since, so it stays"
 _INDEX_BYTES = 50_000_000
-_OUTSIDE = "it is outside of the folders that undo covers"
+_OUTSIDE = "it is outside of the folders that undo covers (give an added folder with --add-dir)"
 
 
 class ComposedChange(msgspec.Struct, frozen=True):
@@ -87,8 +89,13 @@ def compose(records: Sequence[ChangeRecord], is_same: IsSame = _is_same_state) -
     return composed
 
 
-def plan(store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[bytes]) -> RestorePlan:
+def plan(
+    store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[bytes], *, is_interrupted: bool = False
+) -> RestorePlan:
     """What undoing the records would do; the newest comes first. Changes nothing, and blocks while it reads files.
+
+    With `is_interrupted` a restore between the two states of the only record was killed: the states that it leaves
+    for a moment are no conflicts.
 
     `roots` are absolute, resolved paths of folders. A closed folder is opened while it is read. Raises `OSError` only
     for the store's folder.
@@ -96,7 +103,7 @@ def plan(store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[b
     changes: list[PlannedChange] = []
     impossible: list[tuple[bytes, str]] = []
     with FolderWalk(tuple(roots)) as walk:
-        same = _Comparison(store, walk)
+        same = _Comparison(store, walk, is_interrupted=is_interrupted)
         for path, composed in sorted(compose(records, same.is_same).items()):
             planned = _plan_path(same, path, composed)
             if isinstance(planned, str):
@@ -117,9 +124,10 @@ def plan(store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[b
 class _Comparison:
     """Compares states; of git's index what is staged, because `git status` rewrites the rest."""
 
-    def __init__(self, store: ContentStore, walk: FolderWalk) -> None:
+    def __init__(self, store: ContentStore, walk: FolderWalk, *, is_interrupted: bool) -> None:
         self.store = store
         self.walk = walk
+        self._is_interrupted = is_interrupted
 
     def is_same(self, path: bytes, one: FileState | None, other: FileState | None, now: bytes = b"") -> bool:
         """Whether two states are the same for the user; `now` is the content of the first if it is not saved."""
@@ -142,6 +150,50 @@ class _Comparison:
                 content = read_content(self.walk, path)
         return self.is_same(path, now, expected, content)
 
+    def is_packed(self, path: bytes, expected: FileState | None) -> bool:
+        """Whether a reference without a file of its own has the expected value in `packed-refs`."""
+        value = packed_reference(self.walk, path) if expected is not None and expected.content else b""
+        if not value or expected is None:
+            return False
+        with contextlib.suppress(StoreError):
+            return self.store.read(expected.content).strip() == value
+        return False
+
+    def is_between(self, path: bytes, now: FileState | None, composed: ComposedChange) -> bool:
+        """Whether a restore that was killed on the way from one state to the other may have left the present one."""
+        one, other = composed.expected, composed.wanted
+        if not self._is_interrupted:
+            return False
+        if now is None:
+            return one is not None and other is not None and (one.kind == "folder") != (other.kind == "folder")
+        known = [state for state in (one, other) if state is not None and state.kind == now.kind]
+        if now.kind == "folder":
+            return any(now.mode & 0o777 == 0o700 or now.mode == state.mode | 0o700 for state in known)
+        if now.kind != "file" or not any(now.mode in (state.mode, state.mode | 0o200) for state in known):
+            return False
+        return now.content in [state.content for state in known] or self._is_mixture(path, known)
+
+    def _is_mixture(self, path: bytes, states: Sequence[FileState]) -> bool:
+        """Whether a file begins like one of two contents and ends like the other: overwritten in place in part."""
+        if len(states) != 2 or not all(state.content for state in states):
+            return False
+        try:
+            now = read_content(self.walk, path)
+            contents = [self.store.read(state.content) for state in states]
+        except (OSError, StoreError):
+            return False
+        for new, old in (contents, contents[::-1]):
+            same = _common_length(now, new)
+            if len(now) in (len(old), max(len(old), same)) and now[same:] == old[same:]:
+                return True
+        return False
+
+
+def _common_length(one: bytes, other: bytes) -> int:
+    """Number of bytes at the beginning that are the same."""
+    shorter = min(len(one), len(other))
+    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
+
 
 def _plan_path(same: _Comparison, path: bytes, composed: ComposedChange) -> PlannedChange | str | None:
     """The change of one path, None if it is as wanted, or a text that says why it can't be restored."""
@@ -153,7 +205,8 @@ def _plan_path(same: _Comparison, path: bytes, composed: ComposedChange) -> Plan
     except OSError as error:
         return f"it can't be read: {error.strerror or error}"
     if is_same(now, wanted):
-        return None
+        is_packed = now is None and same.is_packed(path, composed.expected)
+        return _PACKED if is_packed else None
     if walk.root_of(path) == path and (now is None or wanted is None or wanted.kind != "folder"):
         return "it is the workspace itself"
     if why := _why_impossible(same.store, now, wanted):
@@ -169,17 +222,35 @@ def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileStat
     if not wanted.content:
         return _NOT_SAVED
     is_there = (now is not None and now.content == wanted.content) or store.has(wanted.content)
+    is_there = is_there or store.holds(wanted.content)  # the store can't be written
     return "" if is_there else "its content is not kept any more: undo no longer reaches so far back"
 
 
 def _conflict(same: _Comparison, path: bytes, now: FileState | None, composed: ComposedChange) -> str:
-    if same.is_as_expected(path, now, composed.expected):
+    if same.is_as_expected(path, now, composed.expected) or same.is_between(path, now, composed):
         if now is not None and now.size > same.store.largest_bytes and not _has_content(composed.wanted, now):
             return _TOO_LARGE
-        return _BETWEEN if composed.is_changed_between else ""
+        return _BETWEEN if composed.is_changed_between else _git_conflict(same, path, now, composed.wanted)
+    if now is None and composed.wanted is not None and same.is_packed(path, composed.expected):
+        return _git_conflict(same, path, now, composed.wanted)
     if now is None:
         return "it was removed since"
     return "it was made since" if composed.expected is None else "it was changed since"
+
+
+def _git_conflict(same: _Comparison, path: bytes, now: FileState | None, wanted: FileState | None) -> str:
+    """Why git could not use a file of its data if it were restored; empty if it can."""
+    if wanted is None or not wanted.content or (now is not None and now.content == wanted.content):
+        return ""
+    if not git_folder_of(path)[1] or wanted.size >= _INDEX_BYTES:
+        return ""
+    try:
+        content = same.store.read(wanted.content)
+    except StoreError:
+        return ""
+    missing = missing_objects(same.walk, path, content, lambda: read_content(same.walk, path))
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"git no longer has the object {missing[0][:12]}{more}, which it would name" if missing else ""
 
 
 def _has_content(wanted: FileState | None, now: FileState) -> bool:
