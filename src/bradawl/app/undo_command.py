@@ -143,7 +143,7 @@ async def _carry_out(undo: Undo, options: Options, console: Console, signals: St
     if options.get("dry_run"):
         refused = [undo_text.refusal_text(plan, undo.root, overwrite)] if is_refused else []
         console.answer("\n".join([*refused, undo_text.plan_text(plan, undo.root), ""]))
-        return ERROR if is_refused or (plan.files is not None and plan.files.impossible) else OK
+        return ERROR if is_refused or (plan.files is not None and plan.files.is_partial) else OK
     if is_refused:
         console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, overwrite))
@@ -172,4 +172,4 @@ def _forced(named: Sequence[str], plan: UndoPlan, root: str) -> tuple[bytes, ...
 def is_complete(outcome: UndoOutcome) -> bool:
     """False if something of the plan could not be restored."""
     files, record = outcome.plan.files, outcome.record
-    return not (files is not None and files.impossible) and not (record is not None and record.uncovered)
+    return not (files is not None and files.is_partial) and not (record is not None and record.uncovered)

@@ -151,7 +151,8 @@ def _line(change: Change, root: str) -> str:
 def _coverage_lines(plan: UndoPlan) -> list[str]:
     if plan.part == "talk":
         return ["No file is restored."]
-    uncovered = dict.fromkeys((*plan.uncovered, *(() if plan.files is None else plan.files.uncovered)))
+    files = plan.files
+    uncovered = dict.fromkeys((*plan.uncovered, *(() if files is None else (*files.lost, *files.uncovered))))
     said = tuple(uncovered)[:_MOST_OTHERS]
     more = len(uncovered) - len(said)
     return [

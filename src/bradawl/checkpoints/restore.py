@@ -5,13 +5,14 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
 from bradawl.checkpoints.errors import RestoreRefused, RestoreStopped, StoreError
 from bradawl.checkpoints.file_states import digest_of, is_same, read_state
 from bradawl.checkpoints.opened_folders import FolderWalk
+from bradawl.checkpoints.planned_renames import CHANGED, PlannedRenames, Stamp, stamp_of
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.restore_intent import new_temporary_name
 from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, compose, plan
@@ -19,10 +20,6 @@ from bradawl.checkpoints.restored_files import overwrite_file, own_like_folder, 
 from bradawl.checkpoints.store import ContentStore
 
 __all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
-
-_CHANGED = "it has changed since the plan was made"
-
-Stamp = tuple[int, int, int, int]
 
 
 Begin = Callable[[ChangeRecord, tuple[tuple[bytes, int], ...]], None]
@@ -109,7 +106,7 @@ class _Restoration:
             if is_as_planned:
                 self._changes[change.path] = change
             else:
-                self._fail(change.path, _CHANGED)
+                self._fail(change.path, CHANGED)
         for change in list(self._changes.values()):
             if change.wanted is not None:
                 self._add_missing_folders(change.path)
@@ -146,6 +143,8 @@ class _Restoration:
             except OSError as error:
                 raise _NotSaved(error) from error
 
+        if change.now is not None and change.now.kind == "file" and not change.now.content:
+            return read_state(self._walk, change.path, lambda _file, _size: "")  # the content stays as it is
         return read_state(self._walk, change.path, add)
 
     def restore(self) -> None:
@@ -162,16 +161,39 @@ class _Restoration:
 
     def _restore_all(self) -> None:
         changes = sorted(self._changes.values(), key=lambda change: change.path)
+        renames = PlannedRenames(self._walk, self._changes, self._failed, self._stamps)
+        if renames.by_target:
+            self._check_stop()
+        self._done += len(renames.by_target)
+        renames.park()
+        above = renames.folders_of_sources()
+        first = [change for change in changes if change.path not in above]
         for kind, undo in (("file", self._remove), ("link", self._remove), ("folder", self._remove_folder)):
-            for change in reversed(changes):
-                if change.now is not None and change.now.kind == kind and _is_removed(change.now, change.wanted):
-                    self._try(change, change.now, undo)
-        for kind, make in (("folder", self._make_folder), ("file", self._make_file), ("link", self._make_link)):
-            if kind == "file":
-                self._find_names(changes)
-            for change in changes:
-                if change.wanted is not None and change.wanted.kind == kind and change.path not in self._failed:
-                    self._try(change, change.wanted, make)
+            self._remove_all(kind, first if kind == "folder" else changes, undo)
+        self._make_all("folder", changes, self._make_folder)
+        renames.carry_out()
+        self._remove_all("folder", [change for change in changes if change.path in above], self._remove_folder)
+        self._find_names(changes)
+        self._make_all("file", changes, self._make_file)
+        self._make_all("link", changes, self._make_link)
+
+    def _remove_all(
+        self, kind: str, changes: Sequence[PlannedChange], undo: Callable[[PlannedChange, FileState], None]
+    ) -> None:
+        for change in reversed(changes):
+            is_in_the_way = change.now is not None and (bool(change.source) or _is_removed(change.now, change.wanted))
+            if change.now is None or change.now.kind != kind or change.moves_away or change.path in self._failed:
+                continue
+            if is_in_the_way:
+                self._try(change, change.now, undo)
+
+    def _make_all(
+        self, kind: str, changes: Sequence[PlannedChange], make: Callable[[PlannedChange, FileState], None]
+    ) -> None:
+        for change in changes:
+            if change.source or change.wanted is None or change.wanted.kind != kind or change.path in self._failed:
+                continue
+            self._try(change, change.wanted, make)
 
     def record(self) -> ChangeRecord:
         """What was changed, as found on the disk where something failed."""
@@ -201,8 +223,7 @@ class _Restoration:
         return msgspec.structs.replace(state, content="")
 
     def _try(self, change: PlannedChange, state: FileState, work: Callable[[PlannedChange, FileState], None]) -> None:
-        if self._should_stop():
-            raise _Stop
+        self._check_stop()
         self._done += (state is change.wanted) or change.wanted is None
         try:
             work(change, state)
@@ -210,6 +231,10 @@ class _Restoration:
             self._fail(change.path, _text(error))
         except StoreError as error:
             self._fail(change.path, str(error).rstrip("."))
+
+    def _check_stop(self) -> None:
+        if self._should_stop():
+            raise _Stop
 
     def _fail(self, path: bytes, why: str) -> None:
         self._failed.setdefault(path, why)
@@ -220,14 +245,14 @@ class _Restoration:
             found = _status(*self._walk.parent(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return _stamp_of(found)
+        return stamp_of(found)
 
     # -------------------------------------------------------------- single paths
 
     def _remove(self, change: PlannedChange, _now: FileState) -> None:
         parent, name = self._walk.parent(change.path)
-        if _stamp_of(_status(parent, name)) != self._stamps[change.path]:
-            raise OSError(errno.ESTALE, _CHANGED)
+        if stamp_of(_status(parent, name)) != self._stamps[change.path]:
+            raise OSError(errno.ESTALE, CHANGED)
         os.unlink(name, dir_fd=parent)
 
     def _remove_folder(self, change: PlannedChange, _now: FileState) -> None:
@@ -242,7 +267,7 @@ class _Restoration:
             self._walk.forget(change.path)
 
     def _make_folder(self, change: PlannedChange, wanted: FileState) -> None:
-        if change.now is None or change.now.kind != "folder":
+        if change.now is None or change.now.kind != "folder" or change.moves_away:
             parent, name = self._parent(change.path)
             os.mkdir(name, 0o700, dir_fd=parent)
             own_like_folder(parent, name)
@@ -257,11 +282,14 @@ class _Restoration:
         parent, name = self._parent(change.path)
         found = _status(parent, name)
         self._check_unchanged(change, found)
+        if found is not None and not wanted.content:
+            set_file_mode(parent, name, wanted.mode, (found.st_dev, found.st_ino))
+            return
         names = self._names.get((found.st_dev, found.st_ino), []) if found is not None else []
         if found is not None and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
             if found.st_nlink == sum(is_same(each.wanted, wanted) for each in names):
                 overwrite_file(parent, name, wanted, self._store, (found.st_dev, found.st_ino))
-                self._stamps.update(dict.fromkeys((each.path for each in names), _stamp_of(_status(parent, name))))
+                self._stamps.update(dict.fromkeys((each.path for each in names), stamp_of(_status(parent, name))))
                 return
             if found.st_nlink > len(names):
                 self._separated.append(change.path)
@@ -273,9 +301,9 @@ class _Restoration:
 
     def _check_unchanged(self, change: PlannedChange, found: os.stat_result | None) -> None:
         """Raises `OSError` if the path is not as saved, or as left by the removals."""
-        is_folder = change.now is not None and change.now.kind == "folder"
-        if _stamp_of(found) != (None if is_folder else self._stamps[change.path]):
-            raise OSError(errno.ESTALE, _CHANGED)
+        is_folder = change.now is not None and change.now.kind == "folder" and not change.moves_away
+        if stamp_of(found) != (None if is_folder else self._stamps[change.path]):
+            raise OSError(errno.ESTALE, CHANGED)
 
     def _is_locked_by_git(self, path: bytes) -> bool:
         return path in self._git and _lock_of(path) == path + b".lock"
@@ -312,10 +340,6 @@ def _is_removed(now: FileState, wanted: FileState | None) -> bool:
 
 def _text(error: OSError) -> str:
     return str(error.strerror or error)
-
-
-def _stamp_of(found: os.stat_result | None) -> Stamp | None:
-    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _status(parent: int, name: bytes) -> os.stat_result | None:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bradawl.checkpoints.errors import StoreError
-from bradawl.checkpoints.file_states import is_same, read_content, read_state
+from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same, read_content, read_state
 from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.git_objects import git_folder_of, missing_objects, packed_reference
+from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
@@ -43,6 +44,10 @@ class PlannedChange(msgspec.Struct, frozen=True):
     wanted: FileState | None
     conflict: str = ""
     """Why the path is restored only if the user agrees; empty if there is no conflict."""
+    source: bytes = b""
+    """The present path of the wanted file or folder, which is renamed; empty if it is made or changed."""
+    moves_away: bool = False
+    """Whether what is there now is renamed to another path of the plan."""
 
 
 class RestorePlan(msgspec.Struct, frozen=True):
@@ -57,6 +62,13 @@ class RestorePlan(msgspec.Struct, frozen=True):
     """Paths that can't be restored, and why."""
     uncovered: tuple[str, ...]
     """Sentences of the records about what may have changed and can't be restored."""
+    lost: tuple[str, ...] = ()
+    """Sentences about folders that come back empty."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether something can't be restored, apart from conflicts."""
+        return bool(self.impossible or self.lost)
 
     @property
     def conflicts(self) -> tuple[PlannedChange, ...]:
@@ -98,14 +110,24 @@ def plan(
     for a moment are no conflicts.
 
     `roots` are absolute, resolved paths of folders. A closed folder is opened while it is read. Raises `OSError` only
-    for the store's folder.
+    for the store's folder, and `RestoreRefused` if the only copy of an unsaved folder would be lost.
     """
     changes: list[PlannedChange] = []
     impossible: list[tuple[bytes, str]] = []
     with FolderWalk(tuple(roots)) as walk:
         same = _Comparison(store, walk, is_interrupted=is_interrupted)
-        for path, composed in sorted(compose(records, same.is_same).items()):
-            planned = _plan_path(same, path, composed)
+        composed_changes = compose(records, same.is_same)
+        copies = find_kept_copies(walk, {path: each.wanted for path, each in composed_changes.items()}, records)
+        impossible += copies.impossible.items()
+        for path, composed in sorted(composed_changes.items()):
+            if path in copies.impossible or path.startswith(copies.left_out):
+                continue
+            if path in copies.renames or path in copies.sources:
+                more, why = _plan_renamed(same, path, composed, copies)
+                changes += more
+                impossible += why
+                continue
+            planned = _plan_path(same, path, composed, copies.conflicts.get(path, ""))
             if isinstance(planned, str):
                 impossible.append((path, planned))
             elif planned is not None:
@@ -118,6 +140,7 @@ def plan(
         git=tuple(change for change in kept if change.path in git),
         impossible=tuple(sorted(impossible + blocked)),
         uncovered=tuple(dict.fromkeys(sentence for record in records for sentence in record.uncovered)),
+        lost=copies.lost,
     )
 
 
@@ -195,7 +218,38 @@ def _common_length(one: bytes, other: bytes) -> int:
     return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
-def _plan_path(same: _Comparison, path: bytes, composed: ComposedChange) -> PlannedChange | str | None:
+def _plan_renamed(
+    same: _Comparison, path: bytes, composed: ComposedChange, copies: KeptCopies
+) -> tuple[list[PlannedChange], list[tuple[bytes, str]]]:
+    """The change of a path from or to which an unsaved file or folder is renamed, and what is impossible there."""
+    wanted, source, moves_away = composed.wanted, copies.renames.get(path, b""), path in copies.sources
+    try:
+        now = read_state(same.walk, path, _no_digest if moves_away else digest_of)
+    except OSError as error:
+        return [], [(path, _unreadable(error))]
+    found = present_status(same.walk, path)
+    if now is not None and found is not None and moves_away:
+        now = msgspec.structs.replace(now, identity=identity_of(found))
+    impossible: list[tuple[bytes, str]] = []
+    if not source and (why := _why_impossible(same.store, now, wanted)):
+        impossible, wanted = [(path, why)], None
+    conflict = _conflict(same, path, now, msgspec.structs.replace(composed, wanted=wanted))
+    if conflict == _TOO_LARGE and moves_away:
+        conflict = ""
+    return [PlannedChange(path, now, wanted, conflict, source, moves_away)], impossible
+
+
+def _no_digest(_file: int, _size: int) -> str:
+    return ""
+
+
+def _unreadable(error: OSError) -> str:
+    return f"it can't be read: {error.strerror or error}"
+
+
+def _plan_path(
+    same: _Comparison, path: bytes, composed: ComposedChange, only_copy: str = ""
+) -> PlannedChange | str | None:
     """The change of one path, None if it is as wanted, or a text that says why it can't be restored."""
     wanted, walk = composed.wanted, same.walk
     if walk.root_of(path) is None:
@@ -203,7 +257,12 @@ def _plan_path(same: _Comparison, path: bytes, composed: ComposedChange) -> Plan
     try:
         now = read_state(walk, path)
     except OSError as error:
-        return f"it can't be read: {error.strerror or error}"
+        return _unreadable(error)
+    if wanted is not None and wanted.identity is not None and now is not None and now.kind == wanted.kind == "file":
+        found = present_status(walk, path)
+        now = msgspec.structs.replace(now, identity=None if found is None else identity_of(found))
+        if has_same_content(now, wanted):
+            now = msgspec.structs.replace(now, content="")
     if is_same(now, wanted):
         is_packed = now is None and same.is_packed(path, composed.expected)
         return _PACKED if is_packed else None
@@ -211,13 +270,15 @@ def _plan_path(same: _Comparison, path: bytes, composed: ComposedChange) -> Plan
         return "it is the workspace itself"
     if why := _why_impossible(same.store, now, wanted):
         return why
-    return PlannedChange(path, now, wanted, _conflict(same, path, now, composed))
+    return PlannedChange(path, now, wanted, only_copy or _conflict(same, path, now, composed))
 
 
 def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileState | None) -> str:
     if "other" in (now and now.kind, wanted and wanted.kind):
         return _OTHER
     if wanted is None or wanted.kind != "file":
+        return ""
+    if now is not None and has_same_content(now, wanted):
         return ""
     if not wanted.content:
         return _NOT_SAVED

@@ -119,6 +119,7 @@ class WorkspaceTree:
                 search.gaps.add_sentence(_LATE)
                 self._is_late = not self.is_listed
         self._note_error(search.store_error)
+        search.finish()
         return tuple(sorted(search.changes, key=lambda change: change.path)), search.gaps.sentences()
 
     def uncovered(self) -> tuple[str, ...]:
