@@ -83,3 +83,20 @@ def test_a_file_that_was_renamed_and_changed_is_a_conflict(project: Project) -> 
     code, said = project.run("undo")
     assert code == 1 and "big3" in said
     assert (project.root / "big3").stat().st_size == BIG_BYTES + 5
+
+
+def test_a_renamed_folder_that_a_later_step_changed_goes_back_step_by_step(project: Project) -> None:
+    before = project.names()
+    project.model("mv node_modules nm_old")
+    call = {"id": "c2", "name": "bash", "arguments": {"command": "mv nm_old/x y"}}
+    project.script.write_text(json.dumps([{"tool_calls": [call]}, {"text": "done"}]))
+    code, said = project.run("-c", "-y", "-p", "again")
+    assert code == 0, said
+    changed = project.names()
+    code, said = project.run("undo", "--to", "1")
+    assert code == 1 and "Go back one step at a time" in said, said
+    assert project.names() == changed
+    for _ in range(2):
+        code, said = project.run("undo")
+        assert code == 0, said
+    assert project.names() == before
