@@ -10,7 +10,7 @@ from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app import undo_commands
 from bradawl.app.cli import parse
 from bradawl.app.slash_commands import commands_in
-from bradawl.checkpoints.coverage import HEAVY_FOLDERS, Coverage
+from bradawl.checkpoints.coverage import HEAVY_FOLDERS, QUIET_FOLDERS, Coverage
 from bradawl.checkpoints.store import ContentStore
 
 PAGE = (Path(__file__).parents[2] / "docs" / "undo.md").read_text()
@@ -35,7 +35,13 @@ def test_the_limits_of_the_page_are_those_of_the_program() -> None:
     assert f"beyond {limits.entries:,}" in PAGE
     quota = inspect.signature(ContentStore).parameters["quota_bytes"].default
     assert f"at most {quota // 1_000_000_000} GB" in PAGE
-    assert {"node_modules", ".tox", "__pycache__"} <= HEAVY_FOLDERS
+
+
+def test_the_page_names_all_folders_that_are_not_covered_and_no_others() -> None:
+    (heavy,) = re.findall(r"^- what is in folders that .* fill: (.*); Python", PAGE, re.MULTILINE)
+    assert set(re.findall(r"`([^`]+)`", heavy)) == HEAVY_FOLDERS - QUIET_FOLDERS
+    (quiet,) = re.findall(r"^- what is in caches: (.*)$", PAGE, re.MULTILINE)
+    assert set(re.findall(r"`([^`]+)`", quiet)) == QUIET_FOLDERS
 
 
 async def test_the_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

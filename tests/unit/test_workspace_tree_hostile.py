@@ -274,6 +274,9 @@ def test_any_name_is_found_and_shown_as_text(root: Path, tree: WorkspaceTree, na
     assert [change.path for change in tree.changes()[0]] == [os.fsencode(root) + b"/" + name]
     with path.open("wb") as file:
         file.truncate(50_000_001)
+    tree.changes()  # the earlier content is saved, so nothing is lost
+    with path.open("wb") as file:
+        file.truncate(50_000_002)
     _, (sentence,) = tree.changes()
     assert sentence.encode()  # valid text
     assert name.decode(errors="backslashreplace") in sentence

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
 
 from bradawl.agent.conversation import Conversation
@@ -20,6 +20,33 @@ def files_it_may_change(effects: Effects) -> tuple[str, ...] | None:
     if effects.unknown or (effects.commands and not effects.understood):
         return None
     return None if effects.seal and effects.writes else effects.writes
+
+
+class UnsavedChanges:
+    """`WorkspaceChanges` where undo is off. Each call that may change files gets a checkpoint that says so."""
+
+    def __init__(self, why: str) -> None:
+        """`why` is a sentence for the user."""
+        self._why = why
+        self._found: defaultdict[str, list[Checkpoint]] = defaultdict(list)
+        """By owner."""
+
+    async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
+        """The owner's checkpoints; saves nothing."""
+        return await self.settle(call_id.partition("/")[0])
+
+    def end(self, call_id: str) -> None:
+        """Note that the call's changes are not saved."""
+        owner, _, name = call_id.partition("/")
+        self._found[owner].append(Checkpoint(name, "", self._why))
+
+    async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
+        """The owner's checkpoints."""
+        return tuple(self._found.pop(owner, ()))
+
+    async def covers(self) -> bool:
+        """False."""
+        return False
 
 
 class ConversationChanges:

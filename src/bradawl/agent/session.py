@@ -253,14 +253,14 @@ class Session:
             self._mode = None
         return await run_turn(turn)
 
-    async def rewind(self, to: int, restore: Literal["code", "talk", "both"], checkpoint_ref: str = "") -> None:
+    async def rewind(self, to: int, restore: Literal["code", "talk", "both"], checkpoint_ref: str = "") -> bool:
         """Return to the state after entry `to` of the log; a later entry than the present one undoes a return.
 
         `talk` and `both` move the conversation, with the files seen, todos, folder and variables of that entry. The
         permission mode only becomes stricter. `code` only logs that the files were restored: the caller restores
         them, and `checkpoint_ref` names the change record of that. No entry is deleted.
-        Raises `SessionError`, with nothing done, during a turn, in a closed session, for an entry that does not exist
-        and if the history can't be read.
+        Returns whether the move is on the disk. Raises `SessionError`, with nothing done, during a turn, in a closed
+        session, for an entry that does not exist and if the history can't be read.
         """
         self._check_is_idle()
         if self.conversation.last_event is None:
@@ -273,7 +273,7 @@ class Session:
             if self.state.mode != mode:
                 self._keep_strict(mode)
             await self.prefix.reopen("rewound")
-        await self.log.durable(moved)
+        return await self.log.durable(moved)
 
     def _keep_strict(self, earlier: Mode | None) -> None:
         """Choose the mode from before a rewind again if the present one allows more."""

@@ -58,13 +58,13 @@ class UsageError(Exception):
 
 class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}{self._suggestion(message)}; see `bradawl --help`")
+        raise UsageError(f"{message}{self._suggestion(message)}; see `{self.prog} --help`")
 
     def _suggestion(self, message: str) -> str:
         """The flag that was probably meant by the first unknown one."""
         from difflib import get_close_matches
 
-        flags = (word.partition("=")[0] for word in message.split() if word.startswith("--"))
+        flags = (word.partition("=")[0].rstrip(":,.)") for word in message.split() if word.startswith("--"))
         known = list(self._option_string_actions)
         unknown = next((flag for flag in flags if flag not in known), "")
         near = get_close_matches(unknown, known, 1, 0.8)
@@ -207,6 +207,8 @@ def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
     _make_texts(options)
     if options.pop("help"):
         return {"help": True, "help_text": parser.format_help()}
+    if command == "undo":
+        _check_undo_options(options)
     return {**options, "command": command}
 
 
@@ -248,6 +250,23 @@ def _undo_options(parser: ArgumentParser) -> None:
     parser.add_argument("--force", action="append", metavar="PATH", help="restore this file although it changed since")
     parser.add_argument("--keep-conflicts", action="store_true", help="leave all files alone that changed since")
     add_setting(parser, SETTINGS.rows["add_dirs"])
+
+
+_OF_NO_USE: Final = {
+    "list": ("dry_run", "code_only", "talk_only", "force", "keep_conflicts"),
+    "redo": ("code_only", "talk_only"),
+    "talk_only": ("force", "keep_conflicts"),
+}
+"""Options of undo that have no meaning with another one."""
+
+
+def _check_undo_options(options: Mapping[str, object]) -> None:
+    """Raises `UsageError` for two options that can't both be honoured."""
+    for name, others in _OF_NO_USE.items():
+        for other in others:
+            if options[name] and options[other]:
+                one, two = (f"--{each.replace('_', '-')}" for each in (other, name))
+                raise UsageError(f"{one} has no effect with {two}; leave one of them out")
 
 
 _CHECK: Final = """\

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from bradawl.app.console import Console, OutputError
 from bradawl.app.deny_all_approver import DenyAllApprover
@@ -25,7 +25,7 @@ from bradawl.app.modes import help_with_refusals, is_asked_for
 from bradawl.app.notices import NoticeStream
 from bradawl.app.rendering import notice_line, one_line
 from bradawl.app.settings.homes import homes
-from bradawl.app.settings.load import load_settings
+from bradawl.app.settings.load import load_settings, load_settings_without_model
 from bradawl.app.settings.providers import PROVIDERS, NoProvider
 from bradawl.app.settings.settings import NoSandbox, debug_folder
 from bradawl.core.deltas import Notice
@@ -35,6 +35,10 @@ from bradawl.core.events import Envelope, Live
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
     from bradawl.app.slash_commands import CommandRegistry
+
+
+_NEED_NO_MODEL: Final = ("/undo", "/redo", "/rewind", "/diff")
+"""Slash commands that work in `-p` where no model is set up."""
 
 
 def load_builtin_commands() -> "CommandRegistry":
@@ -118,11 +122,14 @@ def _run(
 ) -> int:
     is_headless = bool(options.get("headless"))
     user_is_there = not is_headless and console.has_user
+    given = {**options, "headless": not user_is_there}
     try:
-        settings = load_settings({**options, "headless": not user_is_there}, environ, _current_folder())
+        settings = load_settings(given, environ, _current_folder())
     except NoProvider:
-        _suggest_local_servers(environ, console)
-        raise
+        if not is_headless or str(options.get("prompt") or "").split(" ")[0] not in _NEED_NO_MODEL:
+            _suggest_local_servers(environ, console)
+            raise
+        settings = load_settings_without_model(given, environ, _current_folder())
     notices = NoticeStream(partial(_say_notice, console))
     for warning in settings.warnings:
         notices(warning)

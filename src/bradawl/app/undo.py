@@ -7,29 +7,31 @@
 All front ends and embedding programs use this module. The texts for users are in `undo_text`.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
+
+from msgspec import structs
 
 from bradawl.app.undo_diff import Compare, diff_text
-from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of
-from bradawl.app.undo_text import note_for_model
-from bradawl.checkpoints.record import Change, ChangeRecord, FileState
+from bradawl.app.undo_plan import UndoOutcome, UndoPlan, UndoRefused, UndoStopped, conflicts_of, restores_nothing
+from bradawl.app.undo_restore import SessionRestores, merged, refusing_for_the_store
+from bradawl.app.undo_text import label_of, note_for_model
+from bradawl.checkpoints.errors import StoreError
+from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.errors import BradawlError
 from bradawl.folds.undo_history import CallChange, Part, UndoHistory, Undone, UndoStep, undo_history
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
     from bradawl.checkpoints.restore import RestorePlan
+    from bradawl.checkpoints.restore_intent import RestoreIntent
     from bradawl.checkpoints.store import ContentStore
 
 _OWNER: Final = "undo"
 _CALL: Final = f"{_OWNER}/restore"
 """Names the restoring to the scanner, as if it were a call."""
-
-
-class UndoRefused(BradawlError):
-    """Undo can't do this now, or not at all; the text says what to do instead."""
 
 
 class Undo:
@@ -44,6 +46,7 @@ class Undo:
         self._session = session
         self._open_store = store
         self._store: ContentStore | None = None
+        self._opened_restores: SessionRestores | None = None
         self._roots = tuple(roots)
         self._compare = compare
 
@@ -55,9 +58,11 @@ class Undo:
 
     def close(self) -> None:
         """Close the store; safe to call twice."""
+        if self._opened_restores is not None:
+            self._opened_restores.close()
         if self._store is not None:
             self._store.close()
-        self._store = None
+        self._store = self._opened_restores = None
 
     async def history(self) -> UndoHistory:
         """The steps of the session. Waits for the searches of ended calls. Raises `SessionError`."""
@@ -72,11 +77,13 @@ class Undo:
         """
         self._check_is_quiet()
         history = await self.history()
+        if (intent := self.unfinished(history)) is not None:
+            _check_is_of(intent, "undo", step, part)
+            return self._plan_unfinished("undo", intent, history)
         chosen = _chosen(history, step, part)
         calls = history.changes_since(chosen.start) if part != "talk" else ()
         part = _possible_part(chosen, part, calls)
-        gone = [each for each in history.steps if each.is_in_conversation and each.start >= chosen.start]
-        prompts = tuple(each.prompt for each in gone if each.number == 1) if part != "code" else ()
+        prompts = _prompts_from(history, chosen) if part != "code" else ()
         jobs = tuple(command for each in history.steps if each.start >= chosen.start for command in each.jobs)
         return UndoPlan(
             kind="undo",
@@ -94,6 +101,8 @@ class Undo:
         """What taking back the last step back would do. Raises `UndoRefused`, `SessionError` and `StoreError`."""
         self._check_is_quiet()
         history = await self.history()
+        if (intent := self.unfinished(history)) is not None:
+            return self._plan_unfinished("redo", intent, history)
         if not history.undone:
             raise UndoRefused("There is nothing to redo: nothing was undone since the last prompt.")
         last = history.undone[-1]
@@ -106,14 +115,65 @@ class Undo:
             head=self._head(),
         )
 
+    def unfinished(self, history: UndoHistory) -> "RestoreIntent | None":
+        """The undo or redo of this session that stopped in the middle; None if there is none.
+
+        None also if the session went on since. Raises `UndoRefused` if the store can't be read.
+        """
+        intent = self._restores.unfinished()
+        if intent is None or history.moved_at > intent.head:
+            return None
+        with contextlib.suppress(StoreError):
+            self.store.record(intent.ref)
+            return intent
+        return None  # dropped to keep the quota
+
+    def unfinished_elsewhere(self) -> "tuple[RestoreIntent, ...]":
+        """The undos and redos of other sessions that stopped in the middle. Raises `UndoRefused` like `unfinished`."""
+        return self._restores.unfinished_elsewhere()
+
+    def _plan_unfinished(
+        self, kind: Literal["undo", "redo"], intent: "RestoreIntent", history: UndoHistory
+    ) -> UndoPlan:
+        """Go on with an undo or redo that stopped in the middle, or go back to the state before it."""
+        from bradawl.checkpoints import restore
+
+        record = self.store.record(intent.ref)
+        step = history.named(intent.step) if intent.step else None
+        calls = history.changes_since(step.start) if step is not None else ()
+        goes_on = kind == intent.kind
+        with refusing_for_the_store(self.store):
+            files = restore.plan(
+                self.store, [inverse(record) if goes_on else record], self._roots_as_bytes, is_interrupted=True
+            )
+        return UndoPlan(
+            kind=kind,
+            part=intent.part if goes_on else "code",
+            to=intent.to,
+            step=step,
+            calls=calls,
+            prompts=_prompts_from(history, step) if goes_on and intent.part == "both" and step is not None else (),
+            files=files,
+            uncovered=_uncovered(calls, ()),
+            head=self._head(),
+            resumes=intent,
+        )
+
     async def carry_out(
-        self, plan: UndoPlan, *, overwrite: Collection[bytes] = (), keep_conflicts: bool = False
+        self,
+        plan: UndoPlan,
+        *,
+        overwrite: Collection[bytes] = (),
+        keep_conflicts: bool = False,
+        should_stop: Callable[[], bool] = bool,
     ) -> UndoOutcome:
         """Restore the files and move the conversation.
 
         A file that the user changed since is a conflict. With `overwrite` the named files are restored all the same;
         with `keep_conflicts` the others are left alone. Any other conflict refuses the whole plan, with nothing done.
-        Raises `UndoRefused`, `SessionError`, `StoreError`, and `OSError` if the store can't be written.
+        `should_stop` is called between two files; true stops. A restore that is stopped or killed can be finished by
+        `plan` and `carry_out`, or taken back by `plan_redo`, also by another program.
+        Raises `UndoRefused`, `UndoStopped`, `SessionError` and `StoreError`.
         """
         self._check_is_quiet()
         if plan.head != self._head():
@@ -121,21 +181,32 @@ class Undo:
         kept = tuple(path for path in conflicts_of(plan) if path not in overwrite)
         if kept and not keep_conflicts:
             raise UndoRefused(f"{len(kept)} files were changed since: nothing was restored.")
-        record = ref = None
+        if restores_nothing(plan):
+            raise UndoRefused("Nothing was restored: none of the files can be restored.")
+        record, ref = None, ""
+        try:
+            if plan.files is not None:
+                record, ref = await self._restore(plan, plan.files, overwrite, should_stop)
+            if not plan.takes_back and not await self._session.rewind(plan.to, plan.part, ref):
+                raise UndoStopped(_NOT_LOGGED)
+        finally:
+            self._restores.close()
         if plan.files is not None:
-            record, ref = await self._restore(plan.files, overwrite)
-        await self._session.rewind(plan.to, plan.part, ref or "")
+            self._restores.finished()
         self._tell_model(plan, record, kept)
         return UndoOutcome(plan, record, kept)
 
     async def changes(self, step: str = "") -> tuple[Change, ...]:
-        """The files that differ from the session's start, or that one step changed, sorted by path.
+        """The files that differ from the session's start, or that one step changed, sorted by path; git's data last.
 
         Only changes that are not undone. Raises `UndoRefused`, `SessionError` and `StoreError`.
         """
         history = await self.history()
         calls = history.changes_of(_named(history, step)) if step else history.applied
-        return merged([self.store.record(call.ref) for call in calls if call.ref])
+        from bradawl.checkpoints.restore_plan import is_git_data
+
+        changed = merged([self.store.record(call.ref) for call in calls if call.ref])
+        return tuple(sorted(changed, key=lambda each: is_git_data(each.path, os.fsencode(self.root))))
 
     def diff(self, changes: Sequence[Change]) -> str:
         """Changes as unified diffs, long ones cut; empty for none. Raises `OSError` if the store can't be read."""
@@ -165,6 +236,16 @@ class Undo:
             self._store = self._open_store()
         return self._store
 
+    @property
+    def _roots_as_bytes(self) -> list[bytes]:
+        return [os.fsencode(root) for root in self._roots]
+
+    @property
+    def _restores(self) -> SessionRestores:
+        if self._opened_restores is None:
+            self._opened_restores = SessionRestores(self.store, self._roots_as_bytes, self._session.id)
+        return self._opened_restores
+
     def _head(self) -> int:
         entries = self._session.conversation.entries()
         return entries[-1].seq if entries else -1
@@ -183,26 +264,24 @@ class Undo:
             return None
         from bradawl.checkpoints import restore
 
-        records = [self.store.record(ref) for ref in refs if ref]
-        return restore.plan(self.store, records, [os.fsencode(root) for root in self._roots])
+        with refusing_for_the_store(self.store):
+            records = [self.store.record(ref) for ref in refs if ref]
+            return restore.plan(self.store, records, self._roots_as_bytes)
 
-    async def _restore(self, files: "RestorePlan", overwrite: Collection[bytes]) -> tuple[ChangeRecord, str]:
-        """Restore files; returns what changed and the name of the record of it."""
-        from bradawl.checkpoints import restore
-
+    async def _restore(
+        self, plan: UndoPlan, files: "RestorePlan", overwrite: Collection[bytes], should_stop: Callable[[], bool]
+    ) -> tuple[ChangeRecord, str]:
+        """Restore files; returns what changed and the name of the record of the whole undo."""
         # A scanner that runs must not take the restoring for a change of the next call.
         changes = self._session.agent.changes if self._session.prefix.is_open else None
         if changes is not None:
             await changes.begin(_CALL, None)
         try:
-            record = restore.apply(files, self.store, overwrite=overwrite)
-            ref = self.store.save_record(record)
-            self.store.flush()
+            return self._restores.restore(plan, files, overwrite, should_stop)
         finally:
             if changes is not None:
                 changes.end(_CALL)
                 await changes.settle(_OWNER)
-        return record, ref
 
     def _tell_model(self, plan: UndoPlan, record: ChangeRecord | None, kept: Sequence[bytes]) -> None:
         """Queue a note for the model where files and conversation do not agree any more."""
@@ -210,14 +289,25 @@ class Undo:
             self._session.conversation.note(note)
 
 
-def merged(records: Sequence[ChangeRecord]) -> tuple[Change, ...]:
-    """The changes of records, the oldest first, as one: the first state before and the last after. Sorted by path."""
-    states: dict[bytes, tuple[FileState | None, FileState | None]] = {}
-    for record in records:
-        for change in record.changes:
-            before = states[change.path][0] if change.path in states else change.before
-            states[change.path] = before, change.after
-    return tuple(Change(path, before, after) for path, (before, after) in sorted(states.items()) if before != after)
+def _prompts_from(history: UndoHistory, step: UndoStep) -> tuple[str, ...]:
+    """The prompts that leave the conversation with this step, oldest first."""
+    gone = (each for each in history.steps if each.is_in_conversation and each.start >= step.start)
+    return tuple(each.prompt for each in gone if each.number == 1)
+
+
+def inverse(record: ChangeRecord) -> ChangeRecord:
+    """The record of going back."""
+    changes = tuple(Change(each.path, each.after, each.before) for each in record.changes)
+    return structs.replace(record, changes=changes)
+
+
+def _check_is_of(intent: "RestoreIntent", kind: str, step: str, part: Part) -> None:
+    """Raises `UndoRefused` if what is asked for is another undo than the one that stopped in the middle."""
+    is_same_step = not step or (kind == intent.kind and step.removesuffix(".1") == intent.step)
+    if not is_same_step or part == "talk" or (part == "code" and intent.part == "both" and kind == intent.kind):
+        from bradawl.checkpoints.restore_intent import unfinished_text
+
+        raise UndoRefused(unfinished_text(intent))
 
 
 def _named(history: UndoHistory, name: str) -> UndoStep:
@@ -228,6 +318,10 @@ def _named(history: UndoHistory, name: str) -> UndoStep:
     return step
 
 
+_NOT_LOGGED: Final = (
+    "The files were restored, but the session's log can't be written, so the undo is not finished. Make the data "
+    "folder writable or free some space there, then run the same command again."
+)
 _EMPTY: Final = "There is nothing to undo: the session has no steps."
 
 
@@ -241,7 +335,8 @@ def _chosen(history: UndoHistory, name: str, part: Part) -> UndoStep:
             raise UndoRefused("There is no prompt left in the conversation.")
         return last
     if (last := history.last_changed()) is None:
-        missed = next((f" Not covered: {each.uncovered}" for each in reversed(history.applied) if each.uncovered), "")
+        calls = (each for each in reversed(history.applied) if each.uncovered)
+        missed = next((f" Not covered: {label_of(each)}: {each.uncovered}" for each in calls), "")
         raise UndoRefused(f"There is nothing to undo: no step has changed a file that was saved.{missed}")
     return last
 
@@ -268,6 +363,6 @@ def _redone(history: UndoHistory, last: Undone) -> tuple[CallChange, ...]:
 
 def _uncovered(calls: Sequence[CallChange], jobs: Sequence[str]) -> tuple[str, ...]:
     # The records of the other calls, and so the plan of the files, have the same sentences.
-    said = dict.fromkeys(call.uncovered for call in calls if call.uncovered and not call.ref)
+    said = dict.fromkeys(f"{label_of(call)}: {call.uncovered}" for call in calls if call.uncovered and not call.ref)
     said |= dict.fromkeys(f"A background job ran: {job}" for job in jobs)
     return tuple(said)

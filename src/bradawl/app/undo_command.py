@@ -1,20 +1,22 @@
 """`bradawl undo`: undoes steps of a session that no other program has open. Needs no model and no key."""
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import msgspec
 
 from bradawl.app import undo_text
 from bradawl.app.console import Console
-from bradawl.app.exit_code import ERROR, OK
+from bradawl.app.exit_code import CANCELLED, ERROR, OK
 from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
-from bradawl.app.undo import Undo, UndoRefused
-from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of
+from bradawl.app.undo import Undo, UndoRefused, UndoStopped
+from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, refused_whole
 from bradawl.core.errors import SessionNotFound
 from bradawl.core.events import Envelope, Live
 
@@ -31,10 +33,19 @@ def run_undo(
 ) -> int:
     """Undo, redo or list as the options say, print the result, and return the exit code.
 
-    1: refused, or not everything could be restored. `emit` gets the warnings about the session. Raises `SettingsError`,
-    `SessionError`, among them `SessionBusy` if another program has the session open, `UndoRefused` and `StoreError`.
+    A signal stops between two files; the code is then 128 plus its number. 1: refused, or not everything could be
+    restored. `emit` gets the warnings about the session. Raises `SettingsError`, `SessionError`, among them
+    `SessionBusy` if another program has the session open, `UndoRefused` and `StoreError`.
     """
-    return asyncio.run(_run(options, _settings(options, environ, cwd), console, emit))
+    with StopSignals() as signals:
+        try:
+            return asyncio.run(_run(options, _settings(options, environ, cwd), console, emit, signals))
+        except KeyboardInterrupt:
+            console.say("bradawl: Interrupted; no file was changed.")
+            return signals.exit_code
+        except UndoStopped as error:
+            console.say(f"bradawl: {error}")
+            return signals.exit_code if signals.has_arrived() else ERROR
 
 
 def _settings(options: Options, environ: Mapping[str, str], cwd: str) -> "Settings":
@@ -43,21 +54,76 @@ def _settings(options: Options, environ: Mapping[str, str], cwd: str) -> "Settin
     return msgspec.structs.replace(settings, user_tools=False)
 
 
+class StopSignals:
+    """A context manager in which SIGINT, SIGTERM and SIGHUP raise `KeyboardInterrupt`, except while `held`.
+
+    Outside of the main thread, where no handler can be set, it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.exit_code = CANCELLED
+        """128 plus the number of the first signal."""
+        self._has_arrived = self._is_held = False
+        self._earlier: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_IGN and number != signal.SIGTERM:
+                continue  # `nohup`, and a job in the background of a script
+            with contextlib.suppress(ValueError):
+                self._earlier[number] = signal.signal(number, self._arrived)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._earlier.items():
+            signal.signal(number, cast("signal.Handlers", handler))
+        self._earlier.clear()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Only note signals; `has_arrived` says so."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+
+    def has_arrived(self) -> bool:
+        """Whether a signal has arrived."""
+        return self._has_arrived
+
+    def _arrived(self, number: int, _: object) -> None:
+        if not self._has_arrived:
+            self._has_arrived, self.exit_code = True, 128 + number
+        if not self._is_held:
+            raise KeyboardInterrupt
+
+
 async def _run(
-    options: Options, settings: "Settings", console: Console, emit: Callable[[Envelope | Live], None]
+    options: Options,
+    settings: "Settings",
+    console: Console,
+    emit: Callable[[Envelope | Live], None],
+    signals: StopSignals,
 ) -> int:
     from bradawl.app.build.agent import build_agent
     from bradawl.app.build.undo import build_undo
+    from bradawl.checkpoints.restore_intent import unfinished_text
 
     agent = build_agent(settings)
     try:
         async with agent.open(_session_id(agent, options)) as session:
             session.show_with(emit)
             with build_undo(session, settings) as undo:
+                for intent in undo.unfinished_elsewhere():
+                    console.say(f"bradawl: {unfinished_text(intent, intent.session)}")
                 if options.get("list"):
-                    console.answer(undo_text.steps_text(await undo.history(), undo.changes_of) + "\n")
+                    history = await undo.history()
+                    if (unfinished := undo.unfinished(history)) is not None:
+                        console.say(f"bradawl: {unfinished_text(unfinished)}")
+                    console.answer(undo_text.steps_text(history, undo.changes_of) + "\n")
                     return OK
-                return await _carry_out(undo, options, console)
+                return await _carry_out(undo, options, console, signals)
     finally:
         await agent.aclose()
 
@@ -69,18 +135,21 @@ def _session_id(agent: "Agent", options: Options) -> str:
     return session_id
 
 
-async def _carry_out(undo: Undo, options: Options, console: Console) -> int:
+async def _carry_out(undo: Undo, options: Options, console: Console, signals: StopSignals) -> int:
     plan = await _plan(undo, options)
-    if options.get("dry_run"):
-        console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
-        return OK
     overwrite = _forced(cast("Sequence[str] | None", options.get("force")) or (), plan, undo.root)
     keep = bool(options.get("keep_conflicts"))
-    if not keep and set(conflicts_of(plan)) - set(overwrite):
+    is_refused = refused_whole(plan, overwrite, keep_conflicts=keep)
+    if options.get("dry_run"):
+        refused = [undo_text.refusal_text(plan, undo.root, overwrite)] if is_refused else []
+        console.answer("\n".join([*refused, undo_text.plan_text(plan, undo.root), ""]))
+        return ERROR if is_refused or (plan.files is not None and plan.files.is_partial) else OK
+    if is_refused:
         console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
-        raise UndoRefused(undo_text.conflicts_text(plan, undo.root))
-    outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep)
-    console.answer(f"{undo_text.outcome_text(outcome, undo.root)}\n")
+        raise UndoRefused(undo_text.refusal_text(plan, undo.root, overwrite))
+    with signals.held():
+        outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=signals.has_arrived)
+        console.answer(f"{undo_text.outcome_text(outcome, undo.root)}\n")
     return OK if is_complete(outcome) else ERROR
 
 
@@ -103,4 +172,4 @@ def _forced(named: Sequence[str], plan: UndoPlan, root: str) -> tuple[bytes, ...
 def is_complete(outcome: UndoOutcome) -> bool:
     """False if something of the plan could not be restored."""
     files, record = outcome.plan.files, outcome.record
-    return not (files is not None and files.impossible) and not (record is not None and record.uncovered)
+    return not (files is not None and files.is_partial) and not (record is not None and record.uncovered)

@@ -7,7 +7,7 @@ from bradawl.app import undo_text
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.slash_commands import CommandError, CommandResult, command
 from bradawl.app.undo import Undo, UndoRefused
-from bradawl.app.undo_plan import UndoPlan, conflicts_of
+from bradawl.app.undo_plan import UndoPlan, conflicts_of, refused_whole
 from bradawl.checkpoints.record import Change
 from bradawl.folds.undo_history import Part
 
@@ -48,7 +48,7 @@ async def rewind_to_step(session: FrontendSession, step: str = "", part: _Part |
     """
     with _undo_of(session) as undo:
         if not step:
-            return CommandResult(undo_text.steps_text(await undo.history(), undo.changes_of))
+            return CommandResult(await _listed(undo))
         name, wanted = _step_and_part(step, part)
         plan = await undo.plan(name, wanted or "both")
         shown = _with_diff(undo_text.plan_text(plan, undo.root), undo, undo.preview(plan))
@@ -58,6 +58,15 @@ async def rewind_to_step(session: FrontendSession, step: str = "", part: _Part |
         if answer is None:
             return CommandResult("Nothing was changed.")
         return await _carry_out(session, undo, await undo.plan(name, cast("Part", answer)))
+
+
+async def _listed(undo: Undo) -> str:
+    from bradawl.checkpoints.restore_intent import unfinished_text
+
+    history = await undo.history()
+    intent = undo.unfinished(history)
+    steps = undo_text.steps_text(history, undo.changes_of)
+    return steps if intent is None else f"{unfinished_text(intent)}\n{steps}"
 
 
 @command("diff")
@@ -99,5 +108,7 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan) -> Co
         if choice not in ("o", "a"):
             return CommandResult("Nothing was changed.")
         overwrite, keep = (conflicts, False) if choice == "a" else ((), True)
+    if refused_whole(plan, keep_conflicts=True):
+        raise UndoRefused(undo_text.refusal_text(plan, undo.root))
     outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep)
     return CommandResult(undo_text.outcome_text(outcome, undo.root), style="diff")

@@ -58,7 +58,7 @@ def kind_of(change: Change) -> str:
     if before.kind != after.kind:
         return f"was a {before.kind}, is a {after.kind}"
     if (before.content, before.size, before.target) == (after.content, after.size, after.target):
-        return f"mode {before.mode:04o} -> {after.mode:04o}"
+        return "replaced" if before.mode == after.mode else f"mode {before.mode:04o} -> {after.mode:04o}"
     mode = f", mode {before.mode:04o} -> {after.mode:04o}" if before.mode != after.mode else ""
     return f"changed{mode}"
 

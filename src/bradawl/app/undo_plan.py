@@ -1,14 +1,25 @@
 """What an undo would do, and what it has done."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from bradawl.checkpoints.record import ChangeRecord
+from bradawl.core.errors import BradawlError
 from bradawl.folds.undo_history import CallChange, Part, UndoStep
 
 if TYPE_CHECKING:
     from bradawl.checkpoints.restore import RestorePlan
+    from bradawl.checkpoints.restore_intent import RestoreIntent
+
+
+class UndoRefused(BradawlError):
+    """Undo can't do this now, or not at all; the text says what to do instead."""
+
+
+class UndoStopped(BradawlError):
+    """An undo or redo stopped before its end; the text says what was restored and how to go on."""
 
 
 class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +42,13 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Sentences about what may have changed and is not restored."""
     head: int = -1
     """The last entry of the log when the plan was made."""
+    resumes: "RestoreIntent | None" = None
+    """The undo or redo that stopped in the middle, and that is finished or taken back; None for a new one."""
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether it restores the state before an undo or redo that stopped in the middle; the log stays as it is."""
+        return self.resumes is not None and self.resumes.kind != self.kind
 
 
 class UndoOutcome(msgspec.Struct, frozen=True):
@@ -41,6 +59,18 @@ class UndoOutcome(msgspec.Struct, frozen=True):
     """The files that were restored, with their states before and after; None if there were none to restore."""
     kept: tuple[bytes, ...] = ()
     """Files with later changes of the user, which were left alone."""
+
+
+def refused_whole(plan: UndoPlan, overwrite: Collection[bytes] = (), *, keep_conflicts: bool = False) -> bool:
+    """Whether conflicts that the user has not decided about refuse the plan, or none of its files can be restored."""
+    undecided = set(conflicts_of(plan)) - set(overwrite)
+    return (bool(undecided) and not keep_conflicts) or restores_nothing(plan)
+
+
+def restores_nothing(plan: UndoPlan) -> bool:
+    """Whether files should be restored, and none of them can be."""
+    files = plan.files
+    return files is not None and bool(files.impossible) and not (files.changes or files.git) and plan.resumes is None
 
 
 def conflicts_of(plan: UndoPlan) -> tuple[bytes, ...]:

@@ -1,19 +1,19 @@
 """The texts of undo for users, and the note for the model."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from bradawl.app.rendering import call_line, cut, one_line
 from bradawl.app.undo_diff import kind_of, shown_path
-from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of
+from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, restores_nothing
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.tools import ToolSpec
 from bradawl.folds.undo_history import CallChange, UndoHistory, UndoStep
 
 if TYPE_CHECKING:
-    from bradawl.checkpoints.restore import PlannedChange
+    from bradawl.checkpoints.restore import PlannedChange, RestorePlan
 
 _WIDTH: Final = 100
 _MOST_TURNS: Final = 40
@@ -49,9 +49,10 @@ def _step_line(step: UndoStep, history: UndoHistory, count: Count) -> str:
     calls = history.changes_of(step)
     if not calls:
         return ""
-    changes = count([call for call in calls if call.ref])
-    counts = "not kept any more" if changes is None else _counts(changes)
-    labels = ", ".join(_label(call) for call in calls)
+    saved = [call for call in calls if call.ref]
+    changes = count(saved)
+    counts = "not kept any more" if changes is None else _counts(changes) if saved else "not saved"
+    labels = ", ".join(label_of(call) for call in calls)
     return cut(f"  {step.name:<5} {counts}  {labels}", _WIDTH)
 
 
@@ -61,7 +62,8 @@ def _counts(changes: Iterable[Change]) -> str:
     return " ".join(f"{sign}{found[sign]}" for sign in "+~-")
 
 
-def _label(call: CallChange, width: int = 60) -> str:
+def label_of(call: CallChange, width: int = 60) -> str:
+    """A call with its arguments, cut to so many characters."""
     return call_line(ToolSpec(call.tool), call.raw_arguments, width) if call.tool else "a call"
 
 
@@ -79,6 +81,10 @@ def plan_text(plan: UndoPlan, root: str) -> str:
 
 
 def _headline(plan: UndoPlan) -> str:
+    if plan.takes_back and plan.resumes is not None:
+        return f"take back the {plan.resumes.kind} that stopped in the middle: {_PARTS[plan.part]}."
+    if plan.resumes is not None:
+        return f"finish the {plan.kind} that stopped in the middle{_since(plan)}: {_PARTS[plan.part]}."
     if plan.step is None:
         return f"redo the last undo: {_PARTS[plan.part]}."
     prompt = cut(one_line(plan.step.prompt), 50)
@@ -86,7 +92,7 @@ def _headline(plan: UndoPlan) -> str:
 
 
 def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
-    lines = [f"  {_label(call, _WIDTH - 4)}" for call in plan.calls[:_MOST_OTHERS]]
+    lines = [f"  {label_of(call, _WIDTH - 4)}" for call in plan.calls[:_MOST_OTHERS]]
     if more := len(plan.calls) - len(lines):
         lines.append(f"  ... and {more} more calls")
     if len(plan.prompts) > 1:
@@ -97,10 +103,15 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
     lines += _changes_group("Files", _agreed(files.changes), root, _MOST_FILES)
     lines += _changes_group("Data of git", _agreed(files.git), root)
     conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts]
-    lines += _group("Changed by you or another program since, restored only if you say so:", conflicts)
-    impossible = [f"! {shown_path(path, root)}: {why}" for path, why in files.impossible]
-    lines += _group("Can't be restored:", impossible)
-    return lines
+    lines += _group(
+        "Changed by you or another program since, or of no use for git; restored only if you say so:", conflicts
+    )
+    return lines + _impossible_lines(files, root)
+
+
+def _impossible_lines(files: "RestorePlan | None", root: str) -> list[str]:
+    impossible = () if files is None else files.impossible
+    return _group("Can't be restored:", [f"! {shown_path(path, root)}: {why}" for path, why in impossible])
 
 
 def _agreed(changes: "Sequence[PlannedChange]") -> list[Change]:
@@ -140,7 +151,8 @@ def _line(change: Change, root: str) -> str:
 def _coverage_lines(plan: UndoPlan) -> list[str]:
     if plan.part == "talk":
         return ["No file is restored."]
-    uncovered = dict.fromkeys((*plan.uncovered, *(() if plan.files is None else plan.files.uncovered)))
+    files = plan.files
+    uncovered = dict.fromkeys((*plan.uncovered, *(() if files is None else (*files.lost, *files.uncovered))))
     said = tuple(uncovered)[:_MOST_OTHERS]
     more = len(uncovered) - len(said)
     return [
@@ -150,13 +162,27 @@ def _coverage_lines(plan: UndoPlan) -> list[str]:
     ]
 
 
-def conflicts_text(plan: UndoPlan, root: str) -> str:
-    """Why a plan was refused, with the files that were changed since."""
-    conflicts = conflicts_of(plan)
+def refusal_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ()) -> str:
+    """Why a plan is refused: no file can be restored, or the user has not decided about files with later changes."""
+    if restores_nothing(plan):
+        impossible = () if plan.files is None else plan.files.impossible
+        names = ", ".join(f"{shown_path(path, root)} ({why})" for path, why in impossible[:_MOST_OTHERS])
+        more = f" and {len(impossible) - _MOST_OTHERS} more" if len(impossible) > _MOST_OTHERS else ""
+        return (
+            f"Nothing is restored, because none of the files can be: {names}{more}. "
+            "`bradawl undo --talk-only` or `/undo talk` takes back the conversation alone."
+        )
+    return conflicts_text(plan, root, overwrite)
+
+
+def conflicts_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ()) -> str:
+    """Why a plan is refused, with the files that were changed since, except those to overwrite."""
+    conflicts = [path for path in conflicts_of(plan) if path not in overwrite]
     names = ", ".join(shown_path(path, root) for path in conflicts[:_MOST_FILES])
     more = f" and {len(conflicts) - _MOST_FILES} more" if len(conflicts) > _MOST_FILES else ""
     return (
-        f"Nothing was restored, because these files were changed by you or another program since: {names}{more}. "
+        f"Nothing is restored, because these files were changed by you or another program since, "
+        f"or git could not use them: {names}{more}. "
         "`bradawl undo --keep-conflicts` restores the other files, `--force PATH` also restores that file."
     )
 
@@ -167,7 +193,7 @@ def conflicts_text(plan: UndoPlan, root: str) -> str:
 def outcome_text(outcome: UndoOutcome, root: str) -> str:
     """What was done, what was not, and how to take it back."""
     plan, record = outcome.plan, outcome.record
-    lines = [f"{'Redone' if plan.kind == 'redo' else 'Undone'}: {_PARTS[plan.part]}{_since(plan)}."]
+    lines = [_outcome_line(plan)]
     if record is not None:
         planned = set() if plan.files is None else {each.path for each in plan.files.git}
         files = [each for each in record.changes if each.path not in planned]
@@ -175,12 +201,32 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
         lines += _changes_group("Files", files, root, _MOST_FILES)
         lines += _changes_group("Data of git", git, root)
         lines += [f"Not restored: {one_line(text)}" for text in record.uncovered[:_MOST_FILES]]
-    lines += [f"Left alone, because it was changed since: {shown_path(path, root)}" for path in outcome.kept]
+    lines += _impossible_lines(plan.files, root)
+    why = {} if plan.files is None else {each.path: each.conflict for each in plan.files.conflicts}
+    lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept]
     lines += [f'The prompt was: "{cut(one_line(prompt), 200)}"' for prompt in plan.prompts[:1]]
     lines += _coverage_lines(plan)
-    if plan.kind == "undo":
+    if plan.kind == "undo" and not plan.takes_back:
         lines.append("/redo takes this back (outside of a conversation: bradawl undo --redo).")
     return "\n".join(lines)
+
+
+def _outcome_line(plan: UndoPlan) -> str:
+    if plan.takes_back and plan.resumes is not None:
+        return f"Taken back: the {plan.resumes.kind} that stopped in the middle. The files are as before it."
+    return f"{'Redone' if plan.kind == 'redo' else 'Undone'}: {_PARTS[plan.part]}{_since(plan)}."
+
+
+def stopped_text(plan: UndoPlan, done: int, total: int) -> str:
+    """Where an undo or redo was stopped, and how to go on."""
+    kind = plan.kind if plan.resumes is None else plan.resumes.kind
+    finish, back = (
+        ("bradawl undo", "bradawl undo --redo") if kind == "undo" else ("bradawl undo --redo", "bradawl undo")
+    )
+    return (
+        f"Stopped: {done:,} of {total:,} files were restored. Run `{finish}` again to finish, "
+        f"or `{back}` to go back to the state before it."
+    )
 
 
 def _since(plan: UndoPlan) -> str:

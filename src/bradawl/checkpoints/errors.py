@@ -27,3 +27,14 @@ class ContentDamaged(StoreError):
 
 class RestoreRefused(BradawlError):
     """Nothing was restored; the text says why and what to do."""
+
+
+class RestoreStopped(BradawlError):
+    """A restore was stopped before its end. What it had restored stays; its intent is on the disk."""
+
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__(f"{done:,} of {total:,} files were restored.")
+        self.done = done
+        """Number of paths that were restored."""
+        self.total = total
+        """Number of paths to restore."""

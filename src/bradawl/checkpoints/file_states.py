@@ -83,6 +83,17 @@ def open_readable(parent: int, name: bytes) -> int:
         os.close(place)
 
 
+def has_same_content(now: FileState, wanted: FileState) -> bool:
+    """Whether a file still has the content that was not saved: it is the same file, with the same size."""
+    is_known = now.identity is not None and wanted.identity is not None
+    return is_known and now.kind == wanted.kind == "file" and now.size == wanted.size and _may_be_one(now, wanted)
+
+
+def _may_be_one(one: FileState, other: FileState) -> bool:
+    """False if the identities of both are known, and differ."""
+    return one.identity is None or other.identity is None or one.identity[:2] == other.identity[:2]
+
+
 def is_same(one: FileState | None, other: FileState | None) -> bool:
     """Whether two states restore to the same file. Files whose contents are not saved are compared by size."""
     if one is None or other is None or one.kind != other.kind:
@@ -91,7 +102,7 @@ def is_same(one: FileState | None, other: FileState | None) -> bool:
         return one.target == other.target
     if one.kind == "other":
         return True
-    if one.mode != other.mode:
+    if one.mode != other.mode or not _may_be_one(one, other):
         return False
     if one.content and other.content:
         return one.content == other.content

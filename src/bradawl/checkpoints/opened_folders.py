@@ -108,6 +108,10 @@ class FolderWalk:
         is_known = known is not None and known[:2] == (found.st_dev, found.st_ino)
         return known[2] if known is not None and is_known else stat.S_IMODE(found.st_mode)
 
+    def opened(self) -> tuple[tuple[bytes, int], ...]:
+        """The folders that get another mode at the end, with that mode."""
+        return tuple((path, mode) for path, (_, _, mode) in self._modes.items())
+
     def finish(self) -> dict[bytes, OSError]:
         """Set the modes, innermost first; returns what failed. A folder that was replaced meanwhile is left alone."""
         failed: dict[bytes, OSError] = {}

@@ -4,6 +4,9 @@ from typing import Literal
 
 import msgspec
 
+Identity = tuple[int, int, int, int]
+"""Device, inode, ctime and mtime in ns. A ctime of 0 is not known."""
+
 
 class FileState(msgspec.Struct, frozen=True, array_like=True):
     """The state of a file, folder or link that undo restores exactly."""
@@ -17,6 +20,8 @@ class FileState(msgspec.Struct, frozen=True, array_like=True):
     size: int = 0
     target: bytes = b""
     """Target of a link."""
+    identity: Identity | None = None
+    """Of a file whose content is not saved, or a folder that is not entered: finds it again after a rename."""
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):

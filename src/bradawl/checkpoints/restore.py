@@ -5,45 +5,68 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from bradawl.checkpoints.errors import RestoreRefused, StoreError
+from bradawl.checkpoints.errors import RestoreRefused, RestoreStopped, StoreError
 from bradawl.checkpoints.file_states import digest_of, is_same, read_state
 from bradawl.checkpoints.opened_folders import FolderWalk
+from bradawl.checkpoints.planned_renames import CHANGED, PlannedRenames, Stamp, stamp_of
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
+from bradawl.checkpoints.restore_intent import new_temporary_name
 from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, compose, plan
 from bradawl.checkpoints.restored_files import overwrite_file, own_like_folder, place_file, place_link, set_file_mode
 from bradawl.checkpoints.store import ContentStore
 
 __all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
 
-_CHANGED = "it has changed since the plan was made"
 
-Stamp = tuple[int, int, int, int]
+Begin = Callable[[ChangeRecord, tuple[tuple[bytes, int], ...]], None]
+"""Called before the first change with the intended changes and the closed folders that are open now, with their modes.
+
+Writes them and what the store has to the disk; an `OSError` refuses the restore.
+"""
 
 
-def apply(plan: RestorePlan, store: ContentStore, *, overwrite: Collection[bytes] = ()) -> ChangeRecord:
+def apply(
+    plan: RestorePlan,
+    store: ContentStore,
+    *,
+    overwrite: Collection[bytes] = (),
+    begin: Begin | None = None,
+    temporary: bytes = b"",
+    should_stop: Callable[[], bool] = bool,
+) -> ChangeRecord:
     """Restore what a plan names, of the conflicts only those in `overwrite`. Blocks while it works.
 
     Saves the present contents first; the returned record names what was changed, and undoes it. Its `uncovered` says
-    what was not restored and why. A path whose state is no longer the one in the plan is left alone.
+    what was not restored and why. A path whose state is no longer the one in the plan is left alone. New files are
+    first written under the name `temporary`, so that the caller can remove what a killed restore left.
 
     Raises `RestoreRefused` if git holds a lock of what would be restored, and `OSError` if the present contents can't
-    be saved; nothing is changed then.
+    be saved; nothing is changed then. Raises `RestoreStopped` if `should_stop` returned true, which is called between
+    two changes.
     """
     chosen = [change for change in (*plan.changes, *plan.git) if not change.conflict or change.path in overwrite]
     with FolderWalk(plan.roots) as walk:
         git = frozenset(change.path for change in plan.git)
         _refuse_locked(walk, [change.path for change in chosen if change.path in git])
-        restoration = _Restoration(walk, store, git)
+        restoration = _Restoration(walk, store, git, temporary or new_temporary_name(), should_stop)
         try:
             restoration.save_present(chosen)
         except _NotSaved as error:
             raise error.args[0] from None
+        if begin is None:
+            store.flush()
+        else:
+            begin(restoration.intended(), walk.opened())
         restoration.restore()
         return restoration.record()
+
+
+class _Stop(Exception):
+    """The caller wants the restore to stop."""
 
 
 class _NotSaved(Exception):
@@ -51,10 +74,20 @@ class _NotSaved(Exception):
 
 
 class _Restoration:
-    def __init__(self, walk: FolderWalk, store: ContentStore, git: Collection[bytes]) -> None:
+    def __init__(
+        self,
+        walk: FolderWalk,
+        store: ContentStore,
+        git: Collection[bytes],
+        temporary: bytes,
+        should_stop: Callable[[], bool],
+    ) -> None:
         self._walk = walk
         self._store = store
         self._git = git
+        self._temporary = temporary
+        self._should_stop = should_stop
+        self._done = 0
         self._changes: dict[bytes, PlannedChange] = {}
         self._names: dict[tuple[int, int], list[PlannedChange]] = {}
         self._stamps: dict[bytes, Stamp | None] = {}
@@ -73,8 +106,30 @@ class _Restoration:
             if is_as_planned:
                 self._changes[change.path] = change
             else:
-                self._fail(change.path, _CHANGED)
-        self._store.flush()
+                self._fail(change.path, CHANGED)
+        for change in list(self._changes.values()):
+            if change.wanted is not None:
+                self._add_missing_folders(change.path)
+
+    def _add_missing_folders(self, path: bytes) -> None:
+        """Add the folders above a path that were removed since, as changes of the plan."""
+        folder = os.path.dirname(path)  # noqa: PTH120 names are bytes
+        while folder not in self._changes and self._walk.root_of(folder) not in (None, folder):
+            try:
+                self._walk.folder(folder)
+            except FileNotFoundError:
+                self._changes[folder] = PlannedChange(folder, None, FileState("folder", 0o755))
+                self._stamps[folder] = None
+            except OSError:
+                return
+            else:
+                return
+            folder = os.path.dirname(folder)  # noqa: PTH120 names are bytes
+
+    def intended(self) -> ChangeRecord:
+        """What `restore` will change if nothing fails."""
+        changes = [Change(path, self._as_saved(each.now), each.wanted) for path, each in sorted(self._changes.items())]
+        return ChangeRecord("", time.time_ns() // 1_000_000, tuple(changes))
 
     def _state(self, change: PlannedChange) -> FileState | None:
         """The present state of a path; its content is saved."""
@@ -88,23 +143,57 @@ class _Restoration:
             except OSError as error:
                 raise _NotSaved(error) from error
 
+        if change.now is not None and change.now.kind == "file" and not change.now.content:
+            return read_state(self._walk, change.path, lambda _file, _size: "")  # the content stays as it is
         return read_state(self._walk, change.path, add)
 
     def restore(self) -> None:
         """Remove, make folders, make files and links, and set the modes of folders at the end."""
-        changes = sorted(self._changes.values(), key=lambda change: change.path)
-        for kind, undo in (("file", self._remove), ("link", self._remove), ("folder", self._remove_folder)):
-            for change in reversed(changes):
-                if change.now is not None and change.now.kind == kind and _is_removed(change.now, change.wanted):
-                    self._try(change, change.now, undo)
-        for kind, make in (("folder", self._make_folder), ("file", self._make_file), ("link", self._make_link)):
-            if kind == "file":
-                self._find_names(changes)
-            for change in changes:
-                if change.wanted is not None and change.wanted.kind == kind and change.path not in self._failed:
-                    self._try(change, change.wanted, make)
+        is_stopped = False
+        try:
+            self._restore_all()
+        except _Stop:
+            is_stopped = True
         for path, error in self._walk.finish().items():
             self._fail(path, f"its mode was not restored: {_text(error)}")
+        if is_stopped:
+            raise RestoreStopped(self._done, len(self._changes))
+
+    def _restore_all(self) -> None:
+        changes = sorted(self._changes.values(), key=lambda change: change.path)
+        renames = PlannedRenames(self._walk, self._changes, self._failed, self._stamps)
+        if renames.by_target:
+            self._check_stop()
+        self._done += len(renames.by_target)
+        renames.park()
+        above = renames.folders_of_sources()
+        first = [change for change in changes if change.path not in above]
+        for kind, undo in (("file", self._remove), ("link", self._remove), ("folder", self._remove_folder)):
+            self._remove_all(kind, first if kind == "folder" else changes, undo)
+        self._make_all("folder", changes, self._make_folder)
+        renames.carry_out()
+        self._remove_all("folder", [change for change in changes if change.path in above], self._remove_folder)
+        self._find_names(changes)
+        self._make_all("file", changes, self._make_file)
+        self._make_all("link", changes, self._make_link)
+
+    def _remove_all(
+        self, kind: str, changes: Sequence[PlannedChange], undo: Callable[[PlannedChange, FileState], None]
+    ) -> None:
+        for change in reversed(changes):
+            is_in_the_way = change.now is not None and (bool(change.source) or _is_removed(change.now, change.wanted))
+            if change.now is None or change.now.kind != kind or change.moves_away or change.path in self._failed:
+                continue
+            if is_in_the_way:
+                self._try(change, change.now, undo)
+
+    def _make_all(
+        self, kind: str, changes: Sequence[PlannedChange], make: Callable[[PlannedChange, FileState], None]
+    ) -> None:
+        for change in changes:
+            if change.source or change.wanted is None or change.wanted.kind != kind or change.path in self._failed:
+                continue
+            self._try(change, change.wanted, make)
 
     def record(self) -> ChangeRecord:
         """What was changed, as found on the disk where something failed."""
@@ -134,12 +223,18 @@ class _Restoration:
         return msgspec.structs.replace(state, content="")
 
     def _try(self, change: PlannedChange, state: FileState, work: Callable[[PlannedChange, FileState], None]) -> None:
+        self._check_stop()
+        self._done += (state is change.wanted) or change.wanted is None
         try:
             work(change, state)
         except OSError as error:
             self._fail(change.path, _text(error))
         except StoreError as error:
             self._fail(change.path, str(error).rstrip("."))
+
+    def _check_stop(self) -> None:
+        if self._should_stop():
+            raise _Stop
 
     def _fail(self, path: bytes, why: str) -> None:
         self._failed.setdefault(path, why)
@@ -150,14 +245,14 @@ class _Restoration:
             found = _status(*self._walk.parent(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return _stamp_of(found)
+        return stamp_of(found)
 
     # -------------------------------------------------------------- single paths
 
     def _remove(self, change: PlannedChange, _now: FileState) -> None:
         parent, name = self._walk.parent(change.path)
-        if _stamp_of(_status(parent, name)) != self._stamps[change.path]:
-            raise OSError(errno.ESTALE, _CHANGED)
+        if stamp_of(_status(parent, name)) != self._stamps[change.path]:
+            raise OSError(errno.ESTALE, CHANGED)
         os.unlink(name, dir_fd=parent)
 
     def _remove_folder(self, change: PlannedChange, _now: FileState) -> None:
@@ -172,7 +267,7 @@ class _Restoration:
             self._walk.forget(change.path)
 
     def _make_folder(self, change: PlannedChange, wanted: FileState) -> None:
-        if change.now is None or change.now.kind != "folder":
+        if change.now is None or change.now.kind != "folder" or change.moves_away:
             parent, name = self._parent(change.path)
             os.mkdir(name, 0o700, dir_fd=parent)
             own_like_folder(parent, name)
@@ -181,30 +276,34 @@ class _Restoration:
     def _make_link(self, change: PlannedChange, wanted: FileState) -> None:
         parent, name = self._parent(change.path)
         self._check_unchanged(change, _status(parent, name))
-        place_link(parent, name, wanted.target)
+        place_link(parent, name, wanted.target, self._temporary)
 
     def _make_file(self, change: PlannedChange, wanted: FileState) -> None:
         parent, name = self._parent(change.path)
         found = _status(parent, name)
         self._check_unchanged(change, found)
+        if found is not None and not wanted.content:
+            set_file_mode(parent, name, wanted.mode, (found.st_dev, found.st_ino))
+            return
         names = self._names.get((found.st_dev, found.st_ino), []) if found is not None else []
         if found is not None and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
             if found.st_nlink == sum(is_same(each.wanted, wanted) for each in names):
                 overwrite_file(parent, name, wanted, self._store, (found.st_dev, found.st_ino))
-                self._stamps.update(dict.fromkeys((each.path for each in names), _stamp_of(_status(parent, name))))
+                self._stamps.update(dict.fromkeys((each.path for each in names), stamp_of(_status(parent, name))))
                 return
             if found.st_nlink > len(names):
                 self._separated.append(change.path)
         elif found is not None and change.now is not None and change.now.content == wanted.content:
             set_file_mode(parent, name, wanted.mode, (found.st_dev, found.st_ino))
             return
-        place_file(parent, name, wanted, self._store, lock=self._is_locked_by_git(change.path))
+        is_locked = self._is_locked_by_git(change.path)
+        place_file(parent, name, wanted, self._store, self._temporary, lock=is_locked)
 
     def _check_unchanged(self, change: PlannedChange, found: os.stat_result | None) -> None:
         """Raises `OSError` if the path is not as saved, or as left by the removals."""
-        is_folder = change.now is not None and change.now.kind == "folder"
-        if _stamp_of(found) != (None if is_folder else self._stamps[change.path]):
-            raise OSError(errno.ESTALE, _CHANGED)
+        is_folder = change.now is not None and change.now.kind == "folder" and not change.moves_away
+        if stamp_of(found) != (None if is_folder else self._stamps[change.path]):
+            raise OSError(errno.ESTALE, CHANGED)
 
     def _is_locked_by_git(self, path: bytes) -> bool:
         return path in self._git and _lock_of(path) == path + b".lock"
@@ -241,10 +340,6 @@ def _is_removed(now: FileState, wanted: FileState | None) -> bool:
 
 def _text(error: OSError) -> str:
     return str(error.strerror or error)
-
-
-def _stamp_of(found: os.stat_result | None) -> Stamp | None:
-    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _status(parent: int, name: bytes) -> os.stat_result | None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bradawl.checkpoints.errors import StoreError
-from bradawl.checkpoints.file_states import is_same, read_content, read_state
+from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same, read_content, read_state
 from bradawl.checkpoints.git_index import staged_state
+from bradawl.checkpoints.git_objects import git_folder_of, missing_objects, packed_reference
+from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
@@ -17,8 +19,9 @@ _BETWEEN = "it was changed between the calls that are undone, and not by them"
 _TOO_LARGE = "its present content is too large to be saved, so this could not be undone"
 _NOT_SAVED = "its content was not saved"
 _OTHER = "devices, sockets and pipes are not restored"
+_PACKED = "git has moved it to packed-refs since, so it stays"
 _INDEX_BYTES = 50_000_000
-_OUTSIDE = "it is outside of the folders that undo covers"
+_OUTSIDE = "it is outside of the folders that undo covers (give an added folder with --add-dir)"
 
 
 class ComposedChange(msgspec.Struct, frozen=True):
@@ -41,6 +44,10 @@ class PlannedChange(msgspec.Struct, frozen=True):
     wanted: FileState | None
     conflict: str = ""
     """Why the path is restored only if the user agrees; empty if there is no conflict."""
+    source: bytes = b""
+    """The present path of the wanted file or folder, which is renamed; empty if it is made or changed."""
+    moves_away: bool = False
+    """Whether what is there now is renamed to another path of the plan."""
 
 
 class RestorePlan(msgspec.Struct, frozen=True):
@@ -55,6 +62,13 @@ class RestorePlan(msgspec.Struct, frozen=True):
     """Paths that can't be restored, and why."""
     uncovered: tuple[str, ...]
     """Sentences of the records about what may have changed and can't be restored."""
+    lost: tuple[str, ...] = ()
+    """Sentences about folders that come back empty."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether something can't be restored, apart from conflicts."""
+        return bool(self.impossible or self.lost)
 
     @property
     def conflicts(self) -> tuple[PlannedChange, ...]:
@@ -87,18 +101,33 @@ def compose(records: Sequence[ChangeRecord], is_same: IsSame = _is_same_state) -
     return composed
 
 
-def plan(store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[bytes]) -> RestorePlan:
+def plan(
+    store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[bytes], *, is_interrupted: bool = False
+) -> RestorePlan:
     """What undoing the records would do; the newest comes first. Changes nothing, and blocks while it reads files.
 
+    With `is_interrupted` a restore between the two states of the only record was killed: the states that it leaves
+    for a moment are no conflicts.
+
     `roots` are absolute, resolved paths of folders. A closed folder is opened while it is read. Raises `OSError` only
-    for the store's folder.
+    for the store's folder, and `RestoreRefused` if the only copy of an unsaved folder would be lost.
     """
     changes: list[PlannedChange] = []
     impossible: list[tuple[bytes, str]] = []
     with FolderWalk(tuple(roots)) as walk:
-        same = _Comparison(store, walk)
-        for path, composed in sorted(compose(records, same.is_same).items()):
-            planned = _plan_path(same, path, composed)
+        same = _Comparison(store, walk, is_interrupted=is_interrupted)
+        composed_changes = compose(records, same.is_same)
+        copies = find_kept_copies(walk, {path: each.wanted for path, each in composed_changes.items()}, records)
+        impossible += copies.impossible.items()
+        for path, composed in sorted(composed_changes.items()):
+            if path in copies.impossible or path.startswith(copies.left_out):
+                continue
+            if path in copies.renames or path in copies.sources:
+                more, why = _plan_renamed(same, path, composed, copies)
+                changes += more
+                impossible += why
+                continue
+            planned = _plan_path(same, path, composed, copies.conflicts.get(path, ""))
             if isinstance(planned, str):
                 impossible.append((path, planned))
             elif planned is not None:
@@ -111,15 +140,17 @@ def plan(store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[b
         git=tuple(change for change in kept if change.path in git),
         impossible=tuple(sorted(impossible + blocked)),
         uncovered=tuple(dict.fromkeys(sentence for record in records for sentence in record.uncovered)),
+        lost=copies.lost,
     )
 
 
 class _Comparison:
     """Compares states; of git's index what is staged, because `git status` rewrites the rest."""
 
-    def __init__(self, store: ContentStore, walk: FolderWalk) -> None:
+    def __init__(self, store: ContentStore, walk: FolderWalk, *, is_interrupted: bool) -> None:
         self.store = store
         self.walk = walk
+        self._is_interrupted = is_interrupted
 
     def is_same(self, path: bytes, one: FileState | None, other: FileState | None, now: bytes = b"") -> bool:
         """Whether two states are the same for the user; `now` is the content of the first if it is not saved."""
@@ -142,8 +173,83 @@ class _Comparison:
                 content = read_content(self.walk, path)
         return self.is_same(path, now, expected, content)
 
+    def is_packed(self, path: bytes, expected: FileState | None) -> bool:
+        """Whether a reference without a file of its own has the expected value in `packed-refs`."""
+        value = packed_reference(self.walk, path) if expected is not None and expected.content else b""
+        if not value or expected is None:
+            return False
+        with contextlib.suppress(StoreError):
+            return self.store.read(expected.content).strip() == value
+        return False
 
-def _plan_path(same: _Comparison, path: bytes, composed: ComposedChange) -> PlannedChange | str | None:
+    def is_between(self, path: bytes, now: FileState | None, composed: ComposedChange) -> bool:
+        """Whether a restore that was killed on the way from one state to the other may have left the present one."""
+        one, other = composed.expected, composed.wanted
+        if not self._is_interrupted:
+            return False
+        if now is None:
+            return one is not None and other is not None and (one.kind == "folder") != (other.kind == "folder")
+        known = [state for state in (one, other) if state is not None and state.kind == now.kind]
+        if now.kind == "folder":
+            return any(now.mode & 0o777 == 0o700 or now.mode == state.mode | 0o700 for state in known)
+        if now.kind != "file" or not any(now.mode in (state.mode, state.mode | 0o200) for state in known):
+            return False
+        return now.content in [state.content for state in known] or self._is_mixture(path, known)
+
+    def _is_mixture(self, path: bytes, states: Sequence[FileState]) -> bool:
+        """Whether a file begins like one of two contents and ends like the other: overwritten in place in part."""
+        if len(states) != 2 or not all(state.content for state in states):
+            return False
+        try:
+            now = read_content(self.walk, path)
+            contents = [self.store.read(state.content) for state in states]
+        except (OSError, StoreError):
+            return False
+        for new, old in (contents, contents[::-1]):
+            same = _common_length(now, new)
+            if len(now) in (len(old), max(len(old), same)) and now[same:] == old[same:]:
+                return True
+        return False
+
+
+def _common_length(one: bytes, other: bytes) -> int:
+    """Number of bytes at the beginning that are the same."""
+    shorter = min(len(one), len(other))
+    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
+
+
+def _plan_renamed(
+    same: _Comparison, path: bytes, composed: ComposedChange, copies: KeptCopies
+) -> tuple[list[PlannedChange], list[tuple[bytes, str]]]:
+    """The change of a path from or to which an unsaved file or folder is renamed, and what is impossible there."""
+    wanted, source, moves_away = composed.wanted, copies.renames.get(path, b""), path in copies.sources
+    try:
+        now = read_state(same.walk, path, _no_digest if moves_away else digest_of)
+    except OSError as error:
+        return [], [(path, _unreadable(error))]
+    found = present_status(same.walk, path)
+    if now is not None and found is not None and moves_away:
+        now = msgspec.structs.replace(now, identity=identity_of(found))
+    impossible: list[tuple[bytes, str]] = []
+    if not source and (why := _why_impossible(same.store, now, wanted)):
+        impossible, wanted = [(path, why)], None
+    conflict = _conflict(same, path, now, msgspec.structs.replace(composed, wanted=wanted))
+    if conflict == _TOO_LARGE and moves_away:
+        conflict = ""
+    return [PlannedChange(path, now, wanted, conflict, source, moves_away)], impossible
+
+
+def _no_digest(_file: int, _size: int) -> str:
+    return ""
+
+
+def _unreadable(error: OSError) -> str:
+    return f"it can't be read: {error.strerror or error}"
+
+
+def _plan_path(
+    same: _Comparison, path: bytes, composed: ComposedChange, only_copy: str = ""
+) -> PlannedChange | str | None:
     """The change of one path, None if it is as wanted, or a text that says why it can't be restored."""
     wanted, walk = composed.wanted, same.walk
     if walk.root_of(path) is None:
@@ -151,14 +257,20 @@ def _plan_path(same: _Comparison, path: bytes, composed: ComposedChange) -> Plan
     try:
         now = read_state(walk, path)
     except OSError as error:
-        return f"it can't be read: {error.strerror or error}"
+        return _unreadable(error)
+    if wanted is not None and wanted.identity is not None and now is not None and now.kind == wanted.kind == "file":
+        found = present_status(walk, path)
+        now = msgspec.structs.replace(now, identity=None if found is None else identity_of(found))
+        if has_same_content(now, wanted):
+            now = msgspec.structs.replace(now, content="")
     if is_same(now, wanted):
-        return None
+        is_packed = now is None and same.is_packed(path, composed.expected)
+        return _PACKED if is_packed else None
     if walk.root_of(path) == path and (now is None or wanted is None or wanted.kind != "folder"):
         return "it is the workspace itself"
     if why := _why_impossible(same.store, now, wanted):
         return why
-    return PlannedChange(path, now, wanted, _conflict(same, path, now, composed))
+    return PlannedChange(path, now, wanted, only_copy or _conflict(same, path, now, composed))
 
 
 def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileState | None) -> str:
@@ -166,20 +278,40 @@ def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileStat
         return _OTHER
     if wanted is None or wanted.kind != "file":
         return ""
+    if now is not None and has_same_content(now, wanted):
+        return ""
     if not wanted.content:
         return _NOT_SAVED
     is_there = (now is not None and now.content == wanted.content) or store.has(wanted.content)
+    is_there = is_there or store.holds(wanted.content)  # the store can't be written
     return "" if is_there else "its content is not kept any more: undo no longer reaches so far back"
 
 
 def _conflict(same: _Comparison, path: bytes, now: FileState | None, composed: ComposedChange) -> str:
-    if same.is_as_expected(path, now, composed.expected):
+    if same.is_as_expected(path, now, composed.expected) or same.is_between(path, now, composed):
         if now is not None and now.size > same.store.largest_bytes and not _has_content(composed.wanted, now):
             return _TOO_LARGE
-        return _BETWEEN if composed.is_changed_between else ""
+        return _BETWEEN if composed.is_changed_between else _git_conflict(same, path, now, composed.wanted)
+    if now is None and composed.wanted is not None and same.is_packed(path, composed.expected):
+        return _git_conflict(same, path, now, composed.wanted)
     if now is None:
         return "it was removed since"
     return "it was made since" if composed.expected is None else "it was changed since"
+
+
+def _git_conflict(same: _Comparison, path: bytes, now: FileState | None, wanted: FileState | None) -> str:
+    """Why git could not use a file of its data if it were restored; empty if it can."""
+    if wanted is None or not wanted.content or (now is not None and now.content == wanted.content):
+        return ""
+    if not git_folder_of(path)[1] or wanted.size >= _INDEX_BYTES:
+        return ""
+    try:
+        content = same.store.read(wanted.content)
+    except StoreError:
+        return ""
+    missing = missing_objects(same.walk, path, content, lambda: read_content(same.walk, path))
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"git no longer has the object {missing[0][:12]}{more}, which it would name" if missing else ""
 
 
 def _has_content(wanted: FileState | None, now: FileState) -> bool:

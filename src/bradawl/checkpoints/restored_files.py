@@ -10,6 +10,7 @@ from typing import Final
 from bradawl.checkpoints.file_states import open_readable
 from bradawl.checkpoints.opened_folders import change_mode
 from bradawl.checkpoints.record import FileState
+from bradawl.checkpoints.restore_intent import new_temporary_name
 from bradawl.checkpoints.store import ContentStore
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -17,29 +18,61 @@ _WRITE: Final = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O
 _AT: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def place_file(parent: int, name: bytes, wanted: FileState, store: ContentStore, *, lock: bool = False) -> None:
+def place_file(
+    parent: int, name: bytes, wanted: FileState, store: ContentStore, temporary: bytes, *, lock: bool = False
+) -> None:
     """Make or replace a file; at every instant there is the old or the new one. A file keeps its owner.
 
-    With `lock` the new file is written under the name by which git locks the file, and to the disk. Raises `OSError`,
-    `StoreError`, and `FileExistsError` if git holds the lock.
+    The new file is written under the name `temporary`, or another one if that exists. With `lock` it is written to the
+    disk, and gets the name by which git locks the file. Raises `OSError`, `StoreError`, and `FileExistsError` if git
+    holds the lock.
     """
-    temporary = name + b".lock" if lock else b".bradawl-%s.tmp" % os.urandom(8).hex().encode()
-    with _new_file(parent, temporary) as file:
+    with _new_file(parent, temporary) as (file, made):
         store.copy_to(wanted.content, file)
         _copy_owner(parent, name, file)
         os.fchmod(file, wanted.mode)
         if lock:
             os.fsync(file)
-        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+            _rename_with_lock(parent, made, name)
+        else:
+            os.rename(made, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def _rename_with_lock(parent: int, temporary: bytes, name: bytes) -> None:
+    """Rename a file over one of git's while git can't lock that. The temporary name may be left.
+
+    The lock is a second name of the temporary file, so that the lock of a killed restore can be told from git's.
+    """
+    lock = name + b".lock"
+    try:
+        os.link(temporary, lock, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        os.close(os.open(lock, _NEW, 0o600, dir_fd=parent))
+        try:
+            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        finally:
+            os.unlink(lock, dir_fd=parent)
+        return
+    try:
+        os.rename(lock, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except BaseException:
+        os.unlink(lock, dir_fd=parent)
+        raise
 
 
 @contextlib.contextmanager
-def _new_file(parent: int, name: bytes) -> Iterator[int]:
-    """A new file, removed at the end unless it was renamed."""
-    file = os.open(name, _NEW, 0o600, dir_fd=parent)
+def _new_file(parent: int, temporary: bytes) -> Iterator[tuple[int, bytes]]:
+    """A new file and its name, which is removed at the end unless it was renamed."""
+    try:
+        file, name = os.open(temporary, _NEW, 0o600, dir_fd=parent), temporary
+    except FileExistsError:
+        name = new_temporary_name()
+        file = os.open(name, _NEW, 0o600, dir_fd=parent)
     inode = os.fstat(file).st_ino
     try:
-        yield file
+        yield file, name
     finally:
         os.close(file)
         with contextlib.suppress(FileNotFoundError):
@@ -86,10 +119,13 @@ def _copy_attributes(parent: int, name: bytes, file: int) -> None:
             os.close(old)
 
 
-def place_link(parent: int, name: bytes, target: bytes) -> None:
-    """Make a link, or replace a file or link by it. Raises `OSError`."""
-    temporary = b".bradawl-%s.tmp" % os.urandom(8).hex().encode()
-    os.symlink(target, temporary, dir_fd=parent)
+def place_link(parent: int, name: bytes, target: bytes, temporary: bytes) -> None:
+    """Make a link, or replace a file or link by it; first under the name `temporary`. Raises `OSError`."""
+    try:
+        os.symlink(target, temporary, dir_fd=parent)
+    except FileExistsError:
+        temporary = new_temporary_name()
+        os.symlink(target, temporary, dir_fd=parent)
     try:
         own_like_folder(parent, temporary)
         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)

@@ -24,6 +24,7 @@ from bradawl.checkpoints.folder_watches import FolderWatches
 from bradawl.checkpoints.gaps import Gaps
 from bradawl.checkpoints.git_data import Role, covers_file, role_of_folder
 from bradawl.checkpoints.record import Change, FileState
+from bradawl.checkpoints.unsaved_changes import UnsavedChanges, differs, identified
 
 _CLOCK_STEP_NS: Final = 20_000_000
 """Two changes within this time may leave the same ctime: kernels count in steps of up to 10 ms."""
@@ -84,6 +85,7 @@ class Search:
         """Time spent on contents."""
         self.changes: list[Change] = []
         self.gaps = Gaps(tuple(index.roots))
+        self._unsaved = UnsavedChanges(limits.file_bytes)
         self.store_error: OSError | None = None
 
     # ------------------------------------------------------------------ folders
@@ -144,9 +146,10 @@ class Search:
 
     def remove(self, folder: Folder, name: str) -> None:
         """Remove an entry, with everything below it."""
+        before = identified(folder, name)
         self._forget_folder(folder, name)
-        self._record(folder.path_of(name), folder.states.pop(name), None, is_known=True)
-        del folder.signatures[name]
+        self._record(folder.path_of(name), before, None, is_known=True)
+        del folder.states[name], folder.signatures[name]
         self._index.again.discard((folder, name))
         self._index.entry_count -= 1
 
@@ -202,7 +205,7 @@ class Search:
 
     def _update(self, folder: Folder, descriptor: int, name: str, found: Signature) -> None:
         """Bring an entry up to date that is new or may have changed."""
-        before = folder.states.get(name)
+        before, known = identified(folder, name), folder.signatures.get(name)
         try:
             after, at = self._state(folder, descriptor, name, found)
         except FileNotFoundError:
@@ -213,9 +216,13 @@ class Search:
             self._index.entry_count += 1
         if after.kind != "folder":
             self._forget_folder(folder, name)
+        if self.records and (known is None or known[1] != at[1]):
+            self._unsaved.add_new(after, found)
         folder.states[name], folder.signatures[name] = after, at
-        if before != after:
+        if before is None or differs(before, after):
             self._record(folder.path_of(name), before, after, is_known=folder.is_listed)
+        if before is not None and before.identity is not None and self.records:
+            self._unsaved.add_changed(Change(folder.path_of(name), before, after), before.identity, at)
 
     def _state(self, folder: Folder, descriptor: int, name: str, found: Signature) -> tuple[FileState, Signature]:
         """State of an entry, and the signature to keep. Raises `FileNotFoundError` if it is gone."""
@@ -261,7 +268,6 @@ class Search:
         if not self._saves:
             return unsaved, found
         if size > self._limits.file_bytes:
-            self.gaps.add("large", path)
             return unsaved, found
         if self.reading_s > self._limits.reading_s or self.store_error is not None:
             if self._looks_the_same(folder, name, found):
@@ -322,13 +328,17 @@ class Search:
         for each in gone.below():
             self._watches.remove(each)
             self._index.entry_count -= len(each.states)
-            for below, state in each.states.items() if not each.reason else ():
-                self._record(each.path_of(below), state, None, is_known=True)
+            for below in each.states if not each.reason else ():
+                self._record(each.path_of(below), identified(each, below), None, is_known=True)
 
     def _record(self, path: bytes, before: FileState | None, after: FileState | None, *, is_known: bool) -> None:
         """Record a difference. An unlisted folder's new entry may have existed before: it is only taken over."""
         if not self.records or (before is None and not is_known and not self._knows_absent):
             return
-        if before is not None and before.kind == "file" and not before.content:
-            self.gaps.add("lost", path)
+        if after is None and before is not None and before.kind == "file" and before.identity is not None:
+            self._unsaved.add_gone(path, before.identity)
         self.changes.append(Change(path, before, after))
+
+    def finish(self) -> None:
+        """Add what is known only at the end: which of the unsaved files and folders were renamed."""
+        self.changes = self._unsaved.completed(self.changes, self.gaps)

@@ -196,6 +196,22 @@ class ContentStore:
         self.index.refresh()  # another process may have moved it
         return self._is_saved(digest)
 
+    def holds(self, sha256: str) -> bool:
+        """Whether a content is saved now. Unlike `has` it writes nothing, so the content can be dropped later.
+
+        Raises `OSError`.
+        """
+        entry = self.index.find(bytes.fromhex(sha256))
+        while entry is not None:
+            try:
+                self.folder.size(entry.file)
+            except FileNotFoundError:
+                return False
+            if entry.kind != DELTA:
+                return True
+            entry = self.index.find(self.index.base(bytes.fromhex(sha256), entry))
+        return False
+
     def _is_saved(self, digest: bytes) -> bool:
         """Whether a content is known to be saved, with all that it is a difference to; pins its files."""
         entry = self.index.get(digest)

@@ -119,6 +119,7 @@ class WorkspaceTree:
                 search.gaps.add_sentence(_LATE)
                 self._is_late = not self.is_listed
         self._note_error(search.store_error)
+        search.finish()
         return tuple(sorted(search.changes, key=lambda change: change.path)), search.gaps.sentences()
 
     def uncovered(self) -> tuple[str, ...]:
@@ -276,6 +277,8 @@ class WorkspaceTree:
         """Compare single paths, with everything in those that are folders."""
         for path in map(os.fsencode, paths):
             root = next((root for root in self._index.roots.values() if _is_below(path, root.path)), None)
+            if root is None and any(_is_below(path, own) for own in self._limits.excluded):
+                continue  # a folder of bradawl, such as the sandbox's temporary one
             if root is None:
                 search.gaps.add("outside", path)
             elif self._enter_root(search, root):

@@ -16,6 +16,7 @@ import msgspec
 
 from bradawl.checkpoints import index_files
 from bradawl.checkpoints.coverage import Coverage
+from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.protocol import (
     Begin,
     Cover,
@@ -34,6 +35,12 @@ from bradawl.checkpoints.protocol import (
     take_frames,
 )
 from bradawl.checkpoints.record import Change, ChangeRecord
+from bradawl.checkpoints.restore_intent import (
+    RestoreIntents,
+    close_opened_folders,
+    remove_temporary_files,
+    unfinished_text,
+)
 from bradawl.checkpoints.store import ContentStore
 from bradawl.checkpoints.tree import WorkspaceTree
 
@@ -93,6 +100,29 @@ class Worker:
         self._sent = 0
         """Number of results that were sent."""
         self._needs_flush = self._needs_saving = self._needs_collection = False
+        self._intents = RestoreIntents(self._store.folder)
+        self._unfinished: set[str] = set()
+        """Sessions with an undo that stopped in the middle."""
+        self._find_unfinished_restores()
+
+    def _find_unfinished_restores(self) -> None:
+        """Warn of restores that were killed, and remove their temporary files; the user finishes them."""
+        roots = [os.fsencode(root) for root in self._roots]
+        with contextlib.suppress(OSError):
+            for intent in self._intents.left_over():
+                self._unfinished.add(intent.session)
+                with contextlib.suppress(StoreError):
+                    changes = self._store.record(intent.ref).changes
+                    remove_temporary_files(intent, [each.path for each in changes], roots)
+                    close_opened_folders(intent, roots)
+                self._send(Warn(unfinished_text(intent, intent.session)))
+
+    def _forget_unfinished_restore(self, call_id: str) -> None:
+        """A session that goes on after a restore stopped in the middle keeps the files as they are."""
+        for session in [session for session in self._unfinished if call_id.startswith(f"{session}.")]:
+            self._unfinished.discard(session)
+            with contextlib.suppress(OSError):
+                self._intents.remove(session)
 
     def _new_tree(self, known: bytes | None) -> WorkspaceTree:
         return WorkspaceTree(self._roots, self._store, self._coverage, known)
@@ -150,6 +180,7 @@ class Worker:
                 raise ValueError("a workspace is open already")
 
     def _begin(self, request: Begin) -> None:
+        self._forget_unfinished_restore(request.call_id)
         call, is_late = _Call(request.paths), time.monotonic() > request.until
         if request.paths is None and not self._complete_index(request.until):
             call.problem, call.is_searched = _EARLY, False

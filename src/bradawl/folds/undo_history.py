@@ -90,6 +90,8 @@ class UndoHistory(msgspec.Struct, frozen=True):
     """The changes that are in the files: not undone, oldest first."""
     undone: tuple[Undone, ...] = ()
     """The steps back since the last prompt, the newest last."""
+    moved_at: int = -1
+    """The entry of the last prompt, step back or redo; -1 for none."""
 
     def last_changed(self) -> UndoStep | None:
         """The last step whose changes are in the files; None if there is none."""
@@ -126,7 +128,8 @@ def undo_history(entries: Iterable[Envelope]) -> UndoHistory:
     for entry in entries:
         fold.take(entry)
     kept = {entry.seq for entry in branch(entries, _MAIN)}
-    return UndoHistory(tuple(step.freeze(kept) for step in fold.steps), tuple(fold.applied), tuple(fold.undone))
+    steps = tuple(step.freeze(kept) for step in fold.steps)
+    return UndoHistory(steps, tuple(fold.applied), tuple(fold.undone), fold.moved_at)
 
 
 class _OpenStep(msgspec.Struct):
@@ -156,6 +159,7 @@ class _Fold:
         self.steps: list[_OpenStep] = []
         self.applied: list[CallChange] = []
         self.undone: list[Undone] = []
+        self.moved_at = -1
         self._turns = 0
         self._calls: dict[str, CallPrepared] = {}
         self._step_of_call: dict[str, int] = {}
@@ -168,6 +172,7 @@ class _Fold:
         match entry.event:
             case PromptSubmitted(parts) if entry.agent == _MAIN:
                 self._turns += 1
+                self.moved_at = entry.seq
                 self._begin(entry, 1, text_of(parts))
                 self.undone.clear()
             case RequestSent(step) if entry.agent == _MAIN:
@@ -180,6 +185,7 @@ class _Fold:
             case CheckpointTaken() as taken if self.steps and (taken.checkpoint_ref or taken.uncovered):
                 self._add(taken, entry.seq)
             case HeadMoved() as moved if entry.agent == _MAIN and self.steps and entry.parent is not None:
+                self.moved_at = entry.seq
                 self._move(moved, entry.parent)
             case _:
                 self._take_other(entry)

@@ -7,11 +7,12 @@ import msgspec
 
 from bradawl._version import __version__
 from bradawl.agent.agent import Agent
+from bradawl.agent.changes import UnsavedChanges
 from bradawl.agent.configuration import Limits
 from bradawl.agent.middleware import MiddlewareFactory
 from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools
-from bradawl.app.build.workspace import Workspace, open_workspace, with_real_home
+from bradawl.app.build.workspace import Workspace, open_workspace, why_no_undo, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.policies import Policies
 from bradawl.app.settings.settings import Settings
@@ -86,10 +87,15 @@ def build_agent(
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
         hooks=tuple(parts.get("hooks", ())),
         middleware=tuple(parts.get("middleware", ())),
-        changes=workspace.changes,
+        changes=workspace.changes or UnsavedChanges(_why_unsaved(workspace)),
         check_for=check_for,
         on_close=workspace.close,
     )
+
+
+def _why_unsaved(workspace: Workspace) -> str:
+    why = why_no_undo(workspace.folders) or "undo was switched off"
+    return f"its changes are not saved and stay, because {why}."
 
 
 def _policies(settings: Settings, workspace: Workspace, notify: Callable[[str], None] | None) -> Policies:

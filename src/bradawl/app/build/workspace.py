@@ -109,14 +109,21 @@ def open_workspace(settings: Settings, notify: Callable[[str], None] | None = No
         files_of_commands=None if real is None else LocalFiles(settings.user_home, real, only_held=True),
         git=git,
         git_status=GitStatus(git, processes, programs.find("git"), folders.private),
-        changes=changes_of(settings, folders, programs, notify),
+        changes=changes_of(settings, folders, programs, notify, () if choice is None else (choice.layout.scratch,)),
     )
 
 
 def changes_of(
-    settings: Settings, folders: RunFolders, programs: TrustedPrograms, notify: Callable[[str], None] | None
+    settings: Settings,
+    folders: RunFolders,
+    programs: TrustedPrograms,
+    notify: Callable[[str], None] | None,
+    scratch: tuple[str, ...],
 ) -> "LocalChanges | None":
-    """What saves the changes of calls, not started yet; None where there is no undo."""
+    """What saves the changes of calls, not started yet; None where there is no undo.
+
+    `scratch` are the folders that only sandboxed commands see.
+    """
     if not settings.undo or why_no_undo(folders):
         return None
     from bradawl.checkpoints.client import LocalChanges
@@ -125,7 +132,7 @@ def changes_of(
     return LocalChanges(
         folders.roots,
         folders.checkpoints,
-        own=(*folders.own, folders.cache),
+        own=(*folders.own, folders.cache, *scratch),
         environment=programs.without_foreign_libraries(linker),
         notify=notify,
         may_restart=not installation_paths(folders.roots),

@@ -77,6 +77,16 @@ def load_settings(
     return _with_models(read_settings(argv_options, environ, cwd, managed, table))
 
 
+def load_settings_without_model(
+    argv_options: Mapping[str, object], environ: Mapping[str, str], cwd: str, table: SettingsTable = SETTINGS
+) -> Settings:
+    """Settings of a run that asks no model. Raises `SettingsError`."""
+    read = read_settings(argv_options, environ, cwd, table=table)
+    settings = settings_with(read, ModelSettings("none", "none"))
+    warnings = tuple(dict.fromkeys(read.given.sources.warnings))
+    return msgspec.structs.replace(settings, **_plain_values(read), warnings=warnings)
+
+
 def read_settings(
     argv_options: Mapping[str, object],
     environ: Mapping[str, str],

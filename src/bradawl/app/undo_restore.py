@@ -1,0 +1,138 @@
+"""Restores files for undo so that a restore which is killed can be finished or taken back: see `restore_intent`."""
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from bradawl.app.undo_plan import UndoPlan, UndoRefused, UndoStopped
+from bradawl.app.undo_text import stopped_text
+from bradawl.checkpoints.record import Change, ChangeRecord, FileState
+from bradawl.core.errors import BradawlError
+
+if TYPE_CHECKING:
+    from bradawl.checkpoints.restore import RestorePlan
+    from bradawl.checkpoints.restore_intent import RestoreIntent
+    from bradawl.checkpoints.store import ContentStore
+
+
+class SessionRestores:
+    """The restores of one session, of which at most one is unfinished. `close` leaves it for later."""
+
+    def __init__(self, store: "ContentStore", roots: Sequence[bytes], session: str) -> None:
+        """`session` is an id. The store belongs to the caller."""
+        from bradawl.checkpoints.restore_intent import RestoreIntents
+
+        self._store = store
+        self._roots = roots
+        self._session = session
+        self._intents = RestoreIntents(store.folder)
+
+    def unfinished(self) -> "RestoreIntent | None":
+        """The restore that began last, unless `finished` was called. Raises `UndoRefused`."""
+        with refusing_for_the_store(self._store):
+            return self._intents.read(self._session)
+
+    def unfinished_elsewhere(self) -> "tuple[RestoreIntent, ...]":
+        """Those of other sessions of the project that do not run. Raises `UndoRefused`."""
+        with refusing_for_the_store(self._store):
+            return tuple(each for each in self._intents.left_over() if each.session != self._session)
+
+    def restore(
+        self, plan: UndoPlan, files: "RestorePlan", overwrite: Collection[bytes], should_stop: Callable[[], bool]
+    ) -> tuple[ChangeRecord, str]:
+        """Restore files; returns what changed, and the name of the record of the whole undo.
+
+        Raises `UndoRefused` with nothing changed, `UndoStopped`, `RestoreRefused` and `StoreError`.
+        """
+        from bradawl.checkpoints import restore, restore_intent
+        from bradawl.checkpoints.errors import RestoreStopped
+
+        earlier, temporary = self.unfinished(), restore_intent.new_temporary_name()
+        begun = None if plan.resumes is None else self._store.record(plan.resumes.ref)
+        self._remove_temporary_files(earlier)
+        ref = ""
+
+        def begin(intended: ChangeRecord, opened: tuple[tuple[bytes, int], ...]) -> None:
+            nonlocal ref
+            ref = self._store.save_record(begun if begun is not None and plan.takes_back else _as_one(begun, intended))
+            self._store.flush()
+            self._intents.write(self._intent_of(plan, ref, temporary, opened))
+
+        with refusing_for_the_store(self._store):
+            try:
+                record = restore.apply(
+                    files,
+                    self._store,
+                    overwrite=overwrite,
+                    begin=begin,
+                    temporary=temporary,
+                    should_stop=should_stop,
+                )
+            except RestoreStopped as error:
+                raise UndoStopped(stopped_text(plan, error.done, error.total)) from error
+        if earlier is not None:
+            restore_intent.close_opened_folders(earlier, self._roots)
+        with contextlib.suppress(OSError):  # the intended record says nearly the same
+            ref = self._store.save_record(_as_one(begun, record))
+            self._store.flush()
+        return record, ref
+
+    def _intent_of(
+        self, plan: UndoPlan, ref: str, temporary: bytes, opened: tuple[tuple[bytes, int], ...]
+    ) -> "RestoreIntent":
+        from bradawl.checkpoints.restore_intent import RestoreIntent
+
+        if plan.resumes is not None:
+            both = dict((*opened, *plan.resumes.opened))
+            return structs.replace(plan.resumes, ref=ref, temporary=temporary, opened=tuple(both.items()))
+        part = "code" if plan.part == "code" else "both"
+        step = "" if plan.step is None else plan.step.name
+        return RestoreIntent(self._session, plan.kind, part, plan.to, plan.head, step, ref, temporary, opened)
+
+    def _remove_temporary_files(self, earlier: "RestoreIntent | None") -> None:
+        """Remove what a restore that was killed left between its files."""
+        from bradawl.checkpoints.restore_intent import remove_temporary_files
+
+        if earlier is not None:
+            with contextlib.suppress(BradawlError):
+                changes = self._store.record(earlier.ref).changes
+                remove_temporary_files(earlier, [each.path for each in changes], self._roots)
+
+    def finished(self) -> None:
+        """The log has the restore."""
+        with contextlib.suppress(OSError):  # the log shows that it is over
+            self._intents.remove(self._session)
+
+    def close(self) -> None:
+        """Let others finish a restore that stopped; safe to call twice."""
+        self._intents.close()
+
+
+@contextlib.contextmanager
+def refusing_for_the_store(store: "ContentStore") -> Iterator[None]:
+    """Raises `UndoRefused` for an `OSError` of the store's folder."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UndoRefused(
+            f"Nothing was restored: {store.folder.path}, where undo keeps what it saves, can't be used ({why}). "
+            "Free some space there or make it writable, then try again."
+        ) from error
+
+
+def _as_one(begun: ChangeRecord | None, record: ChangeRecord) -> ChangeRecord:
+    """What one undo does in all its runs. What it could not restore is no gap for a redo, so that is left out."""
+    return ChangeRecord("", record.at, merged([record] if begun is None else [begun, record]))
+
+
+def merged(records: Sequence[ChangeRecord]) -> tuple[Change, ...]:
+    """The changes of records, the oldest first, as one: the first state before and the last after. Sorted by path."""
+    states: dict[bytes, tuple[FileState | None, FileState | None]] = {}
+    for record in records:
+        for change in record.changes:
+            before = states[change.path][0] if change.path in states else change.before
+            states[change.path] = before, change.after
+    return tuple(Change(path, before, after) for path, (before, after) in sorted(states.items()) if before != after)

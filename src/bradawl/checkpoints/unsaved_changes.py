@@ -1,0 +1,79 @@
+"""Changes of files and folders whose contents are not saved: tells renamed ones from lost ones."""
+
+import msgspec
+
+from bradawl.checkpoints.folder import Folder, Signature
+from bradawl.checkpoints.gaps import Gap, Gaps
+from bradawl.checkpoints.record import Change, FileState, Identity
+
+
+class UnsavedChanges:
+    """What one search finds of them. `file_bytes` is the size above which no content is saved."""
+
+    def __init__(self, file_bytes: int) -> None:
+        self._file_bytes = file_bytes
+        self._new: dict[tuple[int, int], tuple[FileState, Signature]] = {}
+        """New entries by device and inode."""
+        self._lost: list[tuple[bytes, Identity, Gap]] = []
+        """Files whose earlier contents were not saved, and may be gone."""
+        self._replaced: list[tuple[Change, Identity]] = []
+        """Files and folders in place of others with the same state."""
+
+    def add_new(self, state: FileState, at: Signature) -> None:
+        """Add an entry that is new, or has another inode than before. Its content may be saved."""
+        self._new[at[5], at[1]] = (state, at)
+
+    def add_gone(self, path: bytes, identity: Identity) -> None:
+        """Add a file that is not at its path any more."""
+        self._lost.append((path, identity, "lost"))
+
+    def add_changed(self, change: Change, identity: Identity, at: Signature) -> None:
+        """Add a file or folder that has changed, or was replaced by another one; `at` is the present signature."""
+        before, after = change.before, change.after
+        if before is None or after is None:
+            return
+        is_other = identity[:2] != (at[5], at[1])
+        if is_other and before.kind == after.kind and not differs(before, after):
+            self._replaced.append((change, identity))
+        if before.kind == "file" and (is_other or identity[3] != at[4] or before.size != after.size):
+            self._lost.append((change.path, identity, "large" if before.size > self._file_bytes else "lost"))
+
+    def completed(self, changes: list[Change], gaps: Gaps) -> list[Change]:
+        """The changes, with what is known at the end of the search; adds what is lost to the gaps."""
+        for path, identity, gap in self._lost:
+            if identity[:2] not in self._new:
+                gaps.add(gap, path)
+        replaced = [
+            change
+            for change, identity in self._replaced
+            if identity[:2] in self._new or (change.after is not None and change.after.kind == "file")
+        ]
+        return [self._with_content(change) for change in changes] + replaced
+
+    def _with_content(self, change: Change) -> Change:
+        """The change, with the earlier content of a file that is saved now under its new name."""
+        before = change.before
+        if before is None or before.kind != "file" or before.identity is None:
+            return change
+        found = self._new.get(before.identity[:2])
+        if found is None or not found[0].content or (found[0].size, found[1][4]) != (before.size, before.identity[3]):
+            return change
+        return Change(
+            change.path, msgspec.structs.replace(before, content=found[0].content, identity=None), change.after
+        )
+
+
+def identified(folder: Folder, name: str) -> FileState | None:
+    """The state of an entry; with its identity if its contents are not saved."""
+    state = folder.states.get(name)
+    if state is None or state.kind not in ("file", "folder") or state.content:
+        return state
+    if state.kind == "folder" and (below := folder.folders.get(name)) is not None and not below.reason:
+        return state
+    mode, inode, _, ctime, mtime, device = folder.signatures[name]
+    return msgspec.structs.replace(state, identity=(device, inode, ctime, mtime)) if mode else state
+
+
+def differs(before: FileState, after: FileState) -> bool:
+    """Whether two states differ in more than the identity."""
+    return msgspec.structs.replace(before, identity=None) != after

@@ -1,0 +1,170 @@
+"""Restores that are stopped or killed: what each leaves is found by its intent, and nothing else is removed."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from restored_workspace import Workspace
+
+from bradawl.checkpoints.errors import RestoreStopped
+from bradawl.checkpoints.record import Change, ChangeRecord
+from bradawl.checkpoints.restore import apply, plan
+from bradawl.checkpoints.restore_intent import (
+    RestoreIntent,
+    RestoreIntents,
+    close_opened_folders,
+    new_temporary_name,
+    remove_temporary_files,
+)
+from bradawl.checkpoints.store import ContentStore
+
+TEMPORARY = b".bradawl-0123456789abcdef.tmp"
+INTENT = RestoreIntent("session", "undo", "both", 3, 9, "2", "ab" * 32, TEMPORARY)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Workspace]:
+    with Workspace(tmp_path) as made:
+        yield made
+
+
+def inverse(record: ChangeRecord) -> ChangeRecord:
+    changes = tuple(Change(each.path, each.after, each.before) for each in record.changes)
+    return msgspec.structs.replace(record, changes=changes)
+
+
+def test_an_intent_is_read_by_another_process_and_left_over_when_its_writer_is_gone(work: Workspace) -> None:
+    intents = RestoreIntents(work.store.folder)
+    assert (intents.read("session"), intents.left_over()) == (None, [])
+    intents.write(INTENT)
+    with ContentStore(work.store.folder.path) as other:
+        seen = RestoreIntents(other.folder)
+        assert (seen.read("session"), seen.left_over()) == (INTENT, [])
+        again = msgspec.structs.replace(INTENT, ref="cd" * 32)
+        intents.write(again)
+        assert (seen.read("session"), seen.left_over()) == (again, [])
+        intents.close()
+        assert seen.left_over() == [again]
+        intents.remove("session")
+        assert (seen.read("session"), seen.left_over()) == (None, [])
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", msgspec.msgpack.encode(INTENT)[:-4]])
+def test_a_damaged_intent_is_none(work: Workspace, data: bytes) -> None:
+    work.store.folder.made()
+    (work.store.folder.path / "session.restore").write_bytes(data)
+    intents = RestoreIntents(work.store.folder)
+    assert (intents.read("session"), intents.left_over()) == (None, [])
+
+
+def test_only_the_temporary_file_of_the_intent_is_removed(work: Workspace) -> None:
+    users = work.top / ".bradawl-fedcba9876543210.tmp"
+    users.write_text("the user's")
+    mine = work.top / TEMPORARY.decode()
+    mine.write_text("half")
+    (work.top / "folder").mkdir()
+    elsewhere = work.top / "folder" / TEMPORARY.decode()
+    elsewhere.mkdir()
+    remove_temporary_files(
+        INTENT, [work.path("a"), work.path("folder/b"), work.path("none/c")], [os.fsencode(work.top)]
+    )
+    assert (users.exists(), mine.exists(), elsewhere.is_dir()) == (True, False, True)
+
+
+def test_a_lock_of_git_is_removed_only_if_it_is_the_temporary_file(work: Workspace) -> None:
+    git = work.top / ".git"
+    git.mkdir()
+    for name in ("index.lock", "HEAD.lock"):
+        (git / name).write_text("git's")
+    temporary = git / TEMPORARY.decode()
+    temporary.write_text("new")
+    (git / "config.lock").hardlink_to(temporary)
+    paths = [work.path(f".git/{name}") for name in ("index", "HEAD", "config")]
+    remove_temporary_files(INTENT, paths, [os.fsencode(work.top)])
+    assert sorted(path.name for path in git.iterdir()) == ["HEAD.lock", "index.lock"]
+
+
+def test_folders_that_were_opened_get_their_modes_unless_they_have_another_one(work: Workspace) -> None:
+    for name, mode in (("closed", 0o700), ("users", 0o755)):
+        (work.top / name).mkdir()
+        (work.top / name).chmod(mode)
+    opened = ((work.path("closed"), 0o500), (work.path("users"), 0o500), (work.path("gone"), 0o500))
+    close_opened_folders(msgspec.structs.replace(INTENT, opened=opened), [os.fsencode(work.top)])
+    assert stat.S_IMODE((work.top / "closed").stat().st_mode) == 0o500
+    assert stat.S_IMODE((work.top / "users").stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("stop_after", range(9))
+def test_a_stopped_restore_is_finished_and_taken_back(work: Workspace, stop_after: int) -> None:
+    (work.top / "folder").mkdir()
+    for number in range(3):
+        (work.top / "folder" / f"old{number}").write_text("old")
+    work.start()
+    for number in range(3):
+        (work.top / "folder" / f"old{number}").unlink()
+        (work.top / f"new{number}").write_text("new")
+    work.changed()
+    intended: list[ChangeRecord] = []
+    calls = iter(range(99))
+    roots = [os.fsencode(work.top)]
+
+    def stopped() -> None:
+        apply(
+            work.plan(),
+            work.store,
+            begin=lambda record, _: intended.append(record),
+            should_stop=lambda: next(calls) >= stop_after,
+        )
+
+    if stop_after < 6:
+        with pytest.raises(RestoreStopped) as error:
+            stopped()
+        assert (error.value.done, error.value.total) == (stop_after, 6)
+        apply(plan(work.store, intended, roots, is_interrupted=True), work.store)
+        assert work.scan() == work.trees[-1], "taken back"
+    else:
+        stopped()
+    apply(plan(work.store, [inverse(intended[0])], roots, is_interrupted=True), work.store)
+    assert work.scan() == work.trees[0], "finished"
+
+
+@pytest.mark.parametrize("written", range(12))
+def test_a_file_with_several_names_that_was_overwritten_in_part_is_no_conflict(work: Workspace, written: int) -> None:
+    file = work.top / "a"
+    file.write_bytes(b"0123456789ab")
+    (work.top / "b").hardlink_to(file)
+    work.start()
+    file.write_bytes(b"xyz")
+    work.changed()
+    wanted = b"0123456789ab"
+    with file.open("r+b") as half:
+        half.write(wanted[:written])
+    roots = [os.fsencode(work.top)]
+    record = inverse(work.records[0])
+    if written:
+        assert plan(work.store, work.records, roots).conflicts, "without a restore that was killed it is one"
+    for going in (work.records, [record]):
+        made = plan(work.store, going, roots, is_interrupted=True)
+        assert made.conflicts == ()
+    apply(plan(work.store, work.records, roots, is_interrupted=True), work.store)
+    assert work.scan() == work.trees[0]
+    file.write_bytes(b"xyQ")
+    assert len(plan(work.store, work.records, roots, is_interrupted=True).conflicts) == 2, "the user's"
+
+
+def test_no_two_restores_have_one_temporary_name() -> None:
+    assert len({new_temporary_name() for _ in range(100)}) == 100
+
+
+def test_a_file_of_the_user_under_the_temporary_name_stays(work: Workspace) -> None:
+    (work.top / "file").write_text("old")
+    work.start()
+    (work.top / "file").write_text("new")
+    work.changed()
+    (work.top / TEMPORARY.decode()).write_text("the user's")
+    apply(work.plan(), work.store, temporary=TEMPORARY)
+    assert (work.top / "file").read_text() == "old"
+    assert (work.top / TEMPORARY.decode()).read_text() == "the user's"
