@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -230,3 +231,28 @@ async def test_without_the_process_calls_run_and_say_that_nothing_is_saved(proje
     assert not taken.checkpoint_ref and "Undo can't restore it" in taken.uncovered
     assert (project.root / "a").read_text() == "x\n" and len(project.warnings) == 1
     assert json.dumps(project.warnings).count("can't be undone") == 1
+
+
+async def test_a_search_that_takes_too_long_is_logged_as_unknown_and_again_when_it_ends(monkeypatch, tmp_path):
+    project = Project(tmp_path)
+    monkeypatch.setattr("bradawl.checkpoints.client.SETTLE_S", 0.2)
+    writing = {"id": "w", "name": "write_file", "arguments": {"file_path": "a", "content": "1"}}
+    async with closed(project.agent([{"tool_calls": [writing]}, {"text": "done"}, {"text": "again"}])) as agent:
+        changes = agent.changes
+        assert isinstance(changes, LocalChanges)
+        end = changes.end
+
+        def stop_and_end(call_id: str) -> None:
+            assert changes.pid is not None
+            os.kill(changes.pid, signal.SIGSTOP)
+            end(call_id)
+
+        monkeypatch.setattr(changes, "end", stop_and_end)
+        async with agent.open() as session:
+            await session.run("go")
+            (unknown,) = (each for each in project.events if isinstance(each, CheckpointTaken))
+            assert (unknown.call_id, unknown.checkpoint_ref) == ("w", "") and "not known" in unknown.uncovered
+            assert changes.pid is not None
+            os.kill(changes.pid, signal.SIGCONT)
+            await session.run("go on")
+    assert project.changed() == {"w": ["a"]}

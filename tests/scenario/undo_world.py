@@ -68,12 +68,13 @@ class WalkingChanges:
         """Read all files and save what differs."""
         before, after = self._before, self.read()
         paths = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
+        owner, _, name = call_id.rpartition("/")
+        ref = ""
         if paths:
-            owner, _, name = call_id.rpartition("/")
             changes = tuple(Change(path, before.get(path), after.get(path)) for path in paths)
             ref = self.store.save_record(ChangeRecord(name, 0, changes))
             self.store.flush()
-            self._found.append((owner, Checkpoint(name, ref)))
+        self._found.append((owner, Checkpoint(name, ref)))
         self._before = after
 
     async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:

@@ -57,6 +57,7 @@ async def test_changes_name_what_each_call_changed():
     changes.end("c1")
     assert await changes.begin("c2", ("/p/a",)) == (Checkpoint("c1", "checkpoint-c1"),)
     changes.end("c2")
+    assert await changes.settle() == (Checkpoint("c2"),)
     assert await changes.settle() == ()
     assert changes.changed == {"checkpoint-c1": {"/p/a": (b"old", b"changed"), "/p/new": (None, b"made")}}
 

@@ -11,6 +11,8 @@ from bradawl.core.events import CheckpointTaken
 from bradawl.core.ports import WorkspaceChanges
 from bradawl.core.workspace import Checkpoint
 
+_LATE = "The search for its changes did not end in time: what it changed is not known."
+
 
 def files_it_may_change(effects: Effects) -> tuple[str, ...] | None:
     """The files that a call may change; None for any file of the workspace, empty for none.
@@ -61,8 +63,8 @@ class ConversationChanges:
         self._owner = f"{conversation.log.session_id}.{conversation.name}"
         self._jobs: Counter[str] = Counter()
         """Number of running jobs by call id."""
-        self._is_behind = False
-        """Whether a call has ended since the last search was waited for."""
+        self._unknown: dict[str, None] = {}
+        """Ended calls without a checkpoint."""
 
     async def begin(self, call_id: str, effects: Effects) -> bool:
         """Save the state before a call; False if it changes no file. The call must be ended then, also if this raises.
@@ -85,7 +87,7 @@ class ConversationChanges:
             self._jobs[call_id] -= 1
         else:
             self._changes.end(self._key(call_id))
-            self._is_behind = True
+            self._unknown[call_id] = None
 
     def continues(self, call_id: str) -> None:
         """The running call has started a job, which calls `end` once more."""
@@ -93,13 +95,17 @@ class ConversationChanges:
 
     async def settle(self) -> None:
         """Wait for the searches of ended calls, and log what they found."""
-        self._is_behind = False
         self._log(await self._changes.settle(self._owner))
+
+    async def settle_or_give_up(self) -> None:
+        """As `settle`. For a call whose search did not end in time, log that it is not known what the call changed."""
+        await self.settle()
+        self._log([Checkpoint(call_id, "", _LATE) for call_id in self._unknown])
 
     @contextlib.contextmanager
     def logged_meanwhile(self, group: asyncio.TaskGroup) -> Generator[None]:
         """Log what ended calls changed as soon as it is found: undo reaches it even if the agent is killed then."""
-        task = group.create_task(self.settle()) if self._is_behind else None
+        task = group.create_task(self.settle()) if self._unknown else None
         try:
             yield
         finally:
@@ -117,3 +123,4 @@ class ConversationChanges:
         """Log what ended calls have changed, also that a call changed nothing: without an entry it is not known."""
         for each in found:
             self._conversation.record(CheckpointTaken(each.call_id, each.ref, each.uncovered))
+            self._unknown.pop(each.call_id, None)

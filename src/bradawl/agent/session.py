@@ -347,7 +347,7 @@ class Session:
 
     async def _log_changes(self) -> None:
         if self.calls.changes is not None and self.conversation.last_event is not None:
-            await self.calls.changes.settle()
+            await self.calls.changes.settle_or_give_up()
 
     def _result(self, turn: Turn, finish: Finish, *, saved: bool) -> TurnResult:
         spent = self.conversation.turn_state

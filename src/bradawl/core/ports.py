@@ -235,7 +235,7 @@ class WorkspaceChanges(Protocol):
         ...
 
     async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
-        """Wait for the searches of ended calls; returns the owner's checkpoints."""
+        """Wait for the searches of ended calls; returns the owner's checkpoints, one at least for each such call."""
         ...
 
     async def covers(self) -> bool:

@@ -192,10 +192,12 @@ class FakeChanges:
         """Compare all files; each call may overlap with others only if they change nothing."""
         before, after = self._before, self._files.files
         paths = (path for path in {**before, **after} if before.get(path) != after.get(path))
+        owner, bare_id = _owner_and_id(call_id)
+        ref = ""
         if changed := {path: (before.get(path), after.get(path)) for path in paths}:
-            owner, bare_id = _owner_and_id(call_id)
-            self.changed[f"checkpoint-{bare_id}"] = changed
-            self._ended.append((owner, Checkpoint(bare_id, f"checkpoint-{bare_id}")))
+            ref = f"checkpoint-{bare_id}"
+            self.changed[ref] = changed
+        self._ended.append((owner, Checkpoint(bare_id, ref)))
         self._before = dict(after)
 
     async def covers(self) -> bool:
@@ -203,7 +205,7 @@ class FakeChanges:
         return True
 
     async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
-        """The checkpoints of the owner's calls that changed something."""
+        """The checkpoints of the owner's ended calls."""
         found = tuple(each for named, each in self._ended if named == owner)
         self._ended = [(named, each) for named, each in self._ended if named != owner]
         return found
