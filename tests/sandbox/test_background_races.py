@@ -13,6 +13,7 @@ from bwrap import needs_bwrap
 from sandboxed_session import SandboxedSession
 
 from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
 from bradawl.workspace.child_process import ChildProcess
 from bradawl.workspace.process_tree import ProcessState, descendants
@@ -299,3 +300,19 @@ def test_a_tree_knows_children_of_all_threads():
 @pytest.mark.parametrize(("states", "is_stopped"), [(b"T", True), (b"TZ", True), (b"ZS", False), (b"TD", False)])
 def test_a_process_is_stopped_when_all_its_threads_are(states, is_stopped):
     assert ProcessState(1, states).is_stopped == is_stopped
+
+
+def test_a_command_that_only_reads_does_not_make_git_unusable_while_a_job_runs(made: SandboxedSession):
+    made.git_init()
+    asyncio.run(_read_and_use_git_while_a_job_runs(made))
+
+
+async def _read_and_use_git_while_a_job_runs(made: SandboxedSession) -> None:
+    child = await job(made, "touch ready; sleep 30")
+    try:
+        assert (await made.arun("ls", Grant())).exit_code == 0
+        again = await made.arun("git status --short && cat .git/config")
+        assert again.exit_code == 0, again.stderr
+        assert (await made.arun("echo bad >> .git/config")).exit_code != 0
+    finally:
+        await child.end()

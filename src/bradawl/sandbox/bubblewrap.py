@@ -195,7 +195,7 @@ class BubblewrapBackend:
         if plan.roots:
             self._add_data_folders(plan, grant)
         if self._watched:
-            plan.close_replaceable(grant, self._watched.immovable(plan.mounts))
+            plan.close_replaceable(grant, self._watched.immovable(plan.mounts, can_write=search is not None))
         self._rule_mounts.set_rules(grant.rules)
         if grant.rules:
             seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)

@@ -47,6 +47,10 @@ _RUN_LATER = (
     " .aider.conf.yml .envrc .direnv .autoenv.zsh .exrc .vimrc .nvimrc .lvimrc .nvim.lua .lazy.lua .gdbinit .lldbinit"
     " .pdbrc .irbrc .pryrc .Rprofile .octaverc .ghci .iex.exs"
 )
+_COVERED_LATER = (
+    ".vscode .idea .zed .devcontainer .github .husky .claude .cursor .codex .gemini .mcp.json .envrc .exrc .nvim.lua"
+    " .gdbinit .lldbinit"
+)
 _RUN_LATER_ENDINGS = (".code-workspace",)
 _SYSTEM = (
     "/bin /boot /dev /efi /etc /lib /lib32 /lib64 /libx32 /proc /sbin /sys /usr /var/lib /var/spool /run/systemd"
@@ -97,10 +101,14 @@ def watched_names() -> tuple[str, ...]:
 def run_later_names() -> tuple[str, ...]:
     """Names of files and folders that editors, agents, shells, debuggers, CI or hooks run later, in any folder.
 
-    Existing ones are covered, as far as a sandbox finds them. Programs that set up a project make them, so missing ones
-    are not: they are reported.
+    Programs that set up a project make them, and git changes them: what a command did to them is reported.
     """
     return tuple(_RUN_LATER.split())
+
+
+def is_covered_in_root(name: str) -> bool:
+    """Whether an existing file or folder of this name in a root of the workspace is read-only for commands."""
+    return name in _COVERED_LATER.split() or name.endswith(_RUN_LATER_ENDINGS)
 
 
 def run_later_endings() -> tuple[str, ...]:

@@ -70,8 +70,7 @@ class MountPlan:
         named = [path for path in found.named if kind_of(path) in ("file", "folder")]
         for path in (*named[:_MOST_RUN_LATER], *found.run_later[:_MOST_RUN_LATER]):
             if is_within(path, self._root) and kind_of(path) in ("file", "folder"):
-                if path in found.named:  # what appears in the place of a moved folder is only reported for other names
-                    self._pin_folders_to(str(Path(path).parent))
+                self._pin_folders_to(str(Path(path).parent))
                 self._add(path, "read")
         self._add_secrets(found)
         for path in found.unsearched:

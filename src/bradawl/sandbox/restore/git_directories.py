@@ -4,7 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from bradawl.core.effects import is_within
-from bradawl.safety.permissions.protected_paths import protected_names, run_later_endings, run_later_names
+from bradawl.safety.permissions.protected_paths import (
+    is_covered_in_root,
+    protected_names,
+    run_later_endings,
+    run_later_names,
+)
 from bradawl.sandbox.check_failures import NOT_CHECKED
 from bradawl.sandbox.discovery.folder_index import (
     NAMES_OF_GIT,
@@ -13,6 +18,7 @@ from bradawl.sandbox.discovery.folder_index import (
     FolderIndex,
     is_git_directory,
 )
+from bradawl.sandbox.restore.run_later import RunLaterWatch
 
 PASSED_OVER: Final = frozenset(
     (".git", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", ".mypy_cache", ".ruff_cache")
@@ -177,17 +183,23 @@ class GitDirectories:
         return folder.links if folder is not None else frozenset()
 
     def run_later(self, root: str) -> tuple[str, ...]:
-        """Files and folders in a root that other programs run later: those in its first levels, nearest first."""
-        found = ((path, folder) for path, folder in self._now.items() if is_within(path, root))
-        near = [
-            f"{path}/{name}"
-            for path, folder in found
-            if _is_near(path[len(root) :].strip("/").split("/"))
-            for name in sorted(folder.names - NAMES_OF_GIT)
-        ]
-        return _outermost(_nearest_first(near))
+        """The files and folders in a root that other programs run later and that are read-only for commands."""
+        names = self._names_now(root) - NAMES_OF_GIT
+        return tuple(f"{root}/{name}" for name in sorted(names) if is_covered_in_root(name))
 
-    def made_to_run_later(self) -> tuple[str, ...]:
+    def watch_run_later(self) -> RunLaterWatch:
+        """Watch such files and folders at any depth that commands can change; not in packages and caches."""
+        found = [
+            f"{path}/{name}"
+            for index in self._indexes
+            for path, folder in index.marked.items()
+            if not PASSED_OVER & set(path[len(index.root) :].split("/")) and not self.is_read_only(path)
+            for name in folder.names - NAMES_OF_GIT
+            if path != index.root or not is_covered_in_root(name)
+        ]
+        return RunLaterWatch(_outermost(_nearest_first(found)), self._made_to_run_later)
+
+    def _made_to_run_later(self) -> tuple[str, ...]:
         """Files and folders that programs made and that other programs run later, outermost only, nearest first."""
         found: list[str] = []
         for index in self._indexes:

@@ -125,10 +125,15 @@ class WorkspaceWatch:
         """Whether a program is running."""
         return self._history.is_busy
 
-    def immovable(self, covered: Iterable[str]) -> frozenset[str]:
-        """The covered paths that no running program can move: those that are covered for all of them."""
-        self._immovable = frozenset(covered) & self._immovable if self._history.is_busy else frozenset(covered)
-        return self._immovable
+    def immovable(self, covered: Iterable[str], *, can_write: bool) -> frozenset[str]:
+        """The paths covered for a new program that no running program can move: those covered for all that write.
+
+        `can_write` says whether the new program is one of them from now on.
+        """
+        immovable = frozenset(covered) & self._immovable if self._history.is_busy else frozenset(covered)
+        if can_write:
+            self._immovable = immovable
+        return immovable
 
     def begin(self, hidden: Iterable[str] = ()) -> None:
         """Call before a program starts. `hidden` are files and folders that it can't read."""

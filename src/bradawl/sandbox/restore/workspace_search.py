@@ -32,9 +32,9 @@ _FAILED = (
     "command has searched them: {}"
 )
 _RUN_LATER_FAILED = (
-    "it could not be determined whether the command made files that editors, agents, CI or git run later"
+    "it could not be determined whether the command made or changed files that editors, agents, CI or git run later"
 )
-_RUN_LATER = "the command made files that editors, agents, CI or git hooks run later; tell the user: {}"
+_RUN_LATER = "the command made or changed files that editors, agents, CI or git hooks run later; tell the user: {}"
 
 
 class WorkspaceSearch:
@@ -103,6 +103,7 @@ class ChangeSearch:
         self._is_done = False
         self._failures = CheckFailures()
         self._notes: tuple[str, ...] = ()
+        self._run_later = directories.watch_run_later()
 
     def shortly(self) -> bool:
         """Search for a few milliseconds; False if `finish` has to be called."""
@@ -126,7 +127,7 @@ class ChangeSearch:
         self._notes = (*made, *rest)
 
     def _made_to_run_later(self) -> tuple[str, ...]:
-        made = self._directories.made_to_run_later()
+        made = self._run_later.made_or_changed()
         return (_RUN_LATER.format(_by_name(made)),) if made else ()
 
     def _not_searched(self) -> tuple[str, ...]:
