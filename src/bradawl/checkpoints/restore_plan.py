@@ -9,7 +9,7 @@ import msgspec
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same, read_content, read_state
 from bradawl.checkpoints.git_index import staged_state
-from bradawl.checkpoints.git_objects import git_folder_of, missing_objects, packed_reference
+from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
 from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import ChangeRecord, FileState
@@ -133,6 +133,7 @@ def plan(
             elif planned is not None:
                 changes.append(planned)
         kept, blocked = _without_blocked(walk, changes)
+        kept = _with_git_conflicts(same, kept)
         git = {change.path for change in kept if is_git_data(change.path, walk.root_of(change.path) or b"")}
     return RestorePlan(
         roots=tuple(roots),
@@ -291,16 +292,33 @@ def _conflict(same: _Comparison, path: bytes, now: FileState | None, composed: C
     if same.is_as_expected(path, now, composed.expected) or same.is_between(path, now, composed):
         if now is not None and now.size > same.store.largest_bytes and not _has_content(composed.wanted, now):
             return _TOO_LARGE
-        return _BETWEEN if composed.is_changed_between else _git_conflict(same, path, now, composed.wanted)
+        return _BETWEEN if composed.is_changed_between else ""
     if now is None and composed.wanted is not None and same.is_packed(path, composed.expected):
-        return _git_conflict(same, path, now, composed.wanted)
+        return ""
     if now is None:
         return "it was removed since"
     return "it was made since" if composed.expected is None else "it was changed since"
 
 
-def _git_conflict(same: _Comparison, path: bytes, now: FileState | None, wanted: FileState | None) -> str:
+def _with_git_conflicts(same: _Comparison, changes: Sequence[PlannedChange]) -> list[PlannedChange]:
+    """The changes, with a conflict at those of git's data that git could not use after all of them."""
+    restored = [change for change in changes if not change.conflict]
+    planned = PlannedObjects(
+        {change.path: change.wanted for change in restored},
+        {change.path: change.source for change in restored if change.source},
+        same.store.read,
+    )
+    return [
+        change
+        if change.conflict or not (why := _git_conflict(same, change, planned))
+        else msgspec.structs.replace(change, conflict=why)
+        for change in changes
+    ]
+
+
+def _git_conflict(same: _Comparison, change: PlannedChange, planned: PlannedObjects) -> str:
     """Why git could not use a file of its data if it were restored; empty if it can."""
+    path, now, wanted = change.path, change.now, change.wanted
     if wanted is None or not wanted.content or (now is not None and now.content == wanted.content):
         return ""
     if not git_folder_of(path)[1] or wanted.size >= _INDEX_BYTES:
@@ -309,7 +327,7 @@ def _git_conflict(same: _Comparison, path: bytes, now: FileState | None, wanted:
         content = same.store.read(wanted.content)
     except StoreError:
         return ""
-    missing = missing_objects(same.walk, path, content, lambda: read_content(same.walk, path))
+    missing = missing_objects(same.walk, path, content, lambda: read_content(same.walk, path), planned)
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return f"git no longer has the object {missing[0][:12]}{more}, which it would name" if missing else ""
 
