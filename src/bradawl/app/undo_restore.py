@@ -125,7 +125,8 @@ def refusing_for_the_store(store: "ContentStore") -> Iterator[None]:
 
 def _as_one(begun: ChangeRecord | None, record: ChangeRecord) -> ChangeRecord:
     """What one undo does in all its runs. What it could not restore is no gap for a redo, so that is left out."""
-    return ChangeRecord("", record.at, merged([record] if begun is None else [begun, record]))
+    changes = merged([record] if begun is None else [begun, record])
+    return ChangeRecord("", record.at, changes, unrestored=record.unrestored)
 
 
 def merged(records: Sequence[ChangeRecord]) -> tuple[Change, ...]:

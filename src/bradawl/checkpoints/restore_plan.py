@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import shlex
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -12,7 +14,7 @@ from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
 from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
 from bradawl.checkpoints.opened_folders import FolderWalk
-from bradawl.checkpoints.record import ChangeRecord, FileState
+from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 
 _BETWEEN = "it was changed between the calls that are undone, and not by them"
@@ -21,7 +23,8 @@ _NOT_SAVED = "its content was not saved"
 _OTHER = "devices, sockets and pipes are not restored"
 _PACKED = "git has moved it to packed-refs since, so it stays"
 _INDEX_BYTES = 50_000_000
-_OUTSIDE = "it is outside of the folders that undo covers (give an added folder with --add-dir)"
+_OUTSIDE = "it is outside of the folders that undo covers"
+_ADD = f"{_OUTSIDE}; give its folder with --add-dir {{}}"
 
 
 class ComposedChange(msgspec.Struct, frozen=True):
@@ -64,6 +67,8 @@ class RestorePlan(msgspec.Struct, frozen=True):
     """Sentences of the records about what may have changed and can't be restored."""
     lost: tuple[str, ...] = ()
     """Sentences about folders that come back empty."""
+    outside: tuple[Change, ...] = ()
+    """Changes outside of the roots, which are also among the impossible: the state to restore, and the expected one."""
 
     @property
     def is_partial(self) -> bool:
@@ -118,9 +123,15 @@ def plan(
         same = _Comparison(store, walk, is_interrupted=is_interrupted)
         composed_changes = compose(records, same.is_same)
         copies = find_kept_copies(walk, {path: each.wanted for path, each in composed_changes.items()}, records)
-        impossible += copies.impossible.items()
+        outside = [
+            Change(path, each.wanted, each.expected)
+            for path, each in sorted(composed_changes.items())
+            if walk.root_of(path) is None and os.path.isabs(path) and os.path.normpath(path) == path  # noqa: PTH117
+        ]
+        done = copies.impossible | _impossible_outside([each.path for each in outside])
+        impossible += done.items()
         for path, composed in sorted(composed_changes.items()):
-            if path in copies.impossible or path.startswith(copies.left_out):
+            if path in done or path.startswith(copies.left_out):
                 continue
             if path in copies.renames or path in copies.sources:
                 more, why = _plan_renamed(same, path, composed, copies)
@@ -142,7 +153,21 @@ def plan(
         impossible=tuple(sorted(impossible + blocked)),
         uncovered=tuple(dict.fromkeys(sentence for record in records for sentence in record.uncovered)),
         lost=copies.lost,
+        outside=tuple(outside),
     )
+
+
+def _impossible_outside(paths: Sequence[bytes]) -> dict[bytes, str]:
+    """By path, that it is outside of the roots, with the folder to add: the outermost one with such a path in it."""
+    outermost: list[bytes] = []
+    for folder in sorted({path[: path.rfind(b"/") + 1] for path in paths}):
+        if not outermost or not folder.startswith(outermost[-1]):
+            outermost.append(folder)
+    return {
+        path: _ADD.format(shlex.quote(os.fsdecode(folder.rstrip(b"/") or b"/")))
+        for path in paths
+        for folder in (outermost[bisect_right(outermost, path) - 1],)
+    }
 
 
 class _Comparison:
