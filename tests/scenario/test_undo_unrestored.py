@@ -10,7 +10,7 @@ import pytest
 from undo_world import States, UndoWorld, WalkingChanges
 
 from bradawl.agent.session import Session
-from bradawl.app.undo import Undo, UndoRefused
+from bradawl.app.undo import Undo, UndoRefused, UndoStopped
 from bradawl.app.undo_command import is_complete
 from bradawl.app.undo_plan import UndoOutcome
 from bradawl.app.undo_text import outcome_text, plan_text, refusal_text, unrestored_text
@@ -194,7 +194,7 @@ async def test_other_parts_and_types_are_refused(world: UndoWorld, arguments: tu
         await session.run("one")
         undo, count = world.undo(session), len(session.conversation.entries())
         with pytest.raises(UndoRefused, match=r"A (step|part) is"):
-            await undo.plan(*arguments)  # pyright: ignore[reportArgumentType]
+            await undo.plan(*arguments)  # pyright: ignore[reportArgumentType] wrong on purpose
         assert len(session.conversation.entries()) == count
 
 
@@ -227,3 +227,29 @@ async def test_a_dry_run_says_that_a_lock_of_git_would_stop_it(world: UndoWorld)
         assert shown.startswith("Nothing would be restored now: ") and "index.lock' exists" in shown
         lock.unlink()
         assert (await undo.plan()).lock == ""
+
+
+async def test_finishing_a_stopped_undo_names_what_is_outside(world: UndoWorld, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "f").write_text("f")
+    world.changes = TwoFolders(world, folder)
+    inside = [world.write(name, name) for name in "abc"]
+
+    def remove() -> None:
+        for path in (folder / "f", *inside):
+            path.unlink()
+
+    agent, _ = world.agent([world.doing("remove", remove), DONE])
+    async with agent.open() as session:
+        await session.run("one")
+        undo = world.undo(session)
+        answers = iter([False, True])
+        with pytest.raises(UndoStopped):
+            await undo.carry_out(await undo.plan(), should_stop=lambda: next(answers))
+        outcome = await undo.carry_out(await undo.plan())
+        assert not is_complete(outcome) and all(path.exists() for path in inside)
+        assert f"--add-dir {folder}" in outcome_text(outcome, undo.root)
+        store = undo.store
+        wider = Undo(session, lambda: store, [str(world.root), str(folder)], describe_change)
+        assert is_complete(await wider.carry_out(await wider.plan())) and (folder / "f").exists()

@@ -84,7 +84,7 @@ class Undo:
         if (intent := self.unfinished(history)) is not None:
             _check_is_of(intent, "undo", step, part)
             return self._plan_unfinished("undo", intent, history)
-        last, rest = self._unrestored(history) if part != "talk" else (None, None)
+        last, rest = self._restores.unrestored(history) if part != "talk" else (None, None)
         if last is not None and rest is not None and not step:
             files = self._file_plan([], rest)
             if files is not None and (files.changes or files.git or files.impossible):
@@ -127,18 +127,8 @@ class Undo:
 
     def unrestored(self, history: UndoHistory) -> tuple[Change, ...]:
         """What the last undo could not restore and `plan` would try again: `before` is the state to restore."""
-        rest = self._unrestored(history)[1]
+        rest = self._restores.unrestored(history)[1]
         return () if rest is None else rest.changes
-
-    def _unrestored(self, history: UndoHistory) -> tuple[Undone | None, ChangeRecord | None]:
-        """The last undo of files and a record of what it could not restore; None for each if there is none."""
-        last = next((each for each in reversed(history.undone) if each.part != "talk" and each.ref), None)
-        if last is not None:
-            with contextlib.suppress(StoreError):  # dropped to keep the quota
-                record = self.store.record(last.ref)
-                if record.unrestored:
-                    return last, ChangeRecord("", record.at, record.unrestored)
-        return None, None
 
     async def plan_redo(self) -> UndoPlan:
         """What taking back the last step back would do. Raises `UndoRefused`, `SessionError` and `StoreError`."""
@@ -192,7 +182,8 @@ class Undo:
                 self.store, [inverse(record) if goes_on else record], self._roots_as_bytes, is_interrupted=True
             )
             if goes_on and kind == "undo":
-                files = self._with_paths_outside(files, calls)
+                with contextlib.suppress(BradawlError):
+                    files = _with_paths_outside(files, self._file_plan([call.ref for call in reversed(calls)]))
         return UndoPlan(
             kind=kind,
             part=intent.part if goes_on else "code",
@@ -206,17 +197,6 @@ class Undo:
             resumes=intent,
             lock=_lock(files),
         )
-
-    def _with_paths_outside(self, files: "RestorePlan", calls: Sequence[CallChange]) -> "RestorePlan":
-        """The plan of finishing an undo, with the changes of its calls that are outside of the roots."""
-        whole = None
-        with contextlib.suppress(BradawlError):
-            whole = self._file_plan([call.ref for call in reversed(calls)])
-        if whole is None or not whole.outside:
-            return files
-        paths = {change.path for change in whole.outside}
-        impossible = {*files.impossible, *(each for each in whole.impossible if each[0] in paths)}
-        return structs.replace(files, outside=whole.outside, impossible=tuple(sorted(impossible)))
 
     async def carry_out(
         self,
@@ -240,16 +220,10 @@ class Undo:
         self._check_is_quiet()
         if plan.head != self._head():
             raise UndoRefused("The session went on since this was planned. Plan it again.")
-        conflicts = conflicts_of(plan)
-        overwrite = {os.path.join(os.fsencode(self.root), path): path for path in overwrite}  # noqa: PTH118 bytes
-        if unknown := [given for path, given in overwrite.items() if path not in conflicts]:
-            raise UndoRefused(f"Nothing was restored: {shown_path(unknown[0], self.root)} is no conflict of this plan.")
-        kept = tuple(path for path in conflicts if path not in overwrite)
+        overwrite = _conflicts_named(plan, overwrite, self.root)
+        kept = tuple(path for path in conflicts_of(plan) if path not in overwrite)
         if kept and not keep_conflicts:
-            names = ", ".join(shown_path(path, self.root) for path in kept[:_MOST_NAMED])
-            more = f" and {len(kept) - _MOST_NAMED} more" if len(kept) > _MOST_NAMED else ""
-            how = "Restore them too with `overwrite`, or leave them alone with `keep_conflicts`."
-            raise UndoRefused(f"Nothing was restored: {len(kept)} files were changed since: {names}{more}. {how}")
+            raise UndoRefused(_kept_text(kept, self.root))
         if restores_nothing(plan):
             raise UndoRefused(refusal_text(plan, self.root))
         record, ref = None, ""
@@ -377,6 +351,31 @@ def _check_is_of(intent: "RestoreIntent", kind: str, step: str, part: Part) -> N
         from bradawl.checkpoints.restore_intent import unfinished_text
 
         raise UndoRefused(unfinished_text(intent))
+
+
+def _with_paths_outside(files: "RestorePlan", whole: "RestorePlan | None") -> "RestorePlan":
+    """The plan of finishing an undo, with the changes of the plan of the whole undo that are outside of the roots."""
+    if whole is None or not whole.outside:
+        return files
+    paths = {change.path for change in whole.outside}
+    impossible = {*files.impossible, *(each for each in whole.impossible if each[0] in paths)}
+    return structs.replace(files, outside=whole.outside, impossible=tuple(sorted(impossible)))
+
+
+def _conflicts_named(plan: UndoPlan, named: Collection[bytes], root: str) -> frozenset[bytes]:
+    """Absolute paths of the named conflicts. Raises `UndoRefused` for other names."""
+    conflicts = set(conflicts_of(plan))
+    paths = frozenset(os.path.join(os.fsencode(root), path) for path in named)  # noqa: PTH118 names are bytes
+    if unknown := paths - conflicts:
+        raise UndoRefused(f"Nothing was restored: {shown_path(min(unknown), root)} is no conflict of this plan.")
+    return paths
+
+
+def _kept_text(kept: Sequence[bytes], root: str) -> str:
+    names = ", ".join(shown_path(path, root) for path in kept[:_MOST_NAMED])
+    more = f" and {len(kept) - _MOST_NAMED} more" if len(kept) > _MOST_NAMED else ""
+    how = "Restore them too with `overwrite`, or leave them alone with `keep_conflicts`."
+    return f"Nothing was restored: {len(kept)} files were changed since: {names}{more}. {how}"
 
 
 def _lock(files: "RestorePlan | None") -> str:

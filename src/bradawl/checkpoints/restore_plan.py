@@ -126,7 +126,7 @@ def plan(
         outside = [
             Change(path, each.wanted, each.expected)
             for path, each in sorted(composed_changes.items())
-            if walk.root_of(path) is None and os.path.isabs(path) and os.path.normpath(path) == path  # noqa: PTH117
+            if walk.root_of(path) is None and os.path.isabs(path) and os.path.normpath(path) == path  # noqa: PTH117 names are bytes
         ]
         done = copies.impossible | _impossible_outside([each.path for each in outside])
         impossible += done.items()
