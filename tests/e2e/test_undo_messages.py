@@ -108,7 +108,7 @@ def test_a_store_that_cannot_be_written_refuses_with_its_reason(project: Project
         return subprocess.run(
             [*START, *argv],
             cwd=project.root,
-            env=project.environ,
+            env={**project.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # its files would be cut too, without an error
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -143,3 +143,39 @@ def test_a_diff_shows_the_files_before_git_s_data(project: Project) -> None:
     project.bash("echo more >> a.txt; git add a.txt", is_first=True)
     shown = project.run("-c", "-p", "/diff").stdout
     assert 0 <= shown.index("a.txt") < shown.index(".git/index")
+
+
+def test_a_file_in_a_folder_that_is_not_added_is_named_and_comes_back_later(project: Project) -> None:
+    other = project.root.parent / "other"
+    other.mkdir()
+    (other / "f").write_text("outside")
+    project.replies(
+        {"tool_calls": [{"id": "c1", "name": "bash", "arguments": {"command": "rm b.txt ../other/f"}}]}, {"text": "-"}
+    )
+    assert project.run("--add-dir", str(other), "-y", "-p", "go").returncode == 0
+    dry = project.run("undo", "--dry-run")
+    assert dry.returncode == EXIT_REFUSED and f"--add-dir {other}" in dry.stdout
+    done = project.run("undo")
+    assert done.returncode == EXIT_REFUSED and (project.root / "b.txt").exists()
+    assert f"! {other}/f: it is outside of the folders that undo covers; give its folder with --add-dir {other}" in (
+        done.stdout
+    )
+    assert "The last undo did not restore 1 file." in project.run("undo", "--list").stderr
+    again = project.run("undo")
+    assert again.returncode == EXIT_REFUSED and f"--add-dir {other}" in again.stderr
+    added = project.run("undo", "--add-dir", str(other))
+    assert added.returncode == 0, added.stderr
+    assert (other / "f").read_text() == "outside"
+
+
+def test_a_dry_run_says_that_a_lock_would_stop_the_undo(project: Project) -> None:
+    project.bash("git rm -q --cached b.txt", is_first=True)
+    lock = project.root / ".git" / "index.lock"
+    lock.touch()
+    dry = project.run("undo", "--dry-run")
+    assert dry.returncode == EXIT_REFUSED and dry.stdout.startswith("Nothing would be restored now: ")
+    done = project.run("undo")
+    assert done.returncode == EXIT_REFUSED and "Nothing was restored" in done.stderr and "index.lock" in done.stderr
+    lock.unlink()
+    assert project.run("undo", "--dry-run").returncode == 0
+    assert project.run("undo").returncode == 0

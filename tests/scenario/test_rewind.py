@@ -229,6 +229,9 @@ async def test_it_is_refused_during_a_turn_when_closed_and_for_unknown_entries()
         count = len(session.conversation.entries())
         with pytest.raises(SessionError, match="no entry 999"):
             await session.rewind(999, "talk")
+        for part in ("zzz", "", "files", None, ["both"]):
+            with pytest.raises(SessionError, match="What to restore is"):
+                await session.rewind(0, part)  # pyright: ignore[reportArgumentType] wrong on purpose
         assert len(session.conversation.entries()) == count
     with pytest.raises(SessionError, match="closed"):
         await session.rewind(0, "talk")

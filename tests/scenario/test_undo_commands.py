@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,48 @@ def test_a_conflict_is_asked_about_at_a_terminal(program: Program, answer: str, 
     assert program("-c", typed=f"/undo 1\n{answer}\n/exit\n", at_terminal=True) == 0
     assert program.files.get("b") == expected
     assert ("a" in program.files) == (answer in ("n", ""))
+
+
+@pytest.mark.parametrize("answer", ["o", "yes", "all of it"])
+def test_other_files_are_not_offered_without_any_and_an_unknown_answer_is_named(program: Program, answer: str) -> None:
+    (program.root / "b").write_text("mine\n")
+    assert program("-c", typed=f"/undo\n{answer}\n/exit\n", at_terminal=True) == 0
+    assert "Restore [a]ll files" in program.out and "[o]ther" not in program.out
+    assert f"Nothing was changed: '{answer}' is no answer." in program.out
+    assert program.files == {"a": "2\n", "b": "mine\n"}
+    assert program("undo", "--list") == 0 and "taken back" not in program.out
+
+
+def test_an_undo_that_keeps_all_conflicts_says_that_it_restored_no_file(program: Program) -> None:
+    (program.root / "b").write_text("mine\n")
+    assert program("undo", "--keep-conflicts") == 0
+    assert program.out.startswith("Undone: the conversation, to before step 2.2. No file was restored.")
+
+
+@pytest.mark.parametrize("named", [b"n\xff", rb"n\xff", b"sub", b"sub/", b"sub/./n\xff", rb"sub/n\xff"])
+def test_force_takes_names_that_are_not_utf8_as_shown_and_folders(program: Program, named: bytes) -> None:
+    folder = program.root / "sub" if named.startswith(b"sub") else program.root
+    folder.mkdir(exist_ok=True)
+    odd, other = folder / os.fsdecode(b"n\xff"), folder / "m"
+
+    def write(text: str) -> None:
+        odd.write_text(text)
+        other.write_text(text)
+
+    program.tool.functions["odd"] = lambda: write("model")
+    program.script = [{"tool_calls": [{"id": "odd", "name": "change", "arguments": {"do": "odd"}}]}, {"text": "-"}]
+    assert program("-c", "-p", "odd names") == 0
+    odd.write_text("mine")
+    if named.endswith((b"sub", b"/")):
+        other.write_text("mine")
+    name = os.fsdecode(named)
+    assert program("undo", "--dry-run", "--force", name) == 0, program.err
+    assert "restored only if you say so" not in program.out and "n\\xff" in program.out
+    assert odd.exists()
+    assert program("undo", "--force", name) == 0, program.err
+    assert not odd.exists() and not other.exists()
+    assert program("undo", "--force", os.fsdecode(b"x\xff")) == 1
+    assert "--force x\\xff: this file was not changed since" in program.err
 
 
 def test_undo_in_one_conversation_with_the_scanner_running(program: Program) -> None:

@@ -38,6 +38,11 @@ LINES = (
     "sed -i s/a/b/ {name}",
     "head -c 70000 /dev/zero | tr '\\0' {word} > big.bin",
     "git init -q {folder}/nested && echo {word} > {folder}/nested/file && git -C {folder}/nested add -A",
+    "git -C {folder}/nested commit -qm {word}",
+    "git -C {folder}/nested repack -adq",
+    "git clone -q . {folder}/nested",
+    "mv {folder}/nested {word}-nested",
+    "mv {word}-nested {folder}",
     "rm -rf {folder}/nested",
     "git add -A",
     "git add -A && git commit -qm {word}",
@@ -137,6 +142,8 @@ async def test_a_random_script_is_undone_and_redone_to_the_byte(tmp_path: Path, 
         assert not planned.conflicts and not planned.impossible, lines
         undone = apply(planned, store)
         assert states(root) == before, lines
-        apply(plan(store, (undone,), (os.fsencode(root),)), store)
+        back = plan(store, (undone,), (os.fsencode(root),))
+        assert not back.conflicts and not back.impossible, lines
+        apply(back, store)
         assert states(root) == after, lines
     assert not marker.exists()

@@ -11,9 +11,9 @@ import pytest
 from restored_workspace import Workspace
 
 from bradawl.checkpoints.git_index import object_names
-from bradawl.checkpoints.git_objects import missing_objects
+from bradawl.checkpoints.git_objects import PlannedObjects, missing_objects
 from bradawl.checkpoints.opened_folders import FolderWalk
-from bradawl.checkpoints.restore import apply
+from bradawl.checkpoints.restore import apply, plan
 
 ABSENT = "deadbeef" * 5
 
@@ -50,7 +50,9 @@ def changed(work: Workspace) -> None:
 
 def missing(work: Workspace, name: str, wanted: bytes) -> list[str]:
     with FolderWalk((os.fsencode(work.top),)) as walk:
-        return missing_objects(walk, work.path(f".git/{name}"), wanted, lambda: b"")
+        return missing_objects(
+            walk, work.path(f".git/{name}"), wanted, lambda: b"", PlannedObjects({}, {}, lambda _: b"")
+        )
 
 
 @pytest.mark.parametrize("options", [(), ("--object-format=sha256",)])
@@ -157,3 +159,45 @@ def test_a_branch_that_was_packed_with_another_value_is_a_conflict(work: Workspa
     git(work, "pack-refs", "--all")
     conflicts = {os.fsdecode(each.path).rpartition(".git/")[2]: each.conflict for each in work.plan().conflicts}
     assert conflicts["refs/heads/main"] == "it was removed since"
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_objects_that_come_back_with_a_nested_repository_are_not_missing(work: Workspace, *, is_packed: bool) -> None:
+    before = work.scan()
+    repository(work)
+    if is_packed:
+        git(work, "repack", "-adq")
+    work.changed()
+    after = work.scan()
+    undone = apply(work.plan(), work.store)
+    assert work.scan() == before
+    redo = plan(work.store, [undone], [os.fsencode(work.top)])
+    assert redo.conflicts == ()
+    apply(redo, work.store)
+    assert work.scan() == after
+    git(work, "fsck", "--strict")
+
+
+def test_an_object_that_does_not_come_back_with_its_repository_is_missing(work: Workspace) -> None:
+    repository(work)
+    head = git(work, "rev-parse", "HEAD")
+    work.changed()
+    undone = apply(work.plan(), work.store)
+    left = tuple(each for each in undone.changes if each.path != work.path(f".git/objects/{head[:2]}/{head[2:]}"))
+    assert len(left) == len(undone.changes) - 1
+    redo = plan(work.store, [msgspec.structs.replace(undone, changes=left)], [os.fsencode(work.top)])
+    assert [each.conflict for each in redo.conflicts] == [
+        f"git no longer has the object {head[:12]}, which it would name"
+    ]
+
+
+def test_objects_of_a_repository_that_is_renamed_back_are_found(work: Workspace) -> None:
+    repository(work)
+    names = git(work, "rev-list", "--all", "--objects", "--no-object-names").split()
+    git(work, "repack", "-q")
+    (work.top / ".git").rename(work.top / "moved")
+    planned = PlannedObjects({}, {work.path(".git/objects"): work.path("moved/objects")}, lambda _: b"")
+    with FolderWalk((os.fsencode(work.top),)) as walk:
+        for name in (*names, ABSENT):
+            found = missing_objects(walk, work.path(".git/HEAD"), f"{name}\n".encode(), lambda: b"", planned)
+            assert found == ([ABSENT] if name == ABSENT else [])

@@ -260,8 +260,10 @@ class Session:
         permission mode only becomes stricter. `code` only logs that the files were restored: the caller restores
         them, and `checkpoint_ref` names the change record of that. No entry is deleted.
         Returns whether the move is on the disk. Raises `SessionError`, with nothing done, during a turn, in a closed
-        session, for an entry that does not exist and if the history can't be read.
+        session, for an entry that does not exist, for another value of `restore` and if the history can't be read.
         """
+        if restore not in ("code", "talk", "both"):  # this check is for programs without type checking
+            raise SessionError(f"What to restore is 'code', 'talk' or 'both', not {restore!r:.40}.")
         self._check_is_idle()
         if self.conversation.last_event is None:
             raise SessionError("Nothing has happened in this session yet.")

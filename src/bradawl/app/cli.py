@@ -182,7 +182,7 @@ def parse(argv: Sequence[str], table: SettingsTable = SETTINGS) -> dict[str, obj
     return options
 
 
-_FOLDERS: Final = ("cwd", "add_dirs", "folder")
+_FOLDERS: Final = ("cwd", "add_dirs", "folder", "force")
 _TAKE_A_VALUE: Final = ("--base-url", "-m", "--model", "-C", "--cd", "--to", "--force", "--add-dir")
 
 

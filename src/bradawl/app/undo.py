@@ -10,14 +10,15 @@ All front ends and embedding programs use this module. The texts for users are i
 import contextlib
 import os
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 
 from msgspec import structs
 
-from bradawl.app.undo_diff import Compare, diff_text
+from bradawl.app.rendering import cut
+from bradawl.app.undo_diff import Compare, diff_text, shown_path
 from bradawl.app.undo_plan import UndoOutcome, UndoPlan, UndoRefused, UndoStopped, conflicts_of, restores_nothing
 from bradawl.app.undo_restore import SessionRestores, merged, refusing_for_the_store
-from bradawl.app.undo_text import label_of, note_for_model
+from bradawl.app.undo_text import label_of, note_for_model, refusal_text
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.errors import BradawlError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from bradawl.checkpoints.restore_intent import RestoreIntent
     from bradawl.checkpoints.store import ContentStore
 
+_MOST_NAMED: Final = 12
 _OWNER: Final = "undo"
 _CALL: Final = f"{_OWNER}/restore"
 """Names the restoring to the scanner, as if it were a call."""
@@ -73,16 +75,26 @@ class Undo:
         """What going back to before a step would do.
 
         `step` is a name such as `3` or `3.2`. Without one it is the last step whose changes are in the files, or the
-        last prompt if only the conversation goes back. Raises `UndoRefused`, `SessionError` and `StoreError`.
+        last prompt if only the conversation goes back; but if the last undo could not restore everything, the plan is
+        to restore the rest. Raises `UndoRefused`, `SessionError` and `StoreError`.
         """
+        _check_arguments(step, part)
         self._check_is_quiet()
         history = await self.history()
         if (intent := self.unfinished(history)) is not None:
             _check_is_of(intent, "undo", step, part)
             return self._plan_unfinished("undo", intent, history)
+        last, rest = self._restores.unrestored(history) if part != "talk" else (None, None)
+        if last is not None and rest is not None and not step:
+            files = self._file_plan([], rest)
+            if files is not None and (files.changes or files.git or files.impossible):
+                return self._plan_rest(last, files, history)
         chosen = _chosen(history, step, part)
         calls = history.changes_since(chosen.start) if part != "talk" else ()
-        part = _possible_part(chosen, part, calls)
+        if last is None or chosen.start > last.to:
+            rest = None
+        part = _possible_part(chosen, part, has_files=rest is not None or any(call.ref for call in calls))
+        files = self._file_plan([call.ref for call in reversed(calls)], rest)
         prompts = _prompts_from(history, chosen) if part != "code" else ()
         jobs = tuple(command for each in history.steps if each.start >= chosen.start for command in each.jobs)
         return UndoPlan(
@@ -92,10 +104,31 @@ class Undo:
             step=chosen,
             calls=calls,
             prompts=prompts,
-            files=self._file_plan([call.ref for call in reversed(calls)]),
+            files=files,
             uncovered=_uncovered(calls, jobs if part != "talk" else ()),
             head=self._head(),
+            completes=last.part if last is not None and rest is not None and not calls else None,
+            lock=_lock(files),
         )
+
+    def _plan_rest(self, last: Undone, files: "RestorePlan", history: UndoHistory) -> UndoPlan:
+        """Restore what the last undo could not."""
+        step = next((each for each in history.steps if each.start == last.to), None)
+        return UndoPlan(
+            kind="undo",
+            part="code",
+            to=last.to,
+            step=step,
+            files=files,
+            head=self._head(),
+            completes=last.part,
+            lock=_lock(files),
+        )
+
+    def unrestored(self, history: UndoHistory) -> tuple[Change, ...]:
+        """What the last undo could not restore and `plan` would try again: `before` is the state to restore."""
+        rest = self._restores.unrestored(history)[1]
+        return () if rest is None else rest.changes
 
     async def plan_redo(self) -> UndoPlan:
         """What taking back the last step back would do. Raises `UndoRefused`, `SessionError` and `StoreError`."""
@@ -106,13 +139,15 @@ class Undo:
         if not history.undone:
             raise UndoRefused("There is nothing to redo: nothing was undone since the last prompt.")
         last = history.undone[-1]
+        files = self._file_plan([last.ref]) if last.part != "talk" else None
         return UndoPlan(
             kind="redo",
             part=last.part,
             to=last.head,
             calls=_redone(history, last),
-            files=self._file_plan([last.ref]) if last.part != "talk" else None,
+            files=files,
             head=self._head(),
+            lock=_lock(files),
         )
 
     def unfinished(self, history: UndoHistory) -> "RestoreIntent | None":
@@ -146,6 +181,9 @@ class Undo:
             files = restore.plan(
                 self.store, [inverse(record) if goes_on else record], self._roots_as_bytes, is_interrupted=True
             )
+            if goes_on and kind == "undo":
+                with contextlib.suppress(BradawlError):
+                    files = _with_paths_outside(files, self._file_plan([call.ref for call in reversed(calls)]))
         return UndoPlan(
             kind=kind,
             part=intent.part if goes_on else "code",
@@ -157,6 +195,7 @@ class Undo:
             uncovered=_uncovered(calls, ()),
             head=self._head(),
             resumes=intent,
+            lock=_lock(files),
         )
 
     async def carry_out(
@@ -170,7 +209,10 @@ class Undo:
         """Restore the files and move the conversation.
 
         A file that the user changed since is a conflict. With `overwrite` the named files are restored all the same;
-        with `keep_conflicts` the others are left alone. Any other conflict refuses the whole plan, with nothing done.
+        their paths are absolute or relative to the project. With `keep_conflicts` the others are left alone. Any other
+        conflict, and a name in `overwrite` that is none, refuses the whole plan, with nothing done. What could not be
+        restored for a cause such as a full disk is in `unrestored` of the outcome's record: the next `plan` tries it
+        again.
         `should_stop` is called between two files; true stops. A restore that is stopped or killed can be finished by
         `plan` and `carry_out`, or taken back by `plan_redo`, also by another program.
         Raises `UndoRefused`, `UndoStopped`, `SessionError` and `StoreError`.
@@ -178,11 +220,12 @@ class Undo:
         self._check_is_quiet()
         if plan.head != self._head():
             raise UndoRefused("The session went on since this was planned. Plan it again.")
+        overwrite = _conflicts_named(plan, overwrite, self.root)
         kept = tuple(path for path in conflicts_of(plan) if path not in overwrite)
         if kept and not keep_conflicts:
-            raise UndoRefused(f"{len(kept)} files were changed since: nothing was restored.")
+            raise UndoRefused(_kept_text(kept, self.root))
         if restores_nothing(plan):
-            raise UndoRefused("Nothing was restored: none of the files can be restored.")
+            raise UndoRefused(refusal_text(plan, self.root))
         record, ref = None, ""
         try:
             if plan.files is not None:
@@ -258,14 +301,14 @@ class Undo:
         if running := session.jobs.running:
             raise UndoRefused(f"A background job is running, which may change files: {running[0][:80]}. End it first.")
 
-    def _file_plan(self, refs: Sequence[str]) -> "RestorePlan | None":
-        """The plan for records, the newest first."""
-        if not any(refs):
+    def _file_plan(self, refs: Sequence[str], rest: ChangeRecord | None = None) -> "RestorePlan | None":
+        """The plan for records, the newest first; `rest` is what a later undo could not restore."""
+        if not any(refs) and rest is None:
             return None
         from bradawl.checkpoints import restore
 
         with refusing_for_the_store(self.store):
-            records = [self.store.record(ref) for ref in refs if ref]
+            records = [*([] if rest is None else [rest]), *(self.store.record(ref) for ref in refs if ref)]
             return restore.plan(self.store, records, self._roots_as_bytes)
 
     async def _restore(
@@ -310,6 +353,45 @@ def _check_is_of(intent: "RestoreIntent", kind: str, step: str, part: Part) -> N
         raise UndoRefused(unfinished_text(intent))
 
 
+def _with_paths_outside(files: "RestorePlan", whole: "RestorePlan | None") -> "RestorePlan":
+    """The plan of finishing an undo, with the changes of the plan of the whole undo that are outside of the roots."""
+    if whole is None or not whole.outside:
+        return files
+    paths = {change.path for change in whole.outside}
+    impossible = {*files.impossible, *(each for each in whole.impossible if each[0] in paths)}
+    return structs.replace(files, outside=whole.outside, impossible=tuple(sorted(impossible)))
+
+
+def _conflicts_named(plan: UndoPlan, named: Collection[bytes], root: str) -> frozenset[bytes]:
+    """Absolute paths of the named conflicts. Raises `UndoRefused` for other names."""
+    conflicts = set(conflicts_of(plan))
+    paths = frozenset(os.path.join(os.fsencode(root), path) for path in named)  # noqa: PTH118 names are bytes
+    if unknown := paths - conflicts:
+        raise UndoRefused(f"Nothing was restored: {shown_path(min(unknown), root)} is no conflict of this plan.")
+    return paths
+
+
+def _kept_text(kept: Sequence[bytes], root: str) -> str:
+    names = ", ".join(shown_path(path, root) for path in kept[:_MOST_NAMED])
+    more = f" and {len(kept) - _MOST_NAMED} more" if len(kept) > _MOST_NAMED else ""
+    how = "Restore them too with `overwrite`, or leave them alone with `keep_conflicts`."
+    return f"Nothing was restored: {len(kept)} files were changed since: {names}{more}. {how}"
+
+
+def _lock(files: "RestorePlan | None") -> str:
+    from bradawl.checkpoints import restore
+
+    return "" if files is None else restore.held_lock(files)
+
+
+def _check_arguments(step: object, part: object) -> None:
+    """Raises `UndoRefused` for values of other types or names, which an embedding program may pass."""
+    if not isinstance(step, str):
+        raise UndoRefused(f"A step is a name such as '3' or '3.2', not {cut(repr(step), 40)}.")
+    if part not in get_args(Part):
+        raise UndoRefused(f"A part is 'code', 'talk' or 'both', not {cut(repr(part), 40)}.")
+
+
 def _named(history: UndoHistory, name: str) -> UndoStep:
     step = history.named(name)
     if step is None:
@@ -337,13 +419,17 @@ def _chosen(history: UndoHistory, name: str, part: Part) -> UndoStep:
     if (last := history.last_changed()) is None:
         calls = (each for each in reversed(history.applied) if each.uncovered)
         missed = next((f" Not covered: {label_of(each)}: {each.uncovered}" for each in calls), "")
-        raise UndoRefused(f"There is nothing to undo: no step has changed a file that was saved.{missed}")
+        if history.has_undone:
+            redo = " /redo takes the last undo back (outside of a conversation: bradawl undo --redo)."
+            said = f"what the steps changed was undone already.{redo if history.undone else ''}"
+        else:
+            said = "no step has changed a file that was saved."
+        raise UndoRefused(f"There is nothing to undo: {said}{missed}")
     return last
 
 
-def _possible_part(step: UndoStep, part: Part, calls: Sequence[CallChange]) -> Part:
+def _possible_part(step: UndoStep, part: Part, *, has_files: bool) -> Part:
     """What can go back of what was asked for. Raises `UndoRefused` for nothing."""
-    has_files = any(call.ref for call in calls)
     wants_files, wants_talk = part != "talk" and has_files, part != "code" and step.is_in_conversation
     if wants_files and wants_talk:
         return "both"

@@ -16,7 +16,8 @@ from bradawl.app.exit_code import CANCELLED, ERROR, OK
 from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.undo import Undo, UndoRefused, UndoStopped
-from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, refused_whole
+from bradawl.app.undo_diff import shown_path
+from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, refused_whole, with_agreement
 from bradawl.core.errors import SessionNotFound
 from bradawl.core.events import Envelope, Live
 
@@ -121,6 +122,8 @@ async def _run(
                     history = await undo.history()
                     if (unfinished := undo.unfinished(history)) is not None:
                         console.say(f"bradawl: {unfinished_text(unfinished)}")
+                    elif rest := undo.unrestored(history):
+                        console.say(f"bradawl: {undo_text.unrestored_text(len(rest))}")
                     console.answer(undo_text.steps_text(history, undo.changes_of) + "\n")
                     return OK
                 return await _carry_out(undo, options, console, signals)
@@ -142,8 +145,9 @@ async def _carry_out(undo: Undo, options: Options, console: Console, signals: St
     is_refused = refused_whole(plan, overwrite, keep_conflicts=keep)
     if options.get("dry_run"):
         refused = [undo_text.refusal_text(plan, undo.root, overwrite)] if is_refused else []
-        console.answer("\n".join([*refused, undo_text.plan_text(plan, undo.root), ""]))
-        return ERROR if is_refused or (plan.files is not None and plan.files.is_partial) else OK
+        console.answer("\n".join([*refused, undo_text.plan_text(with_agreement(plan, overwrite), undo.root), ""]))
+        is_partial = plan.files is not None and plan.files.is_partial
+        return ERROR if is_refused or is_partial or plan.lock else OK
     if is_refused:
         console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, overwrite))
@@ -161,12 +165,28 @@ async def _plan(undo: Undo, options: Options) -> UndoPlan:
 
 
 def _forced(named: Sequence[str], plan: UndoPlan, root: str) -> tuple[bytes, ...]:
-    """The conflicting files that are named, relative to the project. Raises `UndoRefused` for any other name."""
-    conflicts = conflicts_of(plan)
-    forced = tuple(os.fsencode(os.path.normpath(Path(root, name))) for name in named)
-    if unknown := [name for name, path in zip(named, forced, strict=True) if path not in conflicts]:
-        raise UndoRefused(f"--force {unknown[0]}: this file was not changed since; leave it out.")
-    return forced
+    """The conflicting files that are named, or that are in a named folder. Raises `UndoRefused` for any other name.
+
+    A name is relative to the project, or as a list of conflicts shows it.
+    """
+    forced: dict[bytes, None] = {}
+    for name in named:
+        path, shown = os.fsencode(os.path.normpath(Path(root, name))), name.rstrip("/")
+        found = [each for each in conflicts_of(plan) if _is_in(each, path) or _is_shown_as(each, shown, root)]
+        if not found:
+            shown = shown_path(os.fsencode(name), root)
+            raise UndoRefused(f"--force {shown}: this file was not changed since, nor one in it; leave it out.")
+        forced.update(dict.fromkeys(found))
+    return tuple(forced)
+
+
+def _is_in(path: bytes, folder: bytes) -> bool:
+    return path == folder or path.startswith(folder.rstrip(b"/") + b"/")
+
+
+def _is_shown_as(path: bytes, name: str, root: str) -> bool:
+    shown = shown_path(path, root)
+    return shown == name or shown.startswith(f"{name}/")
 
 
 def is_complete(outcome: UndoOutcome) -> bool:

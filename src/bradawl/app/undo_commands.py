@@ -7,7 +7,7 @@ from bradawl.app import undo_text
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.slash_commands import CommandError, CommandResult, command
 from bradawl.app.undo import Undo, UndoRefused
-from bradawl.app.undo_plan import UndoPlan, conflicts_of, refused_whole
+from bradawl.app.undo_plan import UndoPlan, conflicts_of, has_only_conflicts, refused_whole
 from bradawl.checkpoints.record import Change
 from bradawl.folds.undo_history import Part
 
@@ -18,6 +18,8 @@ _Part = Annotated[
     ("all", "both"),
     ("everything", "both"),
 ]
+_CONFLICTS: Final = "Restore the [o]ther files, [a]ll files and lose those changes, or n [n] "
+_ONLY_CONFLICTS: Final = "Restore [a]ll files and lose those changes, or n [n] "
 _PARTS: Final = {"code": "code", "files": "code", "talk": "talk", "conversation": "talk", "both": "both"}
 
 
@@ -66,7 +68,10 @@ async def _listed(undo: Undo) -> str:
     history = await undo.history()
     intent = undo.unfinished(history)
     steps = undo_text.steps_text(history, undo.changes_of)
-    return steps if intent is None else f"{unfinished_text(intent)}\n{steps}"
+    if intent is not None:
+        return f"{unfinished_text(intent)}\n{steps}"
+    rest = undo.unrestored(history)
+    return f"{undo_text.unrestored_text(len(rest))}\n{steps}" if rest else steps
 
 
 @command("diff")
@@ -103,11 +108,14 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan) -> Co
         text = undo_text.plan_text(plan, undo.root)
         if (ask := session.frontend.ask) is None:
             raise UndoRefused(undo_text.conflicts_text(plan, undo.root))
-        answer = await ask(text, "Restore the [o]ther files, [a]ll files and lose those changes, or n [n] ")
-        choice = answer.strip().lower()[:1]
-        if choice not in ("o", "a"):
-            return CommandResult("Nothing was changed.")
-        overwrite, keep = (conflicts, False) if choice == "a" else ((), True)
+        has_others = not has_only_conflicts(plan)
+        answer = (await ask(text, _CONFLICTS if has_others else _ONLY_CONFLICTS)).strip().lower()
+        if answer not in (("o", "others", "a", "all") if has_others else ("a", "all")):
+            is_no = answer in ("", "n", "no")
+            return CommandResult(
+                "Nothing was changed." if is_no else f"Nothing was changed: {answer[:20]!r} is no answer."
+            )
+        overwrite, keep = (conflicts, False) if answer.startswith("a") else ((), True)
     if refused_whole(plan, keep_conflicts=True):
         raise UndoRefused(undo_text.refusal_text(plan, undo.root))
     outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep)

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import structs
 
 from bradawl.checkpoints.record import ChangeRecord
 from bradawl.core.errors import BradawlError
@@ -44,6 +45,10 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The last entry of the log when the plan was made."""
     resumes: "RestoreIntent | None" = None
     """The undo or redo that stopped in the middle, and that is finished or taken back; None for a new one."""
+    completes: Part | None = None
+    """What the last undo moved, if this one only restores what that could not; None for any other."""
+    lock: str = ""
+    """A sentence about the lock of git that makes `carry_out` refuse; empty without one."""
 
     @property
     def takes_back(self) -> bool:
@@ -71,6 +76,24 @@ def restores_nothing(plan: UndoPlan) -> bool:
     """Whether files should be restored, and none of them can be."""
     files = plan.files
     return files is not None and bool(files.impossible) and not (files.changes or files.git) and plan.resumes is None
+
+
+def has_only_conflicts(plan: UndoPlan) -> bool:
+    """Whether each file that can be restored has later changes of the user."""
+    files = plan.files
+    return files is not None and all(change.conflict for change in (*files.changes, *files.git))
+
+
+def with_agreement(plan: UndoPlan, overwrite: Collection[bytes]) -> UndoPlan:
+    """The plan in which these files are no conflicts any more."""
+    files = plan.files
+    if files is None or not overwrite:
+        return plan
+    changes, git = (
+        tuple(structs.replace(each, conflict="") if each.path in overwrite else each for each in part)
+        for part in (files.changes, files.git)
+    )
+    return structs.replace(plan, files=structs.replace(files, changes=changes, git=git))
 
 
 def conflicts_of(plan: UndoPlan) -> tuple[bytes, ...]:

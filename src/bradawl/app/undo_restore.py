@@ -8,8 +8,10 @@ from msgspec import structs
 
 from bradawl.app.undo_plan import UndoPlan, UndoRefused, UndoStopped
 from bradawl.app.undo_text import stopped_text
+from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.core.errors import BradawlError
+from bradawl.folds.undo_history import UndoHistory, Undone
 
 if TYPE_CHECKING:
     from bradawl.checkpoints.restore import RestorePlan
@@ -38,6 +40,16 @@ class SessionRestores:
         """Those of other sessions of the project that do not run. Raises `UndoRefused`."""
         with refusing_for_the_store(self._store):
             return tuple(each for each in self._intents.left_over() if each.session != self._session)
+
+    def unrestored(self, history: UndoHistory) -> tuple[Undone | None, ChangeRecord | None]:
+        """The last undo of files and a record of what it could not restore; None for each if there is none."""
+        last = next((each for each in reversed(history.undone) if each.part != "talk" and each.ref), None)
+        if last is not None:
+            with contextlib.suppress(StoreError):  # dropped to keep the quota
+                record = self._store.record(last.ref)
+                if record.unrestored:
+                    return last, ChangeRecord("", record.at, record.unrestored)
+        return None, None
 
     def restore(
         self, plan: UndoPlan, files: "RestorePlan", overwrite: Collection[bytes], should_stop: Callable[[], bool]
@@ -125,7 +137,8 @@ def refusing_for_the_store(store: "ContentStore") -> Iterator[None]:
 
 def _as_one(begun: ChangeRecord | None, record: ChangeRecord) -> ChangeRecord:
     """What one undo does in all its runs. What it could not restore is no gap for a redo, so that is left out."""
-    return ChangeRecord("", record.at, merged([record] if begun is None else [begun, record]))
+    changes = merged([record] if begun is None else [begun, record])
+    return ChangeRecord("", record.at, changes, unrestored=record.unrestored)
 
 
 def merged(records: Sequence[ChangeRecord]) -> tuple[Change, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from bradawl.app.rendering import call_line, cut, one_line
 from bradawl.app.undo_diff import kind_of, shown_path
-from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, restores_nothing
+from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, has_only_conflicts, restores_nothing
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.tools import ToolSpec
 from bradawl.folds.undo_history import CallChange, UndoHistory, UndoStep
@@ -77,7 +77,8 @@ def _time(at_ms: int) -> str:
 
 def plan_text(plan: UndoPlan, root: str) -> str:
     """What a plan would do, for a dry run: about one screen."""
-    return "\n".join([f"Would {_headline(plan)}", *_plan_lines(plan, root), *_coverage_lines(plan)])
+    lock = [f"Nothing would be restored now: {plan.lock}"] if plan.lock else []
+    return "\n".join([*lock, f"Would {_headline(plan)}", *_plan_lines(plan, root), *_coverage_lines(plan)])
 
 
 def _headline(plan: UndoPlan) -> str:
@@ -85,6 +86,8 @@ def _headline(plan: UndoPlan) -> str:
         return f"take back the {plan.resumes.kind} that stopped in the middle: {_PARTS[plan.part]}."
     if plan.resumes is not None:
         return f"finish the {plan.kind} that stopped in the middle{_since(plan)}: {_PARTS[plan.part]}."
+    if plan.completes is not None:
+        return f"restore what the last undo{_since(plan)}, could not."
     if plan.step is None:
         return f"redo the last undo: {_PARTS[plan.part]}."
     prompt = cut(one_line(plan.step.prompt), 50)
@@ -170,9 +173,21 @@ def refusal_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ()) -
         more = f" and {len(impossible) - _MOST_OTHERS} more" if len(impossible) > _MOST_OTHERS else ""
         return (
             f"Nothing is restored, because none of the files can be: {names}{more}. "
-            "`bradawl undo --talk-only` or `/undo talk` takes back the conversation alone."
+            f"{_INSTEAD_OF_REST if plan.completes is not None else _INSTEAD_OF_FILES}"
         )
     return conflicts_text(plan, root, overwrite)
+
+
+_INSTEAD_OF_FILES: Final = "`bradawl undo --talk-only` or `/undo talk` takes back the conversation alone."
+_INSTEAD_OF_REST: Final = "`bradawl undo --to STEP` or `/undo STEP` goes further back."
+
+
+def unrestored_text(count: int) -> str:
+    """That the last undo could not restore files, and how to go on."""
+    return (
+        f"The last undo did not restore {count:,} file{'s' if count > 1 else ''}. "
+        "/undo (outside of a conversation: bradawl undo) tries again, until the next prompt."
+    )
 
 
 def conflicts_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ()) -> str:
@@ -180,10 +195,11 @@ def conflicts_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ())
     conflicts = [path for path in conflicts_of(plan) if path not in overwrite]
     names = ", ".join(shown_path(path, root) for path in conflicts[:_MOST_FILES])
     more = f" and {len(conflicts) - _MOST_FILES} more" if len(conflicts) > _MOST_FILES else ""
+    rest = "goes back without them" if has_only_conflicts(plan) else "restores the other files"
     return (
         f"Nothing is restored, because these files were changed by you or another program since, "
         f"or git could not use them: {names}{more}. "
-        "`bradawl undo --keep-conflicts` restores the other files, `--force PATH` also restores that file."
+        f"`bradawl undo --keep-conflicts` {rest}, `--force PATH` also restores that file, or all of these in a folder."
     )
 
 
@@ -193,7 +209,7 @@ def conflicts_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ())
 def outcome_text(outcome: UndoOutcome, root: str) -> str:
     """What was done, what was not, and how to take it back."""
     plan, record = outcome.plan, outcome.record
-    lines = [_outcome_line(plan)]
+    lines = [_outcome_line(plan, is_any_restored=record is None or bool(record.changes))]
     if record is not None:
         planned = set() if plan.files is None else {each.path for each in plan.files.git}
         files = [each for each in record.changes if each.path not in planned]
@@ -206,14 +222,21 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
     lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept]
     lines += [f'The prompt was: "{cut(one_line(prompt), 200)}"' for prompt in plan.prompts[:1]]
     lines += _coverage_lines(plan)
+    if record is not None and record.unrestored and plan.kind == "undo" and not plan.takes_back:
+        lines.append(unrestored_text(len(record.unrestored)))
     if plan.kind == "undo" and not plan.takes_back:
         lines.append("/redo takes this back (outside of a conversation: bradawl undo --redo).")
     return "\n".join(lines)
 
 
-def _outcome_line(plan: UndoPlan) -> str:
+def _outcome_line(plan: UndoPlan, *, is_any_restored: bool) -> str:
     if plan.takes_back and plan.resumes is not None:
         return f"Taken back: the {plan.resumes.kind} that stopped in the middle. The files are as before it."
+    if not is_any_restored and plan.resumes is None:
+        moved = f"{'Redone' if plan.kind == 'redo' else 'Undone'}: the conversation{_since(plan)}. "
+        return f"{moved if plan.part == 'both' else ''}No file was restored."
+    if plan.completes is not None:
+        return f"Restored what the last undo{_since(plan)}, could not."
     return f"{'Redone' if plan.kind == 'redo' else 'Undone'}: {_PARTS[plan.part]}{_since(plan)}."
 
 
@@ -238,7 +261,7 @@ def _since(plan: UndoPlan) -> str:
 
 def note_for_model(plan: UndoPlan, record: ChangeRecord | None, kept: Sequence[bytes], root: str) -> str:
     """The note for the model about files that are not as its conversation says; empty if they agree."""
-    if plan.part == "code" and record is not None and record.changes:
+    if plan.part == "code" and plan.completes != "both" and record is not None and record.changes:
         names = _names([each.path for each in record.changes], root)
         if plan.kind == "redo":
             return (

@@ -41,8 +41,9 @@ def apply(
     """Restore what a plan names, of the conflicts only those in `overwrite`. Blocks while it works.
 
     Saves the present contents first; the returned record names what was changed, and undoes it. Its `uncovered` says
-    what was not restored and why. A path whose state is no longer the one in the plan is left alone. New files are
-    first written under the name `temporary`, so that the caller can remove what a killed restore left.
+    what was not restored and why, and its `unrestored` what of that a later restore may. A path whose state is no
+    longer the one in the plan is left alone. New files are first written under the name `temporary`, so that the
+    caller can remove what a killed restore left.
 
     Raises `RestoreRefused` if git holds a lock of what would be restored, and `OSError` if the present contents can't
     be saved; nothing is changed then. Raises `RestoreStopped` if `should_stop` returned true, which is called between
@@ -51,7 +52,8 @@ def apply(
     chosen = [change for change in (*plan.changes, *plan.git) if not change.conflict or change.path in overwrite]
     with FolderWalk(plan.roots) as walk:
         git = frozenset(change.path for change in plan.git)
-        _refuse_locked(walk, [change.path for change in chosen if change.path in git])
+        if lock := _held_lock(walk, [change.path for change in chosen if change.path in git]):
+            raise RestoreRefused(f"Nothing was restored: {lock}")
         restoration = _Restoration(walk, store, git, temporary or new_temporary_name(), should_stop)
         try:
             restoration.save_present(chosen)
@@ -62,7 +64,15 @@ def apply(
         else:
             begin(restoration.intended(), walk.opened())
         restoration.restore()
-        return restoration.record()
+        record = restoration.record()
+    unrestored = sorted((*record.unrestored, *plan.outside), key=lambda change: change.path)
+    return msgspec.structs.replace(record, unrestored=tuple(unrestored))
+
+
+def held_lock(plan: RestorePlan) -> str:
+    """A sentence about the lock of git that makes `apply` refuse the plan without its conflicts; empty without one."""
+    with FolderWalk(plan.roots) as walk:
+        return _held_lock(walk, [change.path for change in plan.git if not change.conflict])
 
 
 class _Stop(Exception):
@@ -92,6 +102,9 @@ class _Restoration:
         self._names: dict[tuple[int, int], list[PlannedChange]] = {}
         self._stamps: dict[bytes, Stamp | None] = {}
         self._failed: dict[bytes, str] = {}
+        self._may_succeed_later: set[bytes] = set()
+        """The failed paths whose failure has a cause outside of the file, such as a full disk."""
+        self._unread: list[Change] = []
         self._separated: list[bytes] = []
 
     def save_present(self, chosen: list[PlannedChange]) -> None:
@@ -101,7 +114,8 @@ class _Restoration:
                 self._stamps[change.path] = self._stamp(change.path)
                 is_as_planned = is_same(self._state(change), change.now)
             except OSError as error:
-                self._fail(change.path, _text(error))
+                self._fail_for(change, error)
+                self._unread.append(Change(change.path, change.wanted, change.now))
                 continue
             if is_as_planned:
                 self._changes[change.path] = change
@@ -156,6 +170,7 @@ class _Restoration:
             is_stopped = True
         for path, error in self._walk.finish().items():
             self._fail(path, f"its mode was not restored: {_text(error)}")
+            self._may_succeed_later.add(path)
         if is_stopped:
             raise RestoreStopped(self._done, len(self._changes))
 
@@ -198,6 +213,7 @@ class _Restoration:
     def record(self) -> ChangeRecord:
         """What was changed, as found on the disk where something failed."""
         changes: list[Change] = []
+        unrestored = [change for change in self._unread if change.path in self._may_succeed_later]
         for path, change in sorted(self._changes.items()):
             after = change.wanted
             if path in self._failed:
@@ -205,6 +221,8 @@ class _Restoration:
                     after = self._state(change)
             if not is_same(change.now, after):
                 changes.append(Change(path, self._as_saved(change.now), self._as_saved(after)))
+            if path in self._may_succeed_later and not is_same(after, change.wanted):
+                unrestored.append(Change(path, change.wanted, self._as_saved(after)))
         separated = "was one of several names of a file (hard links); the others keep their content."
         return ChangeRecord(
             call_id="",
@@ -214,6 +232,7 @@ class _Restoration:
                 *(f"{os.fsdecode(path)!r} was not restored: {why}." for path, why in sorted(self._failed.items())),
                 *(f"{os.fsdecode(path)!r} {separated}" for path in self._separated),
             ),
+            unrestored=tuple(unrestored),
         )
 
     def _as_saved(self, state: FileState | None) -> FileState | None:
@@ -228,13 +247,18 @@ class _Restoration:
         try:
             work(change, state)
         except OSError as error:
-            self._fail(change.path, _text(error))
+            self._fail_for(change, error)
         except StoreError as error:
             self._fail(change.path, str(error).rstrip("."))
 
     def _check_stop(self) -> None:
         if self._should_stop():
             raise _Stop
+
+    def _fail_for(self, change: PlannedChange, error: OSError) -> None:
+        self._fail(change.path, _text(error))
+        if error.errno != errno.ESTALE and not change.source and not change.moves_away:
+            self._may_succeed_later.add(change.path)
 
     def _fail(self, path: bytes, why: str) -> None:
         self._failed.setdefault(path, why)
@@ -349,8 +373,8 @@ def _status(parent: int, name: bytes) -> os.stat_result | None:
         return None
 
 
-def _refuse_locked(walk: FolderWalk, paths: list[bytes]) -> None:
-    """Raises `RestoreRefused` if git, or a git that died, holds a lock of one of its files."""
+def _held_lock(walk: FolderWalk, paths: list[bytes]) -> str:
+    """A sentence about a lock that git, or a git that died, holds of one of these files; empty without one."""
     locks = {_lock_of(path) for path in paths} | {
         path[: path.index(b"/.git/") + 6] + b"index.lock" for path in paths if b"/.git/" in path
     }
@@ -361,9 +385,8 @@ def _refuse_locked(walk: FolderWalk, paths: list[bytes]) -> None:
             is_there = True
         if is_there:
             shown = os.fsdecode(lock)
-            raise RestoreRefused(
-                f"Nothing was restored: {shown!r} exists, so git may be at work. If not, remove it and try again."
-            )
+            return f"{shown!r} exists, so git may be at work. If not, remove it and try again."
+    return ""
 
 
 def _lock_of(path: bytes) -> bytes:

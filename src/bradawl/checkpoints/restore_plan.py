@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import shlex
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -9,10 +11,10 @@ import msgspec
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same, read_content, read_state
 from bradawl.checkpoints.git_index import staged_state
-from bradawl.checkpoints.git_objects import git_folder_of, missing_objects, packed_reference
+from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
 from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
 from bradawl.checkpoints.opened_folders import FolderWalk
-from bradawl.checkpoints.record import ChangeRecord, FileState
+from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 
 _BETWEEN = "it was changed between the calls that are undone, and not by them"
@@ -21,7 +23,8 @@ _NOT_SAVED = "its content was not saved"
 _OTHER = "devices, sockets and pipes are not restored"
 _PACKED = "git has moved it to packed-refs since, so it stays"
 _INDEX_BYTES = 50_000_000
-_OUTSIDE = "it is outside of the folders that undo covers (give an added folder with --add-dir)"
+_OUTSIDE = "it is outside of the folders that undo covers"
+_ADD = f"{_OUTSIDE}; give its folder with --add-dir {{}}"
 
 
 class ComposedChange(msgspec.Struct, frozen=True):
@@ -64,6 +67,8 @@ class RestorePlan(msgspec.Struct, frozen=True):
     """Sentences of the records about what may have changed and can't be restored."""
     lost: tuple[str, ...] = ()
     """Sentences about folders that come back empty."""
+    outside: tuple[Change, ...] = ()
+    """Changes outside of the roots, which are also among the impossible: the state to restore, and the expected one."""
 
     @property
     def is_partial(self) -> bool:
@@ -118,9 +123,15 @@ def plan(
         same = _Comparison(store, walk, is_interrupted=is_interrupted)
         composed_changes = compose(records, same.is_same)
         copies = find_kept_copies(walk, {path: each.wanted for path, each in composed_changes.items()}, records)
-        impossible += copies.impossible.items()
+        outside = [
+            Change(path, each.wanted, each.expected)
+            for path, each in sorted(composed_changes.items())
+            if walk.root_of(path) is None and os.path.isabs(path) and os.path.normpath(path) == path  # noqa: PTH117 names are bytes
+        ]
+        done = copies.impossible | _impossible_outside([each.path for each in outside])
+        impossible += done.items()
         for path, composed in sorted(composed_changes.items()):
-            if path in copies.impossible or path.startswith(copies.left_out):
+            if path in done or path.startswith(copies.left_out):
                 continue
             if path in copies.renames or path in copies.sources:
                 more, why = _plan_renamed(same, path, composed, copies)
@@ -133,6 +144,7 @@ def plan(
             elif planned is not None:
                 changes.append(planned)
         kept, blocked = _without_blocked(walk, changes)
+        kept = _with_git_conflicts(same, kept)
         git = {change.path for change in kept if is_git_data(change.path, walk.root_of(change.path) or b"")}
     return RestorePlan(
         roots=tuple(roots),
@@ -141,7 +153,21 @@ def plan(
         impossible=tuple(sorted(impossible + blocked)),
         uncovered=tuple(dict.fromkeys(sentence for record in records for sentence in record.uncovered)),
         lost=copies.lost,
+        outside=tuple(outside),
     )
+
+
+def _impossible_outside(paths: Sequence[bytes]) -> dict[bytes, str]:
+    """By path, that it is outside of the roots, with the folder to add: the outermost one with such a path in it."""
+    outermost: list[bytes] = []
+    for folder in sorted({path[: path.rfind(b"/") + 1] for path in paths}):
+        if not outermost or not folder.startswith(outermost[-1]):
+            outermost.append(folder)
+    return {
+        path: _ADD.format(shlex.quote(os.fsdecode(folder.rstrip(b"/") or b"/")))
+        for path in paths
+        for folder in (outermost[bisect_right(outermost, path) - 1],)
+    }
 
 
 class _Comparison:
@@ -291,16 +317,33 @@ def _conflict(same: _Comparison, path: bytes, now: FileState | None, composed: C
     if same.is_as_expected(path, now, composed.expected) or same.is_between(path, now, composed):
         if now is not None and now.size > same.store.largest_bytes and not _has_content(composed.wanted, now):
             return _TOO_LARGE
-        return _BETWEEN if composed.is_changed_between else _git_conflict(same, path, now, composed.wanted)
+        return _BETWEEN if composed.is_changed_between else ""
     if now is None and composed.wanted is not None and same.is_packed(path, composed.expected):
-        return _git_conflict(same, path, now, composed.wanted)
+        return ""
     if now is None:
         return "it was removed since"
     return "it was made since" if composed.expected is None else "it was changed since"
 
 
-def _git_conflict(same: _Comparison, path: bytes, now: FileState | None, wanted: FileState | None) -> str:
+def _with_git_conflicts(same: _Comparison, changes: Sequence[PlannedChange]) -> list[PlannedChange]:
+    """The changes, with a conflict at those of git's data that git could not use after all of them."""
+    restored = [change for change in changes if not change.conflict]
+    planned = PlannedObjects(
+        {change.path: change.wanted for change in restored},
+        {change.path: change.source for change in restored if change.source},
+        same.store.read,
+    )
+    return [
+        change
+        if change.conflict or not (why := _git_conflict(same, change, planned))
+        else msgspec.structs.replace(change, conflict=why)
+        for change in changes
+    ]
+
+
+def _git_conflict(same: _Comparison, change: PlannedChange, planned: PlannedObjects) -> str:
     """Why git could not use a file of its data if it were restored; empty if it can."""
+    path, now, wanted = change.path, change.now, change.wanted
     if wanted is None or not wanted.content or (now is not None and now.content == wanted.content):
         return ""
     if not git_folder_of(path)[1] or wanted.size >= _INDEX_BYTES:
@@ -309,7 +352,7 @@ def _git_conflict(same: _Comparison, path: bytes, now: FileState | None, wanted:
         content = same.store.read(wanted.content)
     except StoreError:
         return ""
-    missing = missing_objects(same.walk, path, content, lambda: read_content(same.walk, path))
+    missing = missing_objects(same.walk, path, content, lambda: read_content(same.walk, path), planned)
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     return f"git no longer has the object {missing[0][:12]}{more}, which it would name" if missing else ""
 

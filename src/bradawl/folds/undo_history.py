@@ -79,6 +79,8 @@ class Undone(msgspec.Struct, frozen=True):
     """The change record of the files that were restored; empty for none."""
     applied: tuple[CallChange, ...]
     """The changes that were in the files before it."""
+    to: int
+    """The entry that it went back to."""
 
 
 class UndoHistory(msgspec.Struct, frozen=True):
@@ -92,6 +94,8 @@ class UndoHistory(msgspec.Struct, frozen=True):
     """The steps back since the last prompt, the newest last."""
     moved_at: int = -1
     """The entry of the last prompt, step back or redo; -1 for none."""
+    has_undone: bool = False
+    """Whether changes of files were ever undone."""
 
     def last_changed(self) -> UndoStep | None:
         """The last step whose changes are in the files; None if there is none."""
@@ -129,7 +133,7 @@ def undo_history(entries: Iterable[Envelope]) -> UndoHistory:
         fold.take(entry)
     kept = {entry.seq for entry in branch(entries, _MAIN)}
     steps = tuple(step.freeze(kept) for step in fold.steps)
-    return UndoHistory(steps, tuple(fold.applied), tuple(fold.undone), fold.moved_at)
+    return UndoHistory(steps, tuple(fold.applied), tuple(fold.undone), fold.moved_at, fold.has_undone)
 
 
 class _OpenStep(msgspec.Struct):
@@ -160,6 +164,7 @@ class _Fold:
         self.applied: list[CallChange] = []
         self.undone: list[Undone] = []
         self.moved_at = -1
+        self.has_undone = False
         self._turns = 0
         self._calls: dict[str, CallPrepared] = {}
         self._step_of_call: dict[str, int] = {}
@@ -237,8 +242,9 @@ class _Fold:
             self.undone.pop()
             self.applied = list(last.applied) if moved.restore != "talk" else self.applied
             return
-        self.undone.append(Undone(head, moved.restore, moved.checkpoint_ref, tuple(self.applied)))
+        self.undone.append(Undone(head, moved.restore, moved.checkpoint_ref, tuple(self.applied), moved.to))
         if moved.restore != "talk":
+            self.has_undone = self.has_undone or bool(moved.checkpoint_ref)
             starts = (self.steps[each.step].start for each in self.applied)
             first = next((place for place, start in enumerate(starts) if start >= moved.to), len(self.applied))
             del self.applied[first:]
