@@ -372,7 +372,8 @@ async def test_two_agents_work_in_one_workspace(workspace: Workspace):
 
 
 async def test_the_store_inside_the_workspace_is_not_searched(workspace: Workspace):
-    changes = workspace.client(folder=workspace.root / ".data/checkpoints", own=(str(workspace.root / ".data"),))
+    own = client_module.OwnFolders((str(workspace.root / ".data"),))
+    changes = workspace.client(folder=workspace.root / ".data/checkpoints", own=own)
     await changes.begin("s/c1", None)
     workspace.write("a", "1")
     changes.end("s/c1")

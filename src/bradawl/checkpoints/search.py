@@ -24,6 +24,7 @@ from bradawl.checkpoints.folder_watches import FolderWatches
 from bradawl.checkpoints.gaps import Gaps
 from bradawl.checkpoints.git_data import Role, covers_file, role_of_folder
 from bradawl.checkpoints.record import Change, FileState
+from bradawl.checkpoints.sandbox_placeholders import SandboxPlaceholders
 from bradawl.checkpoints.unsaved_changes import UnsavedChanges, differs, identified
 
 _CLOCK_STEP_NS: Final = 20_000_000
@@ -46,6 +47,7 @@ class Index:
         """Entries that may have changed without a trace, or were not saved in time."""
         self.limited: set[Folder] = set()
         """Folders that are not entered, because there are too many entries."""
+        self.placeholders = SandboxPlaceholders("")
 
     def forget_gone(self) -> None:
         """Remove what has left the index from `again` and `limited`."""
@@ -80,6 +82,7 @@ class Search:
         self.records = records
         self._knows_absent = knows_absent
         self._saves = saves
+        index.placeholders.expire()
         self._recent_ns = index.clock_ns()
         self.reading_s = 0.0
         """Time spent on contents."""
@@ -139,7 +142,9 @@ class Search:
         if found is None or self._role(folder, name, found) is None:
             if name in folder.states:
                 self.remove(folder, name)
-            elif found is not None and self._knows_absent:
+            elif found is None:
+                self._index.again.discard((folder, name))
+            elif self._knows_absent:
                 self.gaps.add("excluded", folder.path_of(name))
         elif found != folder.signatures.get(name):
             self._update(folder, descriptor, name, found)
@@ -206,6 +211,9 @@ class Search:
     def _update(self, folder: Folder, descriptor: int, name: str, found: Signature) -> None:
         """Bring an entry up to date that is new or may have changed."""
         before, known = identified(folder, name), folder.signatures.get(name)
+        if before is None and self._index.placeholders.include(folder.path_of(name), descriptor, name, found):
+            self._index.again.add((folder, name))  # there is no event if it is filled
+            return
         try:
             after, at = self._state(folder, descriptor, name, found)
         except FileNotFoundError:

@@ -14,6 +14,7 @@ from bradawl.checkpoints.folder_watches import FolderWatches
 from bradawl.checkpoints.gaps import Gaps
 from bradawl.checkpoints.outside_git import OutsideGit
 from bradawl.checkpoints.record import Change
+from bradawl.checkpoints.sandbox_placeholders import SandboxPlaceholders
 from bradawl.checkpoints.saved_index import decode_index, encode_index
 from bradawl.checkpoints.search import Index, Search
 
@@ -45,6 +46,7 @@ class WorkspaceTree:
         loaded = decode_index(known, self.roots) if known is not None else None
         self._index = Index(self.roots) if loaded is None else loaded
         self._index.clock_ns = clock_ns
+        self._index.placeholders = SandboxPlaceholders(limits.sandbox_state)
         self._watches = FolderWatches(limits.watches, self.roots)
         self._outside_git = OutsideGit(self.roots)
         self._is_watching = False

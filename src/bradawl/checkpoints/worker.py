@@ -89,7 +89,8 @@ class Worker:
         if not isinstance(opening, Open):
             raise TypeError(f"the first request is {opening!r}")
         self._roots, self._folder = opening.roots, Path(opening.folder)
-        self._coverage = Coverage(excluded=frozenset(map(os.fsencode, opening.own)))
+        own = frozenset(map(os.fsencode, opening.own))
+        self._coverage = Coverage(excluded=own, sandbox_state=opening.sandbox_state)
         self._store = ContentStore(self._folder)
         known = index_files.load(self._folder) if opening.uses_index else None
         self._tree = self._new_tree(known)
