@@ -51,7 +51,7 @@ class Settle(msgspec.Struct, frozen=True, array_like=True, tag="settle"):
 
 
 class Cover(msgspec.Struct, frozen=True, array_like=True, tag="cover"):
-    """Does undo cover all files? Answered by `Ready`, after the first search."""
+    """Does undo cover all files? Answered by `Ready`, after the first search; if not, after a `Warn` that says why."""
 
     number: int
     until: float

@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from bradawl.checkpoints.coverage import Coverage, is_virtual_environment, reason_by_name
@@ -22,7 +22,7 @@ from bradawl.checkpoints.folder_reader import (
 )
 from bradawl.checkpoints.folder_watches import FolderWatches
 from bradawl.checkpoints.gaps import Gaps
-from bradawl.checkpoints.git_data import Role, covers_file, role_of_folder
+from bradawl.checkpoints.git_data import NAMED_IF_REMOVED, Role, covers_file, role_of_folder
 from bradawl.checkpoints.record import Change, FileState
 from bradawl.checkpoints.sandbox_placeholders import SandboxPlaceholders
 from bradawl.checkpoints.unsaved_changes import UnsavedChanges, differs, identified
@@ -144,6 +144,7 @@ class Search:
                 self.remove(folder, name)
             elif found is None:
                 self._index.again.discard((folder, name))
+                self._note_left_out(folder, folder.left_out - {name})
             elif self._knows_absent:
                 self.gaps.add("excluded", folder.path_of(name))
         elif found != folder.signatures.get(name):
@@ -176,7 +177,17 @@ class Search:
             return found
         if folder.role == "modules" and "HEAD" in found:
             folder.role = "git"
-        return {name: at for name, at in found.items() if self._role(folder, name, at) is not None}
+        covered = {name: at for name, at in found.items() if self._role(folder, name, at) is not None}
+        if folder.role == "git":
+            self._note_left_out(folder, NAMED_IF_REMOVED & (found.keys() - covered.keys()))
+        return covered
+
+    def _note_left_out(self, folder: Folder, names: Iterable[str]) -> None:
+        """Report folders of git data that undo can't bring back and that are gone."""
+        left_out = frozenset(names)
+        for name in folder.left_out - left_out if self.records else ():
+            self.gaps.add("excluded", folder.path_of(name))
+        folder.left_out = left_out
 
     def _is_heavy(self, folder: Folder, descriptor: int, found: dict[str, Signature]) -> bool:
         """Whether a mark in a folder without known entries says that it is a cache or a virtual environment."""
@@ -334,6 +345,7 @@ class Search:
         if self.records and gone.reason not in ("", "quiet"):
             self.gaps.add(gone.reason, gone.path)
         for each in gone.below():
+            self._note_left_out(each, ())
             self._watches.remove(each)
             self._index.entry_count -= len(each.states)
             for below in each.states if not each.reason else ():
