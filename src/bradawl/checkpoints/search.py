@@ -144,7 +144,7 @@ class Search:
                 self.remove(folder, name)
             elif found is None:
                 self._index.again.discard((folder, name))
-                self._note_left_out(folder, folder.left_out - {name})
+                _note_left_out(self, folder, folder.left_out - {name})
             elif self._knows_absent:
                 self.gaps.add("excluded", folder.path_of(name))
         elif found != folder.signatures.get(name):
@@ -179,15 +179,8 @@ class Search:
             folder.role = "git"
         covered = {name: at for name, at in found.items() if self._role(folder, name, at) is not None}
         if folder.role == "git":
-            self._note_left_out(folder, NAMED_IF_REMOVED & (found.keys() - covered.keys()))
+            _note_left_out(self, folder, NAMED_IF_REMOVED & (found.keys() - covered.keys()))
         return covered
-
-    def _note_left_out(self, folder: Folder, names: Iterable[str]) -> None:
-        """Report folders of git data that undo can't bring back and that are gone."""
-        left_out = frozenset(names)
-        for name in folder.left_out - left_out if self.records else ():
-            self.gaps.add("excluded", folder.path_of(name))
-        folder.left_out = left_out
 
     def _is_heavy(self, folder: Folder, descriptor: int, found: dict[str, Signature]) -> bool:
         """Whether a mark in a folder without known entries says that it is a cache or a virtual environment."""
@@ -345,7 +338,7 @@ class Search:
         if self.records and gone.reason not in ("", "quiet"):
             self.gaps.add(gone.reason, gone.path)
         for each in gone.below():
-            self._note_left_out(each, ())
+            _note_left_out(self, each, ())
             self._watches.remove(each)
             self._index.entry_count -= len(each.states)
             for below in each.states if not each.reason else ():
@@ -362,3 +355,11 @@ class Search:
     def finish(self) -> None:
         """Add what is known only at the end: which of the unsaved files and folders were renamed."""
         self.changes = self._unsaved.completed(self.changes, self.gaps)
+
+
+def _note_left_out(search: Search, folder: Folder, names: Iterable[str]) -> None:
+    """Report folders of git data that undo can't bring back and that are gone."""
+    left_out = frozenset(names)
+    for name in folder.left_out - left_out if search.records else ():
+        search.gaps.add("excluded", folder.path_of(name))
+    folder.left_out = left_out

@@ -130,12 +130,12 @@ class WorkspaceTree:
         Without `with_rebuilt`, packages and caches are left out, which do not matter for `covers_files`.
         """
         gaps = Gaps(self.roots)
-        ignored = ("",) if with_rebuilt else _REBUILT
+        ignored = () if with_rebuilt else _REBUILT
         for folder in self._folders():
             if folder.closed_at is not None:
                 gaps.add("closed", folder.path)
             for name, below in folder.folders.items():
-                if below.reason not in ignored and not folder.reason:
+                if below.reason and below.reason not in ignored and not folder.reason:
                     gaps.add(below.reason, folder.path_of(name))
             for name, state in folder.states.items():
                 if state.kind == "file" and not state.content and not folder.reason:
