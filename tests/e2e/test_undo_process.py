@@ -287,3 +287,31 @@ def test_it_refuses_while_a_job_runs(project: Project) -> None:
     done = project.run("undo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (project.root / "c.txt").exists() and "A background job ran" in done.stdout
+
+
+def test_what_a_job_writes_until_the_terminal_is_left_is_undone(project: Project) -> None:
+    """The job writes before, during and after another command, and ends because the user leaves."""
+    before = project.state()
+    line = "for i in $(seq 1000); do echo $i > written; sleep 0.02; done"
+    job = {"id": "job", "name": "bash", "arguments": {"command": line, "run_in_background": True}}
+    project.replies(
+        {"tool_calls": [job]},
+        {"tool_calls": [_bash("sleep 0.3; rm c.txt")]},
+        {"text": "finished one"},
+        {"text": "finished two"},
+    )
+    terminal = Terminal([*START, "-y"], project.root, project.environ)
+    try:
+        terminal.wait_for("> ")
+        terminal.type("do it\r")
+        terminal.wait_for("finished one")
+        terminal.type("again\r")
+        terminal.wait_for("finished two")
+        terminal.type("/exit\r")
+        terminal.wait_for("To resume this session")
+    finally:
+        terminal.end()
+    assert (project.root / "written").exists()
+    done = project.run("undo", "--to", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert differences(project.state(), before) == {}

@@ -1,11 +1,13 @@
 """Commands in bubblewrap: what they changed is found, and they can't reach what is saved for undo."""
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from bwrap import needs_bwrap
 
@@ -27,13 +29,14 @@ class SandboxedProject:
         self.root.mkdir()
         self.agents: list[Agent] = []
 
-    def settings(self, *lines: str, **changes: Any) -> Settings:
+    def settings(self, *lines: str | dict[str, Any], **changes: Any) -> Settings:
+        given = [{"command": line} if isinstance(line, str) else line for line in lines]
         script = [
-            {"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": {"command": line}}]}
-            for n, line in enumerate(lines)
+            {"tool_calls": [{"id": f"c{n}", "name": "bash", "arguments": arguments}]}
+            for n, arguments in enumerate(given)
         ]
         (self.place / "script.json").write_text(json.dumps([*script, {"text": "done"}]))
-        given = {
+        standard = {
             "model": ModelSettings("scripted", str(self.place / "script.json")),
             "cwd": str(self.root),
             "home": str(self.place / "data"),
@@ -42,9 +45,9 @@ class SandboxedProject:
             "sandbox": "required",
             "user_tools": False,
         }
-        return Settings(**{**given, **changes})
+        return Settings(**{**standard, **changes})
 
-    async def run(self, *lines: str, **changes: Any) -> list[Envelope]:
+    async def run(self, *lines: str | dict[str, Any], **changes: Any) -> list[Envelope]:
         """The entries of a session in which the model calls bash with each of the lines."""
         agent = build_agent(self.settings(*lines, **changes))
         entries: list[Envelope] = []
@@ -67,7 +70,7 @@ class SandboxedProject:
                     for change in store.record(entry.event.checkpoint_ref).changes
                 ]
                 for entry in entries
-                if isinstance(entry.event, CheckpointTaken)
+                if isinstance(entry.event, CheckpointTaken) and entry.event.checkpoint_ref
             }
 
 
@@ -87,6 +90,35 @@ async def test_a_command_is_credited_with_its_changes_and_with_nothing_of_the_sa
     changed = project.changed(entries)
     assert changed["c0"] == ["new", "old"] and changed["c3"] == ["last"] and "c1" not in changed
     assert all(path == ".git" or path.startswith(".git/") for path in changed["c2"])
+
+
+async def test_the_placeholders_of_a_running_job_are_no_changes(project: SandboxedProject):
+    """They exist while the other commands are searched, and until the session is left."""
+    job = {"command": "touch of-job; sleep 30", "run_in_background": True}
+    wait = "until [ -e of-job ]; do sleep 0.01; done; mkdir empty; touch nothing"
+    entries = await project.run("git init -q .", job, wait, "mkdir .other; : > of-c3")
+    changed = project.changed(entries)
+    found = sorted(path for call in ("c1", "c2", "c3") for path in changed.get(call, ()))
+    assert found == [".other", "empty", "nothing", "of-c3", "of-job"]
+
+
+async def test_the_placeholders_of_another_session_are_no_changes(project: SandboxedProject):
+    settings = project.settings({"command": "touch by-other; sleep 30", "run_in_background": True})
+    script = (project.place / "script.json").rename(project.place / "other.json")
+    other = build_agent(msgspec.structs.replace(settings, model=ModelSettings("scripted", str(script))))
+    lines = ("echo 1 > mine; until [ -e by-other ]; do sleep 0.01; done", "echo 2 > mine; touch empty")
+    try:
+        async with other.open() as session:
+            run = asyncio.create_task(project.run(*lines))
+            while not (project.root / "mine").exists():  # noqa: ASYNC110 - made by another process
+                await asyncio.sleep(0.01)
+            await session.run("go")
+            changed = project.changed(await run)
+            names = {path.name for path in project.root.iterdir()}
+            assert names > {"by-other", "empty", "mine"}, "the other session holds placeholders"
+    finally:
+        await other.aclose()
+    assert changed == {"c0": ["by-other", "mine"], "c1": ["empty", "mine"]}
 
 
 async def test_a_command_can_not_reach_what_is_saved(project: SandboxedProject):
@@ -114,4 +146,4 @@ def refs(entries: list[Envelope]) -> Iterator[str]:
 async def test_nothing_is_saved_or_started_with_undo_switched_off(project: SandboxedProject):
     entries = await project.run("echo hi > new", undo=False)
     assert (project.root / "new").exists() and not project.checkpoints.exists()
-    assert not [entry for entry in entries if isinstance(entry.event, CheckpointTaken)]
+    assert not any(refs(entries))

@@ -371,8 +371,24 @@ async def test_two_agents_work_in_one_workspace(workspace: Workspace):
     assert list(workspace.changed(of_one)) == ["a"] and list(workspace.changed(of_two)) == ["b"]
 
 
+async def test_a_warning_names_what_undo_does_not_cover(workspace: Workspace):
+    changes = workspace.client()
+    assert await changes.covers() and workspace.warnings == []
+    (workspace.root / "node_modules").mkdir()
+    with (workspace.root / "data.bin").open("wb") as file:
+        file.truncate(50_000_001)
+    await changes.begin("s/c1", None)
+    assert not await changes.covers() and not await changes.covers()
+    (warning,) = workspace.warnings
+    assert warning == (
+        "Undo does not cover the whole workspace, so commands that discard work are asked about."
+        " Files over 50 MB are not saved: data.bin."
+    )
+
+
 async def test_the_store_inside_the_workspace_is_not_searched(workspace: Workspace):
-    changes = workspace.client(folder=workspace.root / ".data/checkpoints", own=(str(workspace.root / ".data"),))
+    own = client_module.OwnFolders((str(workspace.root / ".data"),))
+    changes = workspace.client(folder=workspace.root / ".data/checkpoints", own=own)
     await changes.begin("s/c1", None)
     workspace.write("a", "1")
     changes.end("s/c1")

@@ -236,3 +236,26 @@ def test_a_virtual_project_has_the_entries_of_a_usual_one(tmp_path):
         "missing",
     ]
     assert tree.kind(f"{tmp_path}/elsewhere") == "unknown"
+
+
+def test_a_command_that_a_run_allows_only_if_undo_covers_the_workspace_says_so(place, tmp_path):
+    def build(settings):
+        agent = build_agent(settings)
+        sandbox = Sandbox("some")
+        return msgspec.structs.replace(agent, policy=lambda: msgspec.structs.replace(agent.policy(), sandbox=sandbox))
+
+    def reason(line):
+        out = io.StringIO()
+        options = {"workspace": str(place.project), "mode": "auto", "shell_line": line}
+        console = Console(io.StringIO(), out, io.StringIO(), place.environ)
+        run_check(options, place.environ, console, str(place.project), build)
+        answer = json.loads(out.getvalue())
+        assert answer["decision"] == "allow", answer
+        return answer["reason"]
+
+    assert reason("git reset --hard").endswith(
+        "; a run asks if undo does not cover the whole workspace, which this check does not search"
+    )
+    assert "undo" not in reason("git status")
+    place.configure('[permissions]\nallow = ["Bash(git reset --hard)"]\n')
+    assert "undo" not in reason("git reset --hard")

@@ -222,6 +222,22 @@ def test_the_changes_of_a_job_come_when_the_job_has_ended(log: Log) -> None:
     assert history.steps[history.applied[-1].step].name == "3"
 
 
+def test_what_a_running_job_changed_after_another_call_comes_after_that_call(log: Log) -> None:
+    """The search at the end of a turn credits the running job with what it changed since the last call ended."""
+    log.prompt("three")
+    log.step("server", ref=False)
+    log.add(JobStarted("job-1", "server", "serve"))
+    log.add(ToolFinished("server", "ok", ()))
+    log.step("d", ref=False)
+    log.add(CheckpointTaken("server", "ref-before-d"))
+    log.add(ToolFinished("d", "ok", ()))
+    log.add(CheckpointTaken("d", "ref-d"))
+    log.add(CheckpointTaken("server", "ref-after-d"))
+    log.add(JobEnded("job-1", 0))
+    log.add(CheckpointTaken("server", "ref-last"))
+    assert refs(log.history)[-4:] == ["ref-before-d", "ref-d", "ref-after-d", "ref-last"]
+
+
 def test_a_log_without_prompts_has_nothing_to_undo() -> None:
     log = Log()
     log.add(CheckpointTaken("x", "ref"))

@@ -208,9 +208,7 @@ def test_a_file_over_the_limit_is_not_saved_and_said_when_it_changes(
     assert contents.saved == {}
     (root / "large").write_bytes(bytes(1_000) + b"x")
     assert tree.changes() == ((), ("Files over the size limit are not saved: large may have changed.",))
-    assert tree.uncovered() == (
-        "The contents of large are not saved: they are too large, can't be read, or there is too much.",
-    )
+    assert tree.uncovered() == ("Files over 50 MB are not saved: large.",)
     (root / "large").unlink()
     found, uncovered = tree.changes()
     assert paths(found, root) == ["large"]

@@ -1,6 +1,7 @@
 """Which git data `WorkspaceTree` covers."""
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -179,3 +180,17 @@ def test_both_roots_of_a_linked_working_tree_are_covered(root: Path, tmp_path: P
     git(linked, "commit", "--allow-empty", "-qm", "more")
     assert ".git/worktrees/linked/logs/HEAD" in changed(tree, root)
     tree.close()
+
+
+def test_folders_of_git_data_that_are_not_covered_are_named_when_they_are_removed(
+    root: Path, tree: WorkspaceTree
+) -> None:
+    (root / ".git/lfs/objects").mkdir(parents=True)
+    assert tree.changes() == ((), ())
+    shutil.rmtree(root / ".git/lfs")
+    assert tree.changes() == ((), ("Not covered in git data: .git/lfs.",))
+    assert tree.changes() == ((), ())
+    shutil.rmtree(root / ".git")
+    changes, (sentence,) = tree.changes()
+    assert changes[0].path == os.fsencode(root / ".git")
+    assert sentence.startswith("Not covered in git data: ") and ".git/objects" in sentence

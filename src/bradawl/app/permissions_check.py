@@ -33,6 +33,7 @@ _CASE_WORKSPACE: Final = "/ws"
 _CASE_HOME: Final = "/home/u"
 _DEFAULT_PORT: Final = 443
 _INVALID: Final = 2
+_IF_COVERED: Final = "a run asks if undo does not cover the whole workspace, which this check does not search"
 
 
 def run_check(
@@ -136,7 +137,13 @@ def _verdict_here(settings: Settings, command: str, build: Callable[[Settings], 
             change=_ignore,
             rules=path_rules(policy.rules),
         )
-        return error_as_verdict(lambda: dry_run(bash, BashParams(command), context, policy))
+        params = BashParams(command)
+        verdict = error_as_verdict(lambda: dry_run(bash, params, context, policy))
+        if verdict.decision != "allow" or verdict.effects is None or not verdict.effects.discards:
+            return verdict
+        without = msgspec.structs.replace(policy, undo=False)
+        depends = error_as_verdict(lambda: dry_run(bash, params, context, without)).decision != "allow"
+        return msgspec.structs.replace(verdict, reason=f"{verdict.reason}; {_IF_COVERED}") if depends else verdict
     finally:
         if agent.on_close is not None:
             agent.on_close()

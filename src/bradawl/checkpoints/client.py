@@ -17,7 +17,7 @@ import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bradawl.core.workspace import Checkpoint
 
@@ -48,6 +48,18 @@ os._exit(0)
 """
 
 
+class OwnFolders(NamedTuple):
+    """Folders of bradawl that a search must know."""
+
+    excluded: tuple[str, ...] = ()
+    """Folders that no search enters."""
+    sandbox_state: str = ""
+    """Folder with the records of sandboxes, whose placeholders are no changes; empty for none."""
+
+
+_NO_FOLDERS: Final = OwnFolders()
+
+
 class LocalChanges:
     """`WorkspaceChanges` for the folders of one workspace. Its owner calls `close`.
 
@@ -60,7 +72,7 @@ class LocalChanges:
         roots: tuple[str, ...],
         folder: str,
         *,
-        own: tuple[str, ...] = (),
+        own: OwnFolders = _NO_FOLDERS,
         environment: Mapping[str, str] | None = None,
         notify: Callable[[str], None] | None = None,
         may_restart: bool = True,
@@ -68,11 +80,11 @@ class LocalChanges:
     ) -> None:
         """Nothing is started before `start` or the first call.
 
-        `folder` is for contents, change records and the index; no search enters it or the folders `own`. `notify` gets
-        each warning once. Without `may_restart` the process is not started again: a command could have changed its
-        modules, because they are in the workspace.
+        `folder` is for contents, change records and the index; no search enters it. `notify` gets each warning once.
+        Without `may_restart` the process is not started again: a command could have changed its modules, because they
+        are in the workspace.
         """
-        self._roots, self._folder, self._own = roots, folder, (folder, *own)
+        self._roots, self._folder, self._own = roots, folder, own
         self._environment = dict(environment or {})
         self._notify = notify
         self._interpreter = interpreter or sys.executable
@@ -181,7 +193,9 @@ class LocalChanges:
         try:
             process = _SearchProcess(self, self._interpreter, self._environment)
             self._process = process
-            process.send(process.protocol.Open(self._roots, self._folder, self._own, uses_index))
+            own = (self._folder, *self._own.excluded)
+            opening = process.protocol.Open(self._roots, self._folder, own, uses_index, self._own.sandbox_state)
+            process.send(opening)
         except OSError as error:
             self._process = None
             self._problem = f"Undo can't restore it: {error.strerror or error}."

@@ -46,6 +46,8 @@ class Coverage(msgspec.Struct, frozen=True):
     heavy_folders: frozenset[str] = HEAVY_FOLDERS
     excluded: frozenset[bytes] = frozenset()
     """Absolute paths of folders that are not searched and not mentioned."""
+    sandbox_state: str = ""
+    """Folder with the records of sandboxes, whose placeholders are no changes; empty for none."""
 
 
 def reason_by_name(name: str, limits: Coverage) -> Reason:

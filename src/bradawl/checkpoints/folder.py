@@ -23,13 +23,15 @@ class Folder:
 
     __slots__ = (
         *("path", "name", "parent", "role", "reason", "is_listed", "closed_at", "signatures", "states", "folders"),
-        *("depth", "device", "watch", "watched"),
+        *("depth", "device", "watch", "watched", "left_out"),
     )
 
     def __init__(self, path: bytes, name: str, parent: "Folder | None", role: "Role") -> None:
         self.path = path
         self.name = name
         self.parent = parent
+        self.left_out: frozenset[str] = frozenset()
+        """Of a folder with git data, those of `NAMED_IF_REMOVED` that are in it."""
         self.depth: int = 0 if parent is None else parent.depth + 1
         """Levels below the root."""
         self.role: Role = role

@@ -2,6 +2,8 @@
 
 from typing import Final, Literal
 
+from bradawl.checkpoints.coverage import Coverage
+
 Gap = Literal[
     "large",
     "late",
@@ -19,7 +21,9 @@ Gap = Literal[
     "quiet",
     "excluded",
     "not saved",
+    "too large",
 ]
+_LIMITS: Final = Coverage()
 _SENTENCES: Final[dict[Gap, str]] = {
     "large": "Files over the size limit are not saved: {paths} may have changed.",
     "late": "There was no time to save the new contents of {paths}.",
@@ -35,7 +39,9 @@ _SENTENCES: Final[dict[Gap, str]] = {
     "unknown": "Not searched before the call, so earlier contents are unknown: {paths}.",
     "outside": "Outside the workspace, so not covered: {paths}.",
     "excluded": "Not covered in git data: {paths}.",
-    "not saved": "The contents of {paths} are not saved: they are too large, can't be read, or there is too much.",
+    "too large": f"Files over {_LIMITS.file_bytes // 1_000_000} MB are not saved: {{paths}}.",
+    "not saved": "The contents of {paths} are not saved: they can't be read, or the workspace holds more than"
+    f" {_LIMITS.baseline_bytes // 1_000_000} MB.",
     "quiet": "Caches are not covered: {paths}.",
 }
 _SHOWN: Final = 5

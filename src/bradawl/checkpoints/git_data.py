@@ -21,6 +21,8 @@ _PREFIXES: Final = ("BISECT_", "sharedindex.")
 _KEPT_FOLDERS: Final = frozenset({"refs", "logs", "rebase-merge", "rebase-apply", "sequencer", "reftable"})
 _INFO_FILES: Final = frozenset({"exclude", "attributes", "sparse-checkout", "grafts"})
 _LOCK: Final = ".lock"
+NAMED_IF_REMOVED: Final = frozenset({"objects", "hooks", "lfs", "annex"})
+"""Folders of git data that are not covered, and may hold the only copy of something."""
 
 
 def covers_file(role: Role, name: str) -> bool:

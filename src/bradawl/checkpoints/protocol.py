@@ -20,6 +20,8 @@ class Open(msgspec.Struct, frozen=True, array_like=True, tag="open"):
     """Folders of bradawl, which no search enters."""
     uses_index: bool = True
     """Start from the index that an earlier process saved."""
+    sandbox_state: str = ""
+    """Folder with the records of sandboxes; empty for none."""
 
 
 class Begin(msgspec.Struct, frozen=True, array_like=True, tag="begin"):
@@ -49,7 +51,7 @@ class Settle(msgspec.Struct, frozen=True, array_like=True, tag="settle"):
 
 
 class Cover(msgspec.Struct, frozen=True, array_like=True, tag="cover"):
-    """Does undo cover all files? Answered by `Ready`, after the first search."""
+    """Does undo cover all files? Answered by `Ready`, after the first search; if not, after a `Warn` that says why."""
 
     number: int
     until: float

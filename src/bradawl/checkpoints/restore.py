@@ -6,6 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
 import msgspec
 
@@ -20,6 +21,11 @@ from bradawl.checkpoints.restored_files import overwrite_file, own_like_folder, 
 from bradawl.checkpoints.store import ContentStore
 
 __all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
+
+_FOLDER_STAYS: Final = "the folder holds other files, so it stays"
+_REPOSITORY_STAYS: Final = (
+    "git's objects and hooks in it stay, because redo needs them; remove the folder to make the repository again"
+)
 
 
 Begin = Callable[[ChangeRecord, tuple[tuple[bytes, int], ...]], None]
@@ -286,7 +292,7 @@ class _Restoration:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            self._fail(change.path, "the folder holds other files, so it stays")
+            self._fail(change.path, _REPOSITORY_STAYS if _is_repository(change.path) else _FOLDER_STAYS)
         else:
             self._walk.forget(change.path)
 
@@ -360,6 +366,11 @@ class _Restoration:
 def _is_removed(now: FileState, wanted: FileState | None) -> bool:
     """Whether the present file, link or folder has to go before the wanted one is made."""
     return wanted is None or (now.kind == "folder") != (wanted.kind == "folder")
+
+
+def _is_repository(path: bytes) -> bool:
+    above, _, name = path.rpartition(b"/")
+    return name == b".git" or above.endswith(b"/.git/modules")
 
 
 def _text(error: OSError) -> str:

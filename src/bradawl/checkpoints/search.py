@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from bradawl.checkpoints.coverage import Coverage, is_virtual_environment, reason_by_name
@@ -22,8 +22,9 @@ from bradawl.checkpoints.folder_reader import (
 )
 from bradawl.checkpoints.folder_watches import FolderWatches
 from bradawl.checkpoints.gaps import Gaps
-from bradawl.checkpoints.git_data import Role, covers_file, role_of_folder
+from bradawl.checkpoints.git_data import NAMED_IF_REMOVED, Role, covers_file, role_of_folder
 from bradawl.checkpoints.record import Change, FileState
+from bradawl.checkpoints.sandbox_placeholders import SandboxPlaceholders
 from bradawl.checkpoints.unsaved_changes import UnsavedChanges, differs, identified
 
 _CLOCK_STEP_NS: Final = 20_000_000
@@ -46,6 +47,7 @@ class Index:
         """Entries that may have changed without a trace, or were not saved in time."""
         self.limited: set[Folder] = set()
         """Folders that are not entered, because there are too many entries."""
+        self.placeholders = SandboxPlaceholders("")
 
     def forget_gone(self) -> None:
         """Remove what has left the index from `again` and `limited`."""
@@ -80,6 +82,7 @@ class Search:
         self.records = records
         self._knows_absent = knows_absent
         self._saves = saves
+        index.placeholders.expire()
         self._recent_ns = index.clock_ns()
         self.reading_s = 0.0
         """Time spent on contents."""
@@ -139,7 +142,10 @@ class Search:
         if found is None or self._role(folder, name, found) is None:
             if name in folder.states:
                 self.remove(folder, name)
-            elif found is not None and self._knows_absent:
+            elif found is None:
+                self._index.again.discard((folder, name))
+                _note_left_out(self, folder, folder.left_out - {name})
+            elif self._knows_absent:
                 self.gaps.add("excluded", folder.path_of(name))
         elif found != folder.signatures.get(name):
             self._update(folder, descriptor, name, found)
@@ -171,7 +177,10 @@ class Search:
             return found
         if folder.role == "modules" and "HEAD" in found:
             folder.role = "git"
-        return {name: at for name, at in found.items() if self._role(folder, name, at) is not None}
+        covered = {name: at for name, at in found.items() if self._role(folder, name, at) is not None}
+        if folder.role == "git":
+            _note_left_out(self, folder, NAMED_IF_REMOVED & (found.keys() - covered.keys()))
+        return covered
 
     def _is_heavy(self, folder: Folder, descriptor: int, found: dict[str, Signature]) -> bool:
         """Whether a mark in a folder without known entries says that it is a cache or a virtual environment."""
@@ -206,6 +215,9 @@ class Search:
     def _update(self, folder: Folder, descriptor: int, name: str, found: Signature) -> None:
         """Bring an entry up to date that is new or may have changed."""
         before, known = identified(folder, name), folder.signatures.get(name)
+        if before is None and self._index.placeholders.include(folder.path_of(name), descriptor, name, found):
+            self._index.again.add((folder, name))  # there is no event if it is filled
+            return
         try:
             after, at = self._state(folder, descriptor, name, found)
         except FileNotFoundError:
@@ -326,6 +338,7 @@ class Search:
         if self.records and gone.reason not in ("", "quiet"):
             self.gaps.add(gone.reason, gone.path)
         for each in gone.below():
+            _note_left_out(self, each, ())
             self._watches.remove(each)
             self._index.entry_count -= len(each.states)
             for below in each.states if not each.reason else ():
@@ -342,3 +355,11 @@ class Search:
     def finish(self) -> None:
         """Add what is known only at the end: which of the unsaved files and folders were renamed."""
         self.changes = self._unsaved.completed(self.changes, self.gaps)
+
+
+def _note_left_out(search: Search, folder: Folder, names: Iterable[str]) -> None:
+    """Report folders of git data that undo can't bring back and that are gone."""
+    left_out = frozenset(names)
+    for name in folder.left_out - left_out if search.records else ():
+        search.gaps.add("excluded", folder.path_of(name))
+    folder.left_out = left_out

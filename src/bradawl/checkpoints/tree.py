@@ -14,6 +14,7 @@ from bradawl.checkpoints.folder_watches import FolderWatches
 from bradawl.checkpoints.gaps import Gaps
 from bradawl.checkpoints.outside_git import OutsideGit
 from bradawl.checkpoints.record import Change
+from bradawl.checkpoints.sandbox_placeholders import SandboxPlaceholders
 from bradawl.checkpoints.saved_index import decode_index, encode_index
 from bradawl.checkpoints.search import Index, Search
 
@@ -45,6 +46,7 @@ class WorkspaceTree:
         loaded = decode_index(known, self.roots) if known is not None else None
         self._index = Index(self.roots) if loaded is None else loaded
         self._index.clock_ns = clock_ns
+        self._index.placeholders = SandboxPlaceholders(limits.sandbox_state)
         self._watches = FolderWatches(limits.watches, self.roots)
         self._outside_git = OutsideGit(self.roots)
         self._is_watching = False
@@ -122,18 +124,23 @@ class WorkspaceTree:
         search.finish()
         return tuple(sorted(search.changes, key=lambda change: change.path)), search.gaps.sentences()
 
-    def uncovered(self) -> tuple[str, ...]:
-        """What undo does not cover in this workspace at all, as sentences."""
+    def uncovered(self, *, with_rebuilt: bool = True) -> tuple[str, ...]:
+        """What undo does not cover in this workspace at all, as sentences.
+
+        Without `with_rebuilt`, packages and caches are left out, which do not matter for `covers_files`.
+        """
         gaps = Gaps(self.roots)
+        ignored = () if with_rebuilt else _REBUILT
         for folder in self._folders():
             if folder.closed_at is not None:
                 gaps.add("closed", folder.path)
             for name, below in folder.folders.items():
-                if below.reason and not folder.reason:
+                if below.reason and below.reason not in ignored and not folder.reason:
                     gaps.add(below.reason, folder.path_of(name))
             for name, state in folder.states.items():
                 if state.kind == "file" and not state.content and not folder.reason:
-                    gaps.add("not saved", folder.path_of(name))
+                    is_large = state.size > self._limits.file_bytes
+                    gaps.add("too large" if is_large else "not saved", folder.path_of(name))
         for path in self._outside_git.folders:
             gaps.add_sentence(f"The git data in {path.decode(errors='backslashreplace')} are outside the workspace.")
         return gaps.sentences()

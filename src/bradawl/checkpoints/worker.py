@@ -59,6 +59,7 @@ _LATE: Final = (
     "The search of the workspace was not complete when it began: some of these changes may be older, and some may be"
     " missing."
 )
+_NOT_COVERED: Final = "Undo does not cover the whole workspace, so commands that discard work are asked about."
 _OVERLAP: Final = "It ran in the background: some of these changes may have been made by other programs or the user."
 _INTERRUPTED: Final = "The agent ended while it ran: some of these changes may have been made by the user since."
 _UNKNOWN: Final = "The agent ended while it ran: what it changed is not known."
@@ -89,7 +90,8 @@ class Worker:
         if not isinstance(opening, Open):
             raise TypeError(f"the first request is {opening!r}")
         self._roots, self._folder = opening.roots, Path(opening.folder)
-        self._coverage = Coverage(excluded=frozenset(map(os.fsencode, opening.own)))
+        own = frozenset(map(os.fsencode, opening.own))
+        self._coverage = Coverage(excluded=own, sandbox_state=opening.sandbox_state)
         self._store = ContentStore(self._folder)
         known = index_files.load(self._folder) if opening.uses_index else None
         self._tree = self._new_tree(known)
@@ -172,12 +174,23 @@ class Worker:
                 self._send(Ready(number))
             case Cover(number, until):
                 self._complete_index(until)
-                self._send(Ready(number, self._tree.covers_files()))
+                if not (covers := self._tree.covers_files()):
+                    self._send(Warn(self._why_not_covered()))
+                self._send(Ready(number, covers))
             case Received(count):
                 for _ in range(max(0, len(self._answers) - (self._sent - count))):
                     self._answers.popleft()
             case Open():
                 raise ValueError("a workspace is open already")
+
+    def _why_not_covered(self) -> str:
+        """A sentence for the user on why `Cover` is answered with false."""
+        sentences = self._tree.uncovered(with_rebuilt=False)
+        if not self._tree.is_complete:
+            sentences = ("The first search of the workspace is not complete yet.",)
+        elif (error := self._tree.store_error) is not None:
+            sentences = (f"{self._folder} can't be written ({error.strerror or error}).", *sentences)
+        return f"{_NOT_COVERED} {' '.join(sentences)}"[:_UNCOVERED_CHARACTERS]
 
     def _begin(self, request: Begin) -> None:
         self._forget_unfinished_restore(request.call_id)

@@ -1,6 +1,7 @@
 """The steps of a session and what their calls changed, as a fold over the log: what can be undone and redone."""
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
@@ -171,7 +172,11 @@ class _Fold:
         self._step_of_agent: dict[str, int] = {}
         self._call_of_job: dict[tuple[str, str], str] = {}
         self._ended: dict[str, int] = {}
-        """By call id, the entry with which the call or its job ended."""
+        """By call id, the entry with which the call and its jobs ended. Until then, what was found has the order of the
+        log: it was found before the calls that began later.
+        """
+        self._running_jobs: Counter[str] = Counter()
+        """Number of running jobs by call id."""
 
     def take(self, entry: Envelope) -> None:
         match entry.event:
@@ -197,13 +202,16 @@ class _Fold:
 
     def _take_other(self, entry: Envelope) -> None:
         match entry.event:
-            case ToolFinished(call_id):
+            case ToolFinished(call_id) if not self._running_jobs[call_id]:
                 self._ended[call_id] = entry.seq
             case JobStarted(job_id, call_id, command) if self.steps:
                 self._call_of_job[entry.agent, job_id] = call_id
+                self._running_jobs[call_id] += 1
                 self.steps[self._step_of(entry.agent)].jobs.append(command)
             case JobEnded(job_id):
-                self._ended[self._call_of_job.get((entry.agent, job_id), "")] = entry.seq
+                call_id = self._call_of_job.get((entry.agent, job_id), "")
+                self._running_jobs[call_id] -= 1
+                self._ended[call_id] = entry.seq
             case _:
                 pass
 

@@ -82,7 +82,8 @@ class NamespaceInit:
         try:
             await asyncio.wait((ended,), timeout=within_s)
         finally:
-            self._loop.remove_reader(self._pidfd)
+            if self._pidfd >= 0:  # not closed meanwhile, by another task that waited
+                self._loop.remove_reader(self._pidfd)
         return ended.done()
 
     def remaining_pids(self) -> set[int]:
@@ -99,6 +100,8 @@ class NamespaceInit:
         if self._info_fd >= 0:
             self._end_listening()
         if self._pidfd >= 0:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = -1
         if self.id:

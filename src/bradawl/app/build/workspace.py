@@ -126,13 +126,13 @@ def changes_of(
     """
     if not settings.undo or why_no_undo(folders):
         return None
-    from bradawl.checkpoints.client import LocalChanges
+    from bradawl.checkpoints.client import LocalChanges, OwnFolders
 
     linker = {name: value for name, value in settings.environment.items() if name.startswith("LD_")}
     return LocalChanges(
         folders.roots,
         folders.checkpoints,
-        own=(*folders.own, folders.cache, *scratch),
+        own=OwnFolders((*folders.own, folders.cache, *scratch), folders.state),
         environment=programs.without_foreign_libraries(linker),
         notify=notify,
         may_restart=not installation_paths(folders.roots),

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final, Literal
 
 from bradawl._version import __version__
@@ -108,14 +108,15 @@ class Repl:
             frontend.announce()
         prompt = frontend.request.prompt
         while True:
-            async with frontend.open(session_id) as session:
-                self._session = session
-                try:
-                    self._recall(session)
-                    then = await self._run_session(session, prompt)
-                finally:
-                    self._session = None
-                    self._say_goodbye(session)
+            with ExitStack() as after:
+                async with frontend.open(session_id) as session:
+                    after.callback(self._say_goodbye, session)  # closes the log, which jobs write to until they end
+                    self._session = session
+                    try:
+                        self._recall(session)
+                        then = await self._run_session(session, prompt)
+                    finally:
+                        self._session = None
             if then == "leave":
                 return
             session_id, prompt = None, ""

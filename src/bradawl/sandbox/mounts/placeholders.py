@@ -12,9 +12,9 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.mounts.placeholder_records import RECORD_PREFIX, placeholder_identity, record_entries
 from bradawl.sandbox.mounts.spare_placeholders import SpareFiles, SpareFolders
 
-_RECORD = "sandbox-"
 _SPARE = "spare"
 _SPARE_FILES = "spare-files"
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -161,7 +161,7 @@ class PlaceholderStore:
 
     def _open_record(self) -> None:
         Path(self._state).mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._path = f"{self._state}/{_RECORD}{os.urandom(8).hex()}"
+        self._path = f"{self._state}/{RECORD_PREFIX}{os.urandom(8).hex()}"
         record = os.open(self._path, _NEW | os.O_APPEND, 0o600)
         fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._record = record
@@ -176,7 +176,7 @@ class PlaceholderStore:
     def clean_up_after_others(self) -> None:
         """Remove what killed agents left behind."""
         with contextlib.suppress(OSError):
-            for path in Path(self._state).glob(f"{_RECORD}*") if self._state else ():
+            for path in Path(self._state).glob(f"{RECORD_PREFIX}*") if self._state else ():
                 if str(path) != self._path:
                     _clean_up(path)
 
@@ -187,7 +187,7 @@ def _clean_up(path: Path) -> None:
         try:
             fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while its agent lives
             left = False
-            for what, identity, place in _read_entries(record):
+            for what, identity, place in record_entries(record):
                 if what == "folder":
                     remove_folder(place)
                 else:
@@ -198,19 +198,8 @@ def _clean_up(path: Path) -> None:
             os.close(record)
 
 
-def _read_entries(record: int) -> Iterable[tuple[str, str, str]]:
-    data = b""
-    while piece := os.read(record, 65_536):
-        data += piece
-    fields = os.fsdecode(data).split("\0")
-    return zip(fields[0::3], fields[1::3], fields[2:-1:3], strict=False)
-
-
 def _identity(status: os.stat_result) -> str:
-    """Identifies a file or folder; inode numbers alone are soon reused."""
-    if stat.S_ISDIR(status.st_mode):
-        return f"folder {status.st_dev} {status.st_ino}"
-    return f"file {status.st_dev} {status.st_ino} {status.st_mtime_ns}"
+    return placeholder_identity(status.st_mode, status.st_dev, status.st_ino, status.st_mtime_ns)
 
 
 def _is_unlocked(lock: int) -> bool:
