@@ -338,3 +338,25 @@ def test_links_in_the_data_of_git_that_existed_stay(either_way, backend):
     assert session.run("echo changed > notes/text; mv notes other; git status").restored == ()
     assert link.is_symlink()
     assert (session.root / "other/text").read_text() == "changed\n"
+
+
+@pytest.mark.parametrize("name", [".git/remotes/origin", ".git/branches/origin", ".git/modules/lib/branches/origin"])
+def test_files_that_give_a_remote_repository_another_address_do_not_stay(either_way, backend, name):
+    session = either_way
+    session.git_init()
+    if "modules" in name:
+        session.bare("git init -q --bare .git/modules/lib")
+    session.run("true")
+    result = session.run(f"mkdir -p $(dirname {name}); echo ../elsewhere > {name}; test -f {name}")
+    assert result.exit_code == 0, result.stderr
+    if backend != "bare":
+        assert not (session.root / name).exists()
+        assert result.restored == (f"{session.root}/{name}",)
+
+
+def test_the_folders_for_addresses_in_which_git_finds_nothing_stay(either_way):
+    either_way.bare("git init -q; rm -rf .git/branches; git config user.name A; git config user.email a@b.c")
+    for line in ("mkdir .git/branches .git/remotes", "git init -q; git commit -q --allow-empty -m one"):
+        ended = either_way.run(line)
+        assert (ended.exit_code, ended.restored) == (0, ()), ended.stderr
+    assert (either_way.root / ".git/branches").is_dir()

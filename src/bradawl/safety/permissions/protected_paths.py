@@ -39,7 +39,7 @@ _PROTECTED = (
     ".cursor",
     ".claude",
 )
-_WATCHED = (".git/commondir", ".git/objects/info/alternates")
+_WATCHED = (".git/commondir", ".git/objects/info/alternates", ".git/remotes", ".git/branches")
 _RUN_LATER = (
     ".vscode .idea .zed .fleet .helix .devcontainer .devcontainer.json .github .gitlab-ci.yml .circleci .husky"
     " .pre-commit-config.yaml lefthook.yml .lefthook.yml .overcommit.yml .lazygit.yml lazygit.yml hgrc .claude .cursor"
@@ -176,9 +176,7 @@ def _spelt(name: str) -> str:
 
 _BELOW = r"(?:/.*)?"
 _DOT_GIT = rf"(?:{_spelt('.git')}|git~\d)"
-_OBEYED_BY_GIT = (
-    r"(?:config[^/]*|hooks|modules|worktrees|commondir|gitdir|info/attributes|objects/info/(?:http-)?alternates)"
-)
+_OBEYED_BY_GIT = r"(?:config[^/]*|hooks|modules|worktrees|remotes|branches|commondir|gitdir|info/attributes|objects/info/(?:http-)?alternates)"
 _GIT = rf".*/{_DOT_GIT}(?:/{_OBEYED_BY_GIT}{_BELOW})?"
 _PROJECTS_OWN = rf".*/(?:{_spelt('.bradawl')}|bradaw~\d){_BELOW}"
 _HOOK = (

@@ -9,6 +9,7 @@ from typing import Final
 from bradawl.core.effects import is_within
 from bradawl.safety.git.config_file import parse
 from bradawl.safety.path_walk import real_path
+from bradawl.sandbox.discovery.git_folders import kind_of
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot
 
 _HARMLESS = (
@@ -18,6 +19,8 @@ _HARMLESS = (
     rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
     rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
 )
+_EMPTY_AT_FIRST = ("hooks", "branches", "remotes")
+"""Folders that `git init` creates, by its templates."""
 _STRATEGIES = frozenset(("ours", "recursive", "resolve", "octopus", "subtree", "ort"))
 _EXEC = re.compile(rb"(?m)^[ \t]*(?:x|exec)[ \t].*$")
 _WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
@@ -42,7 +45,7 @@ def is_new_data(inner: str, entry: Entry) -> bool:
 
 
 def _runs_nothing(inner: str, entry: Entry, is_allowed: Callable[[bytes], bool]) -> bool:
-    if inner == "hooks":
+    if inner in _EMPTY_AT_FIRST:
         return entry.kind == "folder"
     if inner.startswith("hooks/"):
         return entry.kind == "file" and inner.endswith(".sample")
@@ -51,6 +54,14 @@ def _runs_nothing(inner: str, entry: Entry, is_allowed: Callable[[bytes], bool])
     lines = (entry.content or b"[unknown]").splitlines()
     is_config = inner in ("config", "config.worktree") and entry.kind == "file"
     return is_config and all(re.fullmatch(_HARMLESS, line) or is_allowed(line) for line in lines)
+
+
+def is_empty_at_first(path: str, entry: Entry) -> bool:
+    """Whether an entry is a folder for remote repositories in git's data, as `git init` creates it. Files in it are
+    entries of their own.
+    """
+    data, _, name = path.rpartition("/")
+    return name in ("branches", "remotes") and entry.kind == "folder" and kind_of(f"{data}/HEAD") == "file"
 
 
 STATE_FILES: Final = (

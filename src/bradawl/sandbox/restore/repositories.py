@@ -21,6 +21,7 @@ from bradawl.sandbox.restore.gitlinks import IndexWatch
 from bradawl.sandbox.restore.harmless_git_files import (
     STATE_FILES,
     adds_only_harmless_lines,
+    is_empty_at_first,
     is_new_data,
     is_new_repository,
     is_state,
@@ -234,7 +235,7 @@ class Repositories:
             return not runs_by_state(path, entry)
         if path in self._indexes or path.endswith("/.git/index"):
             return path not in self._indexes or not self._adds_armed_submodule(path, entry)
-        if is_new_repository(path, entry, before):
+        if is_new_repository(path, entry, before) or is_empty_at_first(path, entry):
             return True
         data = next((each for each in parents(path) if each in self._new_others), "")
         if data and is_new_data(path[len(data) + 1 :], entry):
