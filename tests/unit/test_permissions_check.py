@@ -236,3 +236,11 @@ def test_a_virtual_project_has_the_entries_of_a_usual_one(tmp_path):
         "missing",
     ]
     assert tree.kind(f"{tmp_path}/elsewhere") == "unknown"
+
+
+def test_a_file_that_the_home_folder_links_to_is_decided_as_the_link_itself(place):
+    (place.home / ".bashrc").symlink_to(place.project / "bashrc")
+    (place.home / ".vimrc").symlink_to(place.project / "vimrc")
+    assert place.check("--mode", "bypass", "echo x >> bashrc")["decision"] == "deny"
+    assert place.check("--mode", "accept-edits", "echo x >> vimrc")["decision"] == "ask"
+    assert place.check("--mode", "bypass", "echo x >> other")["decision"] == "allow"

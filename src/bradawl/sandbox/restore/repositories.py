@@ -11,6 +11,7 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.git.named_paths import NamedPaths, has_other_names, named_by_config
 from bradawl.safety.git.separate_data import data_folder
+from bradawl.safety.home_links import HomeLinks
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
 from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures, for_each, in_parts
@@ -69,6 +70,7 @@ class Repositories:
         self._directories = directories
         self._has_mounts = has_mounts
         self._named = NamedPaths(home)
+        self._home_links = HomeLinks(home)
         self._indexes = IndexWatch()
         self._watched_others: frozenset[str] = frozenset()
         self._new_others: frozenset[str] = frozenset()
@@ -142,7 +144,7 @@ class Repositories:
         self._removable = self._made | {f"{folder}/.git" for folder in repositories - near}
         yield from self._paths_of_others(near)
         for root in self._roots:
-            yield from self._paths_named_by_config(root)
+            yield from _paths_named_by_config(self, root)
 
     def _paths_of_others(self, near: frozenset[str]) -> Iterator[WatchedPath]:
         """Files in the data folders that exist without a `.git` of their own."""
@@ -163,15 +165,11 @@ class Repositories:
             yield from self._paths_below_root(folder, _STATE if has_nested else _STEPS)
 
     def named_by_config(self, root: str) -> tuple[str, ...]:
-        """Paths in a root, existing or not, from which git runs something because its configuration names them."""
-        return named_by_config(self._named, root, (root, *self._directories.near(root)))
-
-    def _paths_named_by_config(self, root: str) -> Iterator[WatchedPath]:
-        """Those that no mount keeps as they are: links, missing files, files with hard links, and the last of many."""
-        for number, path in enumerate(self.named_by_config(root)):
-            is_mounted = self._has_mounts and number < _MOST_MOUNTED and kind_of(path) in ("file", "folder")
-            if not is_mounted or has_other_names(path):
-                yield root, path[len(root) :].strip("/")
+        """Paths in a root, existing or not, from which git runs something because its configuration names them, and
+        those to which links in the home folder lead.
+        """
+        by_git = named_by_config(self._named, root, (root, *self._directories.near(root)))
+        return (*by_git, *self._cached_result(f"home {root}", lambda: self._home_links.all(root)))
 
     def working_tree_paths(self) -> Iterator[WatchedPath]:
         """Files in which linked working trees name their data, for backends without mounts; new working trees
@@ -367,6 +365,14 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
     for data in found._directories.others():
         if data not in known and not _is_surely_plain(tuple(found._paths_below_root(data, _OF_DATA, data)), data):
             yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
+
+
+def _paths_named_by_config(found: Repositories, root: str) -> Iterator[WatchedPath]:
+    """Those that no mount keeps as they are: links, missing files, files with hard links, and the last of many."""
+    for number, path in enumerate(found.named_by_config(root)):
+        is_mounted = found._has_mounts and number < _MOST_MOUNTED and kind_of(path) in ("file", "folder")
+        if not is_mounted or has_other_names(path):
+            yield root, path[len(root) :].strip("/")
 
 
 def _state_paths_of_new_one(found: Repositories, folder: str) -> Iterator[WatchedPath]:
