@@ -4,6 +4,8 @@ import asyncio
 import os
 import subprocess
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,8 @@ def test_a_folder_with_repositories_can_be_removed(either_way):
         " git -C n/m/o/p/q status -s",
         f"git init -q {DEEP}; cd {DEEP}; git -c protocol.file.allow=always submodule add -q $OLDPWD/one one;"
         " git submodule status; cd $OLDPWD",
+        "git clone -q --mirror one a.git; git -C a.git fetch -q; git -C a.git log --oneline",
+        f"mkdir -p a; git init -q --separate-git-dir=a/data.git {DEEP}; git -C {DEEP} status -s",
         "git init -q --bare node_modules/x.git; git clone -q node_modules/x.git y/z/w/v/u 2>/dev/null",
     ],
 )
@@ -360,3 +364,53 @@ def test_the_folders_for_addresses_in_which_git_finds_nothing_stay(either_way):
         ended = either_way.run(line)
         assert (ended.exit_code, ended.restored) == (0, ()), ended.stderr
     assert (either_way.root / ".git/branches").is_dir()
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_git_file_for_data_that_run_programs_does_not_stay(either_way, backend, is_new):
+    session = either_way
+    _git_init(session)
+    arm = f"{_ARM} data.git/config"
+    session.bare("git init -q --bare data.git; git -C data.git config core.bare false")
+    if not is_new:
+        session.bare(arm)
+    session.run("true")
+    link = "mkdir docs; echo 'gitdir: ../data.git' > docs/.git"
+    ended = session.run(f"{link}; {arm}" if is_new else link)
+    if backend != "bare":
+        assert ended.restored
+        assert not (
+            (session.root / "docs/.git").exists() and b"/bad" in (session.root / "data.git/config").read_bytes()
+        )
+
+
+def test_a_git_file_for_plain_data_stays_and_the_data_can_not_be_armed_later(either_way, backend):
+    session = either_way
+    _git_init(session)
+    session.run("git init -q --separate-git-dir=data.git docs")
+    ended = session.run("git -C docs status -s; rm -f docs/a; mv docs/.git x && mv x docs/.git")
+    assert (ended.exit_code, ended.restored) == (0, ())
+    session.run(f"{_ARM} data.git/config")
+    if backend != "bare":
+        assert b"/bad" not in (session.root / "data.git/config").read_bytes()
+
+
+def test_what_a_command_writes_after_the_user_has_replaced_the_configuration_is_undone(made):
+    """The cover of a file ends when the file is replaced outside the sandbox, as git and editors do."""
+    made.git_init()
+    user = threading.Thread(target=_once, args=(made.root / "up", "git config user.email me@example.org", made.root))
+    user.start()
+    made.cwd = str(made.root)
+    line = f"for i in $(seq 100); do {_ARM} .git/config; grep -q bad .git/config && break; sleep 0.05; touch up; done"
+    ended = made.run(line)
+    user.join()
+    assert ended.restored == (f"{made.root}/.git/config",)
+    assert b"/bad" not in (made.root / ".git/config").read_bytes()
+
+
+def _once(path: Path, line: str, folder: Path) -> None:
+    """Run a line as soon as a path exists."""
+    deadline = time.monotonic() + 10
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    subprocess.run(["/bin/bash", "-c", line], cwd=folder, check=True)

@@ -366,3 +366,18 @@ def test_what_real_programs_print_if_the_proxy_refuses_is_recognised(
     # Node uses the variables of a proxy only from version 22.21 on.
     explained = "the network proxy refused a host" in hint
     assert explained or (program == "node" and "this program does not use it" in hint), text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Cloning into '/ws/sub'...\ndone.\nerror: could not write config file .git/config: Device or resource busy\n",
+        "error: could not lock config file .git/config: Read-only file system\nbranch 'x' set up\n",
+        "error: unable to unlink old '.github/workflows/ci.yml': Read-only file system\nSwitched to branch 'o'\n",
+    ],
+)
+def test_what_git_could_not_write_is_explained_although_it_reports_success(error: str):
+    (note,) = notes(error, code=0)
+    assert "git could not write" in note and 'sandbox: "off"' in note
+    assert notes(error, code=0, sandbox="") == notes(error, code=0, grant=None) == ()
+    assert notes("error: could not write config file x: No space left on device", code=0) == ()

@@ -19,6 +19,8 @@ _HARMLESS = (
     rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
     rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
 )
+_MIRROR = rb"\s*mirror = (?:true|fetch|push)\s*"
+"""Harmless in a new repository; in an existing one it would make the user's next push delete branches."""
 _EMPTY_AT_FIRST = ("hooks", "branches", "remotes")
 """Folders that `git init` creates, by its templates."""
 _STRATEGIES = frozenset(("ours", "recursive", "resolve", "octopus", "subtree", "ort"))
@@ -53,7 +55,9 @@ def _runs_nothing(inner: str, entry: Entry, is_allowed: Callable[[bytes], bool])
         return True  # may be the placeholder of a program that still runs
     lines = (entry.content or b"[unknown]").splitlines()
     is_config = inner in ("config", "config.worktree") and entry.kind == "file"
-    return is_config and all(re.fullmatch(_HARMLESS, line) or is_allowed(line) for line in lines)
+    return is_config and all(
+        re.fullmatch(_HARMLESS, line) or re.fullmatch(_MIRROR, line) or is_allowed(line) for line in lines
+    )
 
 
 def is_empty_at_first(path: str, entry: Entry) -> bool:

@@ -11,6 +11,7 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.git.named_paths import NamedPaths, has_other_names, named_by_config
 from bradawl.safety.git.separate_data import data_folder
+from bradawl.safety.git.small_files import named_in
 from bradawl.safety.home_links import HomeLinks
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
@@ -331,7 +332,8 @@ class Repositories:
     def _belongs_to_known(self, folder: str, folders: tuple[str, ...]) -> bool:
         data = data_folder(f"{folder}/.git")
         known = any(data == f"{each}/.git" or data.startswith(f"{each}/.git/modules/") for each in folders)
-        return known or (data != "" and (data in self._data_outside() or data in self._directories.others()))
+        is_other = data != "" and (data in self._data_outside() or data in self._directories.others())
+        return known or is_other or (not data and _names_plain_data(self, folder))
 
     def _repository_paths(self, folder: str) -> Iterator[WatchedPath]:
         return self._paths_below_root(folder, (*_OF_GIT, *watched_names()))
@@ -365,6 +367,17 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
     for data in found._directories.others():
         if data not in known and not _is_surely_plain(tuple(found._paths_below_root(data, _OF_DATA, data)), data):
             yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
+
+
+def _names_plain_data(found: Repositories, folder: str) -> bool:
+    """Whether a `.git` file names a data folder in the roots, as `git init --separate-git-dir` writes it, with nothing
+    that git would run. The data folder is compared as others are.
+    """
+    named = named_in(f"{folder}/.git", "gitdir:")
+    data = real_path(Path(folder, named)) if named else ""
+    return data in found._directories.others() and _is_surely_plain(
+        tuple(found._paths_below_root(data, _names_in(data), data)), data
+    )
 
 
 def _paths_named_by_config(found: Repositories, root: str) -> Iterator[WatchedPath]:
