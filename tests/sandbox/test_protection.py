@@ -414,3 +414,36 @@ def _once(path: Path, line: str, folder: Path) -> None:
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.005)
     subprocess.run(["/bin/bash", "-c", line], cwd=folder, check=True)
+
+
+def test_a_rebase_of_the_user_with_programs_goes_on_without_them_and_the_result_says_where_they_are(made):
+    made.bare(
+        f"git init -q -b main; {IDENTITY}; for i in 1 2 3; do echo $i > file; git add file; git commit -qm $i; done"
+    )
+    edit = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i --exec true HEAD~2"
+    user = threading.Thread(target=_once, args=(made.root / "up", f"{edit}; touch done", made.root))
+    user.start()
+    ended = made.run("touch up; while ! test -e done; do sleep 0.05; done")
+    user.join()
+    steps = f"{made.root}/.git/rebase-merge/git-rebase-todo"
+    assert ended.restored == (steps,)
+    assert "pick" in Path(steps).read_text() and "exec" not in Path(steps).read_text()
+    (note,) = ended.notes
+    (folder,) = [word.strip(".,") for word in note.split() if word.startswith("/")]
+    (kept,) = Path(folder).iterdir()
+    assert "exec true" in kept.read_text() and "30 days" in note
+    assert "3" in made.bare("git rebase --continue; git log --oneline | wc -l")
+    assert not (made.root / ".git/rebase-merge").exists()
+    assert made.run("true").notes == ()
+
+
+def test_added_steps_that_run_programs_are_removed_and_the_progress_of_a_rebase_stays(either_way, backend):
+    either_way.bare(
+        f"git init -q -b main; {IDENTITY}; for i in 1 2 3 4; do echo $i > file; git add file; git commit -qm $i; done;"
+        " GIT_SEQUENCE_EDITOR='sed -i s/pick/edit/' git rebase -q -i --exec true HEAD~3"
+    )
+    ended = either_way.run("git rebase --continue; echo '  x /bad' >> .git/rebase-merge/git-rebase-todo")
+    steps = (either_way.root / ".git/rebase-merge/git-rebase-todo").read_text()
+    if backend != "bare":
+        assert "/bad" not in steps and ended.restored
+    assert (steps.count("edit "), steps.count("exec true")) == (1, 2)

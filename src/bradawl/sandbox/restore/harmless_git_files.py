@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from bradawl.core.effects import is_within
 from bradawl.safety.git.config_file import parse
 from bradawl.safety.path_walk import real_path
@@ -98,6 +100,19 @@ def runs_by_state(path: str, entry: Entry, before: Entry | None = None) -> bool:
         return os.fsdecode(entry.content).strip() not in _STRATEGIES
     settings = parse(os.fsdecode(entry.content))
     return settings is None or any(name == "options.strategy" and value not in _STRATEGIES for name, value in settings)
+
+
+def without_added_programs(path: str, entry: Entry | None, before: Entry | None) -> Entry | None:
+    """A list of rebase steps without the lines, new since `before`, that run programs: `git rebase --continue` goes on
+    with the rest. None for other files, and if git would still run a program.
+    """
+    if not path.endswith("/git-rebase-todo") or entry is None or entry.kind != "file" or entry.content is None:
+        return None
+    known = set(_EXEC.findall(before.content or b"")) if before is not None else set[bytes]()
+    lines = entry.content.splitlines(keepends=True)
+    kept = b"".join(line for line in lines if not _EXEC.match(line) or line.rstrip(b"\r\n") in known)
+    cleaned = msgspec.structs.replace(entry, content=kept)
+    return None if runs_by_state(path, cleaned, before) else cleaned
 
 
 def _is_plain_tree(name: str, entry: Entry) -> bool:
