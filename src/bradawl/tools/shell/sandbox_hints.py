@@ -55,7 +55,8 @@ _OWN_LOOPBACK: Final = (
 _READ_ONLY: Final = (
     r"Read-only file system|\bEROFS\b|\(os error 30\)|Filesystem is read-only"
     r"|\.(?:git|mcp|vscode|idea|zed|envrc|bradawl|venv)\b[^\n]{0,120}Device or resource busy"
-    r"|[Cc](?:annot|an't|ould not) (?:move|rename)[^\n]{0,300}Device or resource busy"  # a folder above hidden files
+    r"|(?:[Cc](?:annot|an't|ould not) (?:move|rename|remove)|renaming|git rm:)[^\n]{0,300}Device or resource busy"
+    r"|Device or resource busy: [^\n]{1,300} -> |\bEBUSY\b[^\n]{0,60}\brename"  # a folder above hidden files
 )
 _PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
 _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
@@ -93,7 +94,7 @@ _NOT_BY_SSH = "ssh can't leave the sandbox, only HTTP and HTTPS can. git works w
 _REFUSED = "the network proxy refused a host, so no connection was made; the output names it"
 _FILES = (
     "commands can write only in the workspace, /tmp and their caches here, not to protected files, and can't move "
-    "folders that contain protected or hidden files"
+    "or remove folders that contain protected or hidden files; the other files in them can be moved one by one"
 )
 _NOT_WRITTEN = (
     "git could not write its configuration or a protected file and went on without it: what it would have registered "
