@@ -1,6 +1,6 @@
 """More ways of `planted_ways`: programs that the user's hooks, configuration and stopped operations name."""
 
-from planted_ways import PlantedWay, script
+from planted_ways import RUN, PlantedWay, armed, script
 
 _SCRIPT = "mkdir -p {0} && printf '#!/bin/sh\\ntrue\\n' > {0}/{1} && chmod +x {0}/{1}"
 _PC = _SCRIPT.format("scripts", "pc")
@@ -190,5 +190,45 @@ NAMED_WAYS = (
         "link in the place of the log of a branch",
         "rm -f .git/logs/HEAD && ln -s ../../../../home/.bashrc .git/logs/HEAD && echo 'x; touch @MARKER@' > message",
         f"git commit --allow-empty -qF message; {_SHELL}",
+    ),
+    # ---------------------------------------------------------------- a repository of dotfiles as the workspace
+    PlantedWay(
+        "configuration of git that the home folder links to",
+        armed("gitconfig"),
+        before='echo > gitconfig && ln -s "$PWD/gitconfig" ~/.gitconfig',
+    ),
+    PlantedWay(
+        "missing configuration of git that the home folder links to",
+        armed("gitconfig"),
+        before='ln -s "$PWD/gitconfig" ~/.gitconfig',
+    ),
+    PlantedWay(
+        "folder of git's configuration that the home folder links to",
+        f"rm -rf git; mkdir -p git; {armed('git/config')}",
+        before='mkdir git ~/.config && echo > git/config && ln -s "$PWD/git" ~/.config/git',
+    ),
+    PlantedWay(
+        "folder of all settings that the home folder links to",
+        f"mv config old; mkdir -p config/git; {armed('config/git/config')}",
+        before='mkdir -p config/git && echo > config/git/config && ln -s "$PWD/config" ~/.config',
+    ),
+    PlantedWay(
+        "start file of the shell that the home folder links to",
+        f"echo '{RUN}' >> bashrc",
+        _SHELL,
+        'echo > bashrc && ln -s "$PWD/bashrc" ~/.bashrc',
+    ),
+    PlantedWay(
+        "start file of the shell that a chain of links leads to",
+        f"mv now old; mkdir now; echo '{RUN}' > now/bashrc",
+        _SHELL,
+        'mkdir v1 && echo > v1/bashrc && ln -s v1 now && ln -s "$PWD/now/bashrc" ~/.bashrc',
+    ),
+    PlantedWay(
+        "part of the settings of an editor that the home folder links to",
+        f"""echo 'call system("{RUN}")' > plugin.vim""",
+        "vim -N -u NONE -i NONE --cmd 'set rtp^=~/.vim' -es -c 'runtime plugin/x.vim' -c q < /dev/null",
+        'mkdir -p ~/.vim/plugin && echo > plugin.vim && ln -s "$PWD/plugin.vim" ~/.vim/plugin/x.vim',
+        needs="vim",
     ),
 )

@@ -52,7 +52,7 @@ def test_a_planted_way_runs_nothing_if_it_was_planted_in_the_sandbox(way: Plante
     if shutil.which(way.needs, path="/usr/bin:/bin") is None and not Path(way.needs).exists():
         pytest.skip(f"{way.needs} is not installed")
     (tmp_path / "home").mkdir()
-    with sandboxed_session(tmp_path / "parent") as session:
+    with sandboxed_session(tmp_path / "parent", home=str(tmp_path / "home")) as session:
         for line in (SETUP, way.before):
             done = run_line(line, tmp_path, "parent/ws")
             assert done.returncode == 0, done.stderr

@@ -4,6 +4,8 @@ import asyncio
 import os
 import subprocess
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,8 @@ def test_a_folder_with_repositories_can_be_removed(either_way):
         " git -C n/m/o/p/q status -s",
         f"git init -q {DEEP}; cd {DEEP}; git -c protocol.file.allow=always submodule add -q $OLDPWD/one one;"
         " git submodule status; cd $OLDPWD",
+        "git clone -q --mirror one a.git; git -C a.git fetch -q; git -C a.git log --oneline",
+        f"mkdir -p a; git init -q --separate-git-dir=a/data.git {DEEP}; git -C {DEEP} status -s",
         "git init -q --bare node_modules/x.git; git clone -q node_modules/x.git y/z/w/v/u 2>/dev/null",
     ],
 )
@@ -341,3 +345,108 @@ def test_links_in_the_data_of_git_that_existed_stay(either_way, backend):
     assert session.run("echo changed > notes/text; mv notes other; git status").restored == ()
     assert link.is_symlink()
     assert (session.root / "other/text").read_text() == "changed\n"
+
+
+@pytest.mark.parametrize("name", [".git/remotes/origin", ".git/branches/origin", ".git/modules/lib/branches/origin"])
+def test_files_that_give_a_remote_repository_another_address_do_not_stay(either_way, backend, name):
+    session = either_way
+    session.git_init()
+    if "modules" in name:
+        session.bare("git init -q --bare .git/modules/lib")
+    session.run("true")
+    result = session.run(f"mkdir -p $(dirname {name}); echo ../elsewhere > {name}; test -f {name}")
+    assert result.exit_code == 0, result.stderr
+    if backend != "bare":
+        assert not (session.root / name).exists()
+        assert result.restored == (f"{session.root}/{name}",)
+
+
+def test_the_folders_for_addresses_in_which_git_finds_nothing_stay(either_way):
+    either_way.bare("git init -q; rm -rf .git/branches; git config user.name A; git config user.email a@b.c")
+    for line in ("mkdir .git/branches .git/remotes", "git init -q; git commit -q --allow-empty -m one"):
+        ended = either_way.run(line)
+        assert (ended.exit_code, ended.restored) == (0, ()), ended.stderr
+    assert (either_way.root / ".git/branches").is_dir()
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_git_file_for_data_that_run_programs_does_not_stay(either_way, backend, is_new):
+    session = either_way
+    _git_init(session)
+    arm = f"{_ARM} data.git/config"
+    session.bare("git init -q --bare data.git; git -C data.git config core.bare false")
+    if not is_new:
+        session.bare(arm)
+    session.run("true")
+    link = "mkdir docs; echo 'gitdir: ../data.git' > docs/.git"
+    ended = session.run(f"{link}; {arm}" if is_new else link)
+    if backend != "bare":
+        assert ended.restored
+        assert not (
+            (session.root / "docs/.git").exists() and b"/bad" in (session.root / "data.git/config").read_bytes()
+        )
+
+
+def test_a_git_file_for_plain_data_stays_and_the_data_can_not_be_armed_later(either_way, backend):
+    session = either_way
+    _git_init(session)
+    session.run("git init -q --separate-git-dir=data.git docs")
+    ended = session.run("git -C docs status -s; rm -f docs/a; mv docs/.git x && mv x docs/.git")
+    assert (ended.exit_code, ended.restored) == (0, ())
+    session.run(f"{_ARM} data.git/config")
+    if backend != "bare":
+        assert b"/bad" not in (session.root / "data.git/config").read_bytes()
+
+
+def test_what_a_command_writes_after_the_user_has_replaced_the_configuration_is_undone(made):
+    """The cover of a file ends when the file is replaced outside the sandbox, as git and editors do."""
+    made.git_init()
+    user = threading.Thread(target=_once, args=(made.root / "up", "git config user.email me@example.org", made.root))
+    user.start()
+    made.cwd = str(made.root)
+    line = f"for i in $(seq 100); do {_ARM} .git/config; grep -q bad .git/config && break; sleep 0.05; touch up; done"
+    ended = made.run(line)
+    user.join()
+    assert ended.restored == (f"{made.root}/.git/config",)
+    assert b"/bad" not in (made.root / ".git/config").read_bytes()
+
+
+def _once(path: Path, line: str, folder: Path) -> None:
+    """Run a line as soon as a path exists."""
+    deadline = time.monotonic() + 10
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    subprocess.run(["/bin/bash", "-c", line], cwd=folder, check=True)
+
+
+def test_a_rebase_of_the_user_with_programs_goes_on_without_them_and_the_result_says_where_they_are(made):
+    made.bare(
+        f"git init -q -b main; {IDENTITY}; for i in 1 2 3; do echo $i > file; git add file; git commit -qm $i; done"
+    )
+    edit = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i --exec true HEAD~2"
+    user = threading.Thread(target=_once, args=(made.root / "up", f"{edit}; touch done", made.root))
+    user.start()
+    ended = made.run("touch up; while ! test -e done; do sleep 0.05; done")
+    user.join()
+    steps = f"{made.root}/.git/rebase-merge/git-rebase-todo"
+    assert ended.restored == (steps,)
+    assert "pick" in Path(steps).read_text() and "exec" not in Path(steps).read_text()
+    (note,) = ended.notes
+    (folder,) = [word.strip(".,") for word in note.split() if word.startswith("/")]
+    (kept,) = Path(folder).iterdir()
+    assert "exec true" in kept.read_text() and "30 days" in note
+    assert "3" in made.bare("git rebase --continue; git log --oneline | wc -l")
+    assert not (made.root / ".git/rebase-merge").exists()
+    assert made.run("true").notes == ()
+
+
+def test_added_steps_that_run_programs_are_removed_and_the_progress_of_a_rebase_stays(either_way, backend):
+    either_way.bare(
+        f"git init -q -b main; {IDENTITY}; for i in 1 2 3 4; do echo $i > file; git add file; git commit -qm $i; done;"
+        " GIT_SEQUENCE_EDITOR='sed -i s/pick/edit/' git rebase -q -i --exec true HEAD~3"
+    )
+    ended = either_way.run("git rebase --continue; echo '  x /bad' >> .git/rebase-merge/git-rebase-todo")
+    steps = (either_way.root / ".git/rebase-merge/git-rebase-todo").read_text()
+    if backend != "bare":
+        assert "/bad" not in steps and ended.restored
+    assert (steps.count("edit "), steps.count("exec true")) == (1, 2)

@@ -259,3 +259,11 @@ def test_a_command_that_a_run_allows_only_if_undo_covers_the_workspace_says_so(p
     assert "undo" not in reason("git status")
     place.configure('[permissions]\nallow = ["Bash(git reset --hard)"]\n')
     assert "undo" not in reason("git reset --hard")
+
+
+def test_a_file_that_the_home_folder_links_to_is_decided_as_the_link_itself(place):
+    (place.home / ".bashrc").symlink_to(place.project / "bashrc")
+    (place.home / ".vimrc").symlink_to(place.project / "vimrc")
+    assert place.check("--mode", "bypass", "echo x >> bashrc")["decision"] == "deny"
+    assert place.check("--mode", "accept-edits", "echo x >> vimrc")["decision"] == "ask"
+    assert place.check("--mode", "bypass", "echo x >> other")["decision"] == "allow"

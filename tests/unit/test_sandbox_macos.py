@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,6 +159,16 @@ def test_keys_and_bradawls_data_are_not_readable(path):
 )
 def test_other_files_are_readable(path):
     assert reads(path)
+
+
+def test_files_that_the_home_folder_links_to_are_not_writable(tmp_path):
+    home = tmp_path.resolve()
+    (home / "ws").mkdir()
+    (home / ".bashrc").symlink_to("ws/bashrc")
+    root = str(home / "ws")
+    rules = profile(msgspec.structs.replace(LAYOUT, roots=(root,), home=str(home)), Grant(writable=(root,)))
+    assert not allows(rules, "file-write-data", f"{root}/bashrc")
+    assert allows(rules, "file-write-data", f"{root}/other")
 
 
 def test_a_grant_without_paths_makes_only_the_scratch_folder_writable():

@@ -366,3 +366,36 @@ def test_what_real_programs_print_if_the_proxy_refuses_is_recognised(
     # Node uses the variables of a proxy only from version 22.21 on.
     explained = "the network proxy refused a host" in hint
     assert explained or (program == "node" and "this program does not use it" in hint), text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Cloning into '/ws/sub'...\ndone.\nerror: could not write config file .git/config: Device or resource busy\n",
+        "error: could not lock config file .git/config: Read-only file system\nbranch 'x' set up\n",
+        "error: unable to unlink old '.github/workflows/ci.yml': Read-only file system\nSwitched to branch 'o'\n",
+    ],
+)
+def test_what_git_could_not_write_is_explained_although_it_reports_success(error: str):
+    (note,) = notes(error, code=0)
+    assert "git could not write" in note and 'sandbox: "off"' in note
+    assert notes(error, code=0, sandbox="") == notes(error, code=0, grant=None) == ()
+    assert notes("error: could not write config file x: No space left on device", code=0) == ()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "mv: cannot move 'a' to 'b': Device or resource busy",
+        "fatal: renaming 'a' failed: Device or resource busy",
+        "OSError: [Errno 16] Device or resource busy: 'a' -> 'b'",
+        "Error: EBUSY: resource busy or locked, rename 'a' -> 'b'",
+        "rm: cannot remove 'a/.env': Device or resource busy",
+        "fatal: git rm: 'packages/a/.pdbrc': Device or resource busy",
+    ],
+)
+def test_a_folder_with_hidden_files_that_can_not_be_moved_is_explained_with_the_way_out(error: str):
+    (note,) = notes(error)
+    assert "can't move or remove folders that contain protected or hidden files" in note
+    assert "one by one" in note and 'sandbox: "off"' in note
+    assert notes("umount: cannot unmount: Device or resource busy") == ()

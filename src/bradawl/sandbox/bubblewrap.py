@@ -407,7 +407,13 @@ def _hold_placeholders(
     place, release = next(iter(plan.roots), "/"), partial(store.release, held)
     if not watched or not search:
         return ending(place, release)
-    return ending(place, release, search.conclude, partial(watched.end, grant.uncovered))
+    return ending(
+        place,
+        release,
+        search.conclude,
+        partial(watched.end, grant.uncovered),
+        lambda: search.add_notes(watched.notes()),
+    )
 
 
 def _environment(layout: SandboxLayout, names: PathTranslator, program: Program, grant: Grant) -> dict[str, str]:

@@ -242,7 +242,13 @@ class LandlockBackend:
 
     def _watch(self, grant: Grant, search: ChangeSearch) -> Callable[[], tuple[str, ...]]:
         self._protected.begin()
-        return ending(self._layout.roots[0], search.conclude, partial(self._protected.end, grant.uncovered))
+        watched = self._protected
+        return ending(
+            self._layout.roots[0],
+            search.conclude,
+            partial(watched.end, grant.uncovered),
+            lambda: search.add_notes(watched.notes()),
+        )
 
     def _places(self) -> Iterator[WatchedPath]:
         names = (*protected_names(), *watched_names())

@@ -13,6 +13,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
+from bradawl.safety.home_links import HomeLinks
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout
 from bradawl.sandbox.environment import sandbox_environment
@@ -65,6 +66,7 @@ def _lines(layout: SandboxLayout, grant: Grant) -> Iterator[str]:
     roots = [root for root in layout.roots if root in grant.writable]
     for root in roots:
         yield from _protected(root)
+        yield from _line("deny file-write*", map(_below, HomeLinks(layout.home).all(root)))
     hidden = (*credentials(layout.home), *layout.own, *filter(None, (layout.state,)))
     yield from _line("deny file-read* file-write*", map(_below, hidden))
     for root in layout.roots:

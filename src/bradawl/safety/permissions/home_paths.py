@@ -31,6 +31,16 @@ LOGIN_FILES: Final = (
     " .gitconfig .config/git .crontab Library/LaunchAgents Library/LaunchDaemons Library/StartupItems"
 )
 
+PROGRAM_SETTINGS: Final = (
+    ".vimrc .gvimrc .exrc .vim .config/nvim .emacs .emacs.el .emacs.d .config/emacs .doom.d .nanorc .tmux.conf"
+    " .config/tmux .screenrc .direnvrc .config/direnv .config/mise .asdfrc .pythonrc .pythonrc.py .pdbrc .ipython"
+    " .jupyter .irbrc .pryrc .gdbinit .lldbinit .config/gdb .psqlrc .sqliterc .Rprofile .curlrc .wgetrc .lessfilter"
+    " .lesskey .ripgreprc .ackrc .config/pip .pip .condarc .cargo .yarnrc .gemrc .m2 .gradle .sbt .config/i3"
+    " .config/sway .config/hypr .config/kitty .config/alacritty .config/Code .vscode-server .config/zed .local/bin bin"
+    " go/bin .local/share/applications .local/lib Library/Preferences"
+)
+"""Settings of programs that run other programs, and folders of programs."""
+
 
 def any_of(names: Iterable[str]) -> str:
     """A regular expression for any of several literal texts."""

@@ -12,6 +12,7 @@ from bradawl.core.rules import Rule
 from bradawl.safety.permissions.home_paths import (
     CREDENTIALS,
     LOGIN_FILES,
+    PROGRAM_SETTINGS,
     any_of,
     below_home,
     below_other_homes,
@@ -39,7 +40,7 @@ _PROTECTED = (
     ".cursor",
     ".claude",
 )
-_WATCHED = (".git/commondir", ".git/objects/info/alternates")
+_WATCHED = (".git/commondir", ".git/objects/info/alternates", ".git/remotes", ".git/branches")
 _RUN_LATER = (
     ".vscode .idea .zed .fleet .helix .devcontainer .devcontainer.json .github .gitlab-ci.yml .circleci .husky"
     " .pre-commit-config.yaml lefthook.yml .lefthook.yml .overcommit.yml .lazygit.yml lazygit.yml hgrc .claude .cursor"
@@ -65,14 +66,6 @@ _SYSTEM_SECRETS = (
     " /etc/bind/rndc.key /etc/rndc.key /etc/samba/smbpasswd /etc/sudoers /etc/sudoers.d /var/lib/private"
     " /var/lib/samba/private /var/lib/sss /var/lib/cloud /var/lib/kubelet /var/lib/systemd/credential.secret"
     " /var/spool/cron /var/backups /private/etc/master.passwd /private/etc/sudoers"
-)
-_OF_PROGRAMS = (
-    ".vimrc .gvimrc .exrc .vim .config/nvim .emacs .emacs.el .emacs.d .config/emacs .doom.d .nanorc .tmux.conf"
-    " .config/tmux .screenrc .direnvrc .config/direnv .config/mise .asdfrc .pythonrc .pythonrc.py .pdbrc .ipython"
-    " .jupyter .irbrc .pryrc .gdbinit .lldbinit .config/gdb .psqlrc .sqliterc .Rprofile .curlrc .wgetrc .lessfilter"
-    " .lesskey .ripgreprc .ackrc .config/pip .pip .condarc .cargo .yarnrc .gemrc .m2 .gradle .sbt .config/i3"
-    " .config/sway .config/hypr .config/kitty .config/alacritty .config/Code .vscode-server .config/zed .local/bin bin"
-    " go/bin .local/share/applications .local/lib Library/Preferences"
 )
 ACCESS_CONTROL_FILES = (
     r"(?:/private)?/etc/(?:sudoers(?:\.d)?|passwd|shadow|gshadow|group|ld\.so\.preload|pam\.d|cron[^/]*|crontab|anacrontab"
@@ -185,7 +178,8 @@ def _spelt(name: str) -> str:
 _BELOW = r"(?:/.*)?"
 _DOT_GIT = rf"(?:{_spelt('.git')}|git~\d)"
 _OBEYED_BY_GIT = (
-    r"(?:config[^/]*|hooks|modules|worktrees|commondir|gitdir|info/attributes|objects/info/(?:http-)?alternates)"
+    r"(?:config[^/]*|hooks|modules|worktrees|remotes|branches|commondir|gitdir|info/attributes"
+    r"|objects/info/(?:http-)?alternates)"
 )
 _GIT = rf".*/{_DOT_GIT}(?:/{_OBEYED_BY_GIT}{_BELOW})?"
 _PROJECTS_OWN = rf".*/(?:{_spelt('.bradawl')}|bradaw~\d){_BELOW}"
@@ -259,7 +253,7 @@ def _caseless(pattern: str) -> str:
 
 @lru_cache(maxsize=4)
 def _special(home: str) -> re.Pattern[str]:
-    names = f"{CREDENTIALS} {LOGIN_FILES} {_OF_PROGRAMS}"
+    names = f"{CREDENTIALS} {LOGIN_FILES} {PROGRAM_SETTINGS}"
     return re.compile(_caseless(f"{_SECRETS}|{_RUNS_LATER}|{_GIT}|{below_home(home, names)}"), re.DOTALL)
 
 
@@ -356,7 +350,7 @@ def built_in_rules(
         Rule(
             "ask",
             "write",
-            _outside_roots(roots, below_home(home, _OF_PROGRAMS)),
+            _outside_roots(roots, below_home(home, PROGRAM_SETTINGS)),
             why="programs of the user read their settings from it",
         ),
         Rule("ask", "write", secret, why="such files hold keys or passwords"),
@@ -371,6 +365,18 @@ def installation_rules(places: tuple[str, ...]) -> tuple[Rule, ...]:
     return (Rule("deny", "write", _caseless(_below(places)), why=_INSTALLATION_WHY),) if places else ()
 
 
+def linked_from_home_rules(login: tuple[str, ...], programs: tuple[str, ...]) -> tuple[Rule, ...]:
+    """Rules for paths to which links in the home folder lead, as for the links themselves; see `HomeLinks`."""
+    denied = (Rule("deny", "write", _caseless(_below(login)), why=_LINKED_AT_LOGIN_WHY),) if login else ()
+    asked = (Rule("ask", "write", _caseless(_below(programs)), why=_LINKED_WHY),) if programs else ()
+    return (*denied, *asked)
+
+
+_LINKED_AT_LOGIN_WHY = (
+    "a link in the home folder leads to it, so that it runs at the next login or decides what git runs;"
+    f" {_ASK_THE_USER}"
+)
+_LINKED_WHY = "a link in the home folder leads to it, so that programs of the user read their settings from it"
 _INSTALLATION_WHY = (
     "bradawl itself runs from there, so no tool changes it; use another environment for the project, or ask the user to"
     " install bradawl outside of it (pipx, uv tool)"

@@ -60,6 +60,11 @@ references.
 _MOST_SHOWN: Final = 3
 _RECORDS: Final = 50
 
+_SET_ASIDE: Final = (
+    "what was moved away is kept for 30 days in {}. If the user changed it in another program meanwhile, tell them "
+    "where it is. Of a list of rebase steps only the lines that run programs were removed"
+)
+
 
 class RepositoryLocation(msgspec.Struct, frozen=True):
     """Where a repository's data are."""
@@ -159,6 +164,11 @@ class WorkspaceWatch:
             of_history = self._history.end(allowed)
             of_indexes = self._indexes.end(allowed) if self._indexes else ()
         return (*restored, *of_history, *of_indexes)
+
+    def notes(self) -> tuple[str, ...]:
+        """A sentence on where the changed files are that were moved away since the last call."""
+        folders = self._files.take_set_aside()
+        return (_SET_ASIDE.format(", ".join(folders)),) if folders else ()
 
     def check_again(self) -> None:
         """See `ProtectedFiles.check_again`."""

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from bradawl.core.effects import is_within
 from bradawl.safety.git.config_file import parse
 from bradawl.safety.path_walk import real_path
+from bradawl.sandbox.discovery.git_folders import kind_of
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot
 
 _HARMLESS = (
@@ -18,6 +21,10 @@ _HARMLESS = (
     rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
     rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
 )
+_MIRROR = rb"\s*mirror = (?:true|fetch|push)\s*"
+"""Harmless in a new repository; in an existing one it would make the user's next push delete branches."""
+_EMPTY_AT_FIRST = ("hooks", "branches", "remotes")
+"""Folders that `git init` creates, by its templates."""
 _STRATEGIES = frozenset(("ours", "recursive", "resolve", "octopus", "subtree", "ort"))
 _EXEC = re.compile(rb"(?m)^[ \t]*(?:x|exec)[ \t].*$")
 _WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
@@ -42,7 +49,7 @@ def is_new_data(inner: str, entry: Entry) -> bool:
 
 
 def _runs_nothing(inner: str, entry: Entry, is_allowed: Callable[[bytes], bool]) -> bool:
-    if inner == "hooks":
+    if inner in _EMPTY_AT_FIRST:
         return entry.kind == "folder"
     if inner.startswith("hooks/"):
         return entry.kind == "file" and inner.endswith(".sample")
@@ -50,7 +57,17 @@ def _runs_nothing(inner: str, entry: Entry, is_allowed: Callable[[bytes], bool])
         return True  # may be the placeholder of a program that still runs
     lines = (entry.content or b"[unknown]").splitlines()
     is_config = inner in ("config", "config.worktree") and entry.kind == "file"
-    return is_config and all(re.fullmatch(_HARMLESS, line) or is_allowed(line) for line in lines)
+    return is_config and all(
+        re.fullmatch(_HARMLESS, line) or re.fullmatch(_MIRROR, line) or is_allowed(line) for line in lines
+    )
+
+
+def is_empty_at_first(path: str, entry: Entry) -> bool:
+    """Whether an entry is a folder for remote repositories in git's data, as `git init` creates it. Files in it are
+    entries of their own.
+    """
+    data, _, name = path.rpartition("/")
+    return name in ("branches", "remotes") and entry.kind == "folder" and kind_of(f"{data}/HEAD") == "file"
 
 
 STATE_FILES: Final = (
@@ -83,6 +100,19 @@ def runs_by_state(path: str, entry: Entry, before: Entry | None = None) -> bool:
         return os.fsdecode(entry.content).strip() not in _STRATEGIES
     settings = parse(os.fsdecode(entry.content))
     return settings is None or any(name == "options.strategy" and value not in _STRATEGIES for name, value in settings)
+
+
+def without_added_programs(path: str, entry: Entry | None, before: Entry | None) -> Entry | None:
+    """A list of rebase steps without the lines, new since `before`, that run programs: `git rebase --continue` goes on
+    with the rest. None for other files, and if git would still run a program.
+    """
+    if not path.endswith("/git-rebase-todo") or entry is None or entry.kind != "file" or entry.content is None:
+        return None
+    known = set(_EXEC.findall(before.content or b"")) if before is not None else set[bytes]()
+    lines = entry.content.splitlines(keepends=True)
+    kept = b"".join(line for line in lines if not _EXEC.match(line) or line.rstrip(b"\r\n") in known)
+    cleaned = msgspec.structs.replace(entry, content=kept)
+    return None if runs_by_state(path, cleaned, before) else cleaned
 
 
 def _is_plain_tree(name: str, entry: Entry) -> bool:

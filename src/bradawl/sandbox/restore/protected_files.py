@@ -16,7 +16,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.sandbox.check_failures import CheckFailures, drained, still_not_checked
-from bradawl.sandbox.restore.harmless_git_files import is_new_repository
+from bradawl.sandbox.restore.harmless_git_files import is_new_repository, without_added_programs
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, is_without_copy, put_back
 from bradawl.sandbox.restore.snapshot import (
     Entry,
@@ -74,6 +74,7 @@ class ProtectedFiles:
         self._recovered: tuple[str, ...] | None = None
         self._unchecked: tuple[str, ...] = ()
         """Paths that could not be compared after a program; they are compared again before the next one."""
+        self._set_aside: dict[str, None] = {}
         self._not_put_back: dict[str, tuple[str, Entry | None]] = {}
         """Paths that could not be restored, with the folder that programs can't move, and the old state."""
 
@@ -106,6 +107,11 @@ class ProtectedFiles:
         recovered, self._recovered = self._recovered or (), ()
         return (*recovered, *restored, *failures.remarks())
 
+    def take_set_aside(self) -> tuple[str, ...]:
+        """The folders to which changed files were moved since the last call."""
+        folders, self._set_aside = tuple(self._set_aside), {}
+        return folders
+
     def _keep_what_was_not_put_back(self) -> None:
         """Compare such paths with their old state again: what a program changed there does not become the user's."""
         for path, (place, entry) in self._not_put_back.items():
@@ -124,6 +130,7 @@ class ProtectedFiles:
             return
         aside = SetAsideFolder(self._kept)
         again = [self._put_back(path, *known, aside) for path, known in sorted(self._not_put_back.items())]
+        self._note_set_aside(aside)
         self._recovered = (*(self._recovered or ()), *again) if again else self._recovered
         if not self._unchecked:
             return
@@ -264,8 +271,14 @@ class ProtectedFiles:
         for path in sorted(changed):
             fallback = next((folder for folder, _ in self._watched if is_within(path, folder)), "/")
             place = CheckFailures().attempt(path, partial(_place_of, path, before, now), fallback)
-            done.append(self._put_back(path, place, before.get(path), aside))
+            steps = without_added_programs(path, now.get(path), before.get(path))
+            done.append(self._put_back(path, place, steps or before.get(path), aside))
+        self._note_set_aside(aside)
         return tuple(done)
+
+    def _note_set_aside(self, aside: SetAsideFolder) -> None:
+        if aside.folder:
+            self._set_aside[aside.folder] = None
 
     def _put_back(self, path: str, place: str, entry: Entry | None, aside: SetAsideFolder) -> str:
         """Restore a path. Returns the path, with a remark if that failed."""

@@ -11,6 +11,8 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.git.named_paths import NamedPaths, has_other_names, named_by_config
 from bradawl.safety.git.separate_data import data_folder
+from bradawl.safety.git.small_files import named_in
+from bradawl.safety.home_links import HomeLinks
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
 from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures, for_each, in_parts
@@ -21,6 +23,7 @@ from bradawl.sandbox.restore.gitlinks import IndexWatch
 from bradawl.sandbox.restore.harmless_git_files import (
     STATE_FILES,
     adds_only_harmless_lines,
+    is_empty_at_first,
     is_new_data,
     is_new_repository,
     is_state,
@@ -68,6 +71,7 @@ class Repositories:
         self._directories = directories
         self._has_mounts = has_mounts
         self._named = NamedPaths(home)
+        self._home_links = HomeLinks(home)
         self._indexes = IndexWatch()
         self._watched_others: frozenset[str] = frozenset()
         self._new_others: frozenset[str] = frozenset()
@@ -141,7 +145,7 @@ class Repositories:
         self._removable = self._made | {f"{folder}/.git" for folder in repositories - near}
         yield from self._paths_of_others(near)
         for root in self._roots:
-            yield from self._paths_named_by_config(root)
+            yield from _paths_named_by_config(self, root)
 
     def _paths_of_others(self, near: frozenset[str]) -> Iterator[WatchedPath]:
         """Files in the data folders that exist without a `.git` of their own."""
@@ -162,15 +166,11 @@ class Repositories:
             yield from self._paths_below_root(folder, _STATE if has_nested else _STEPS)
 
     def named_by_config(self, root: str) -> tuple[str, ...]:
-        """Paths in a root, existing or not, from which git runs something because its configuration names them."""
-        return named_by_config(self._named, root, (root, *self._directories.near(root)))
-
-    def _paths_named_by_config(self, root: str) -> Iterator[WatchedPath]:
-        """Those that no mount keeps as they are: links, missing files, files with hard links, and the last of many."""
-        for number, path in enumerate(self.named_by_config(root)):
-            is_mounted = self._has_mounts and number < _MOST_MOUNTED and kind_of(path) in ("file", "folder")
-            if not is_mounted or has_other_names(path):
-                yield root, path[len(root) :].strip("/")
+        """Paths in a root, existing or not, from which git runs something because its configuration names them, and
+        those to which links in the home folder lead.
+        """
+        by_git = named_by_config(self._named, root, (root, *self._directories.near(root)))
+        return (*by_git, *self._cached_result(f"home {root}", lambda: self._home_links.all(root)))
 
     def working_tree_paths(self) -> Iterator[WatchedPath]:
         """Files in which linked working trees name their data, for backends without mounts; new working trees
@@ -234,7 +234,7 @@ class Repositories:
             return not runs_by_state(path, entry)
         if path in self._indexes or path.endswith("/.git/index"):
             return path not in self._indexes or not self._adds_armed_submodule(path, entry)
-        if is_new_repository(path, entry, before):
+        if is_new_repository(path, entry, before) or is_empty_at_first(path, entry):
             return True
         data = next((each for each in parents(path) if each in self._new_others), "")
         if data and is_new_data(path[len(data) + 1 :], entry):
@@ -332,7 +332,8 @@ class Repositories:
     def _belongs_to_known(self, folder: str, folders: tuple[str, ...]) -> bool:
         data = data_folder(f"{folder}/.git")
         known = any(data == f"{each}/.git" or data.startswith(f"{each}/.git/modules/") for each in folders)
-        return known or (data != "" and (data in self._data_outside() or data in self._directories.others()))
+        is_other = data != "" and (data in self._data_outside() or data in self._directories.others())
+        return known or is_other or (not data and _names_plain_data(self, folder))
 
     def _repository_paths(self, folder: str) -> Iterator[WatchedPath]:
         return self._paths_below_root(folder, (*_OF_GIT, *watched_names()))
@@ -366,6 +367,25 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
     for data in found._directories.others():
         if data not in known and not _is_surely_plain(tuple(found._paths_below_root(data, _OF_DATA, data)), data):
             yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
+
+
+def _names_plain_data(found: Repositories, folder: str) -> bool:
+    """Whether a `.git` file names a data folder in the roots, as `git init --separate-git-dir` writes it, with nothing
+    that git would run. The data folder is compared as others are.
+    """
+    named = named_in(f"{folder}/.git", "gitdir:")
+    data = real_path(Path(folder, named)) if named else ""
+    return data in found._directories.others() and _is_surely_plain(
+        tuple(found._paths_below_root(data, _names_in(data), data)), data
+    )
+
+
+def _paths_named_by_config(found: Repositories, root: str) -> Iterator[WatchedPath]:
+    """Those that no mount keeps as they are: links, missing files, files with hard links, and the last of many."""
+    for number, path in enumerate(found.named_by_config(root)):
+        is_mounted = found._has_mounts and number < _MOST_MOUNTED and kind_of(path) in ("file", "folder")
+        if not is_mounted or has_other_names(path):
+            yield root, path[len(root) :].strip("/")
 
 
 def _state_paths_of_new_one(found: Repositories, folder: str) -> Iterator[WatchedPath]:

@@ -31,6 +31,11 @@ class SetAsideFolder:
         self._parent = folder
         self._folder = ""
 
+    @property
+    def folder(self) -> str:
+        """The new folder; empty as long as nothing was moved."""
+        return self._folder
+
     def move_in(self, name: str, parent: int, path: str) -> None:
         """Move a file, link or folder away; does nothing if it does not exist. `path` names it in the new folder."""
         kind = _kind(name, parent)

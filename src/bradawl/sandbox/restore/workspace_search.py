@@ -126,6 +126,10 @@ class ChangeSearch:
         rest = CheckFailures().attempt("", self._not_searched, (_FAILED.format("the workspace"),))
         self._notes = (*made, *rest)
 
+    def add_notes(self, notes: tuple[str, ...]) -> None:
+        """Add sentences about what was restored. Call after `conclude`."""
+        self._notes += notes
+
     def _made_to_run_later(self) -> tuple[str, ...]:
         made = self._run_later.made_or_changed()
         return (_RUN_LATER.format(_by_name(made)),) if made else ()

@@ -39,6 +39,12 @@ _NOT_REACHED: Final = " can't be reached: "
 """A part of the note of a sandbox about a host to which no connection could be made."""
 _SSH_FAILED: Final = r"(?m)^ssh: Could not resolve hostname "
 """Also explained where the line goes on and ends with success."""
+_GIT_WENT_ON: Final = (
+    r"(?m)^(?:error|warning|fatal): (?:could not (?:write|lock) config file|unable to unlink old) [^\n]*"
+    r"(?:Device or resource busy|Read-only file system)"
+)
+"""Also explained after a success: git exits with 0 where it could not register a submodule or an upstream branch, or
+check out a protected file."""
 _OVER_SSH: Final = r"ssh: |Could not resolve hostname|git@[\w.-]+:|Could not read from remote repository"
 _OWN_LOOPBACK: Final = (
     r"(?i:(?:localhost|127\.0\.0\.1|\[?::1\]?)[^\n]{0,120}(?:connection refused|couldn't connect|could not connect)"
@@ -49,7 +55,8 @@ _OWN_LOOPBACK: Final = (
 _READ_ONLY: Final = (
     r"Read-only file system|\bEROFS\b|\(os error 30\)|Filesystem is read-only"
     r"|\.(?:git|mcp|vscode|idea|zed|envrc|bradawl|venv)\b[^\n]{0,120}Device or resource busy"
-    r"|[Cc](?:annot|an't|ould not) (?:move|rename)[^\n]{0,300}Device or resource busy"  # a folder above hidden files
+    r"|(?:[Cc](?:annot|an't|ould not) (?:move|rename|remove)|renaming|git rm:)[^\n]{0,300}Device or resource busy"
+    r"|Device or resource busy: [^\n]{1,300} -> |\bEBUSY\b[^\n]{0,60}\brename"  # a folder above hidden files
 )
 _PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
 _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
@@ -87,7 +94,11 @@ _NOT_BY_SSH = "ssh can't leave the sandbox, only HTTP and HTTPS can. git works w
 _REFUSED = "the network proxy refused a host, so no connection was made; the output names it"
 _FILES = (
     "commands can write only in the workspace, /tmp and their caches here, not to protected files, and can't move "
-    "folders that contain protected or hidden files"
+    "or remove folders that contain protected or hidden files; the other files in them can be moved one by one"
+)
+_NOT_WRITTEN = (
+    "git could not write its configuration or a protected file and went on without it: what it would have registered "
+    "or checked out is missing, although it reports success"
 )
 _OWN_PROGRAM = (
     "bradawl itself runs from {prefix}, so commands can't change it. Make another environment for the project "
@@ -109,11 +120,13 @@ def notes_on(
     put_back = (*(f"[{note}]" for note in result.notes), *_put_back(result.restored))
     if grant is None:
         return put_back
-    if not (result.exit_code or any(result.pipe_status)) and not (
-        by_domain and re.search(_SSH_FAILED, _end_of(result))
-    ):
+    is_success = not (result.exit_code or any(result.pipe_status))
+    if is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
+        what, lift = _NOT_WRITTEN, "off"
+    elif is_success and not (by_domain and re.search(_SSH_FAILED, _end_of(result))):
         return put_back
-    what, lift = _why(result, grant, by_domain=by_domain)
+    else:
+        what, lift = _why(result, grant, by_domain=by_domain)
     if not what:
         return put_back
     return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
