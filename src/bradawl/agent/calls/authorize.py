@@ -9,6 +9,7 @@ import msgspec
 
 from bradawl.agent.calls.call import ASKS_USER, Prepared, Refused
 from bradawl.agent.calls.context import CallServices
+from bradawl.agent.calls.questions import permission
 from bradawl.agent.conversation import Conversation
 from bradawl.core.effects import Effects
 from bradawl.core.events import PermissionAsked, PermissionDecided
@@ -93,9 +94,9 @@ def decision_on(services: CallServices, prepared: Prepared, *, undo: bool = Fals
 async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | Refused:
     call = prepared.call
     services.conversation.record(PermissionAsked(call.id, ask.reason))
-    answer = await services.approver.ask(
-        Question(call, _request(prepared), ask.reason, ask.grant, prepared.place.cwd, prepared.place.env)
-    )
+    place = prepared.place
+    question = Question(call, _request(prepared), ask.reason, ask.grant, place.cwd, place.env)
+    answer = await permission(services.approver, question)
     word = "allow" if answer.allowed else "deny"
     services.conversation.record(PermissionDecided(call.id, word, answer.by, ", ".join(answer.rules), answer.scope))
     if answer.allowed:
