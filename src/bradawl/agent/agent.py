@@ -7,6 +7,7 @@ import msgspec
 
 from bradawl.agent.calls.authorize import SessionPolicy
 from bradawl.agent.calls.context import CallServices
+from bradawl.agent.calls.denials import Denials
 from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.agent.changes import ConversationChanges
 from bradawl.agent.configuration import AgentConfiguration
@@ -23,7 +24,6 @@ from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.session import Prompt, Session, SessionParts, TurnResult
 from bradawl.agent.subagents.registry import SubAgents
 from bradawl.core.events import AgentSpawned, Envelope, Live
-from bradawl.core.messages import ToolCall
 from bradawl.core.ports import OpenSession
 from bradawl.shaping.json_answer import AnswerSchema
 
@@ -113,7 +113,7 @@ def _open_session(
     changes = ConversationChanges(agent.changes, conversation) if agent.changes else None
     jobs = BackgroundJobs(conversation, opened.entries, changes=changes)
     seen = SeenFiles.of(conversation)
-    denials: list[ToolCall] = []
+    denials = Denials()
 
     def open_child(spawned: AgentSpawned, cwd: str, entries: tuple[Envelope, ...]) -> Session:
         from bradawl.agent.subagents.child import SharedLog, child_configuration

@@ -61,7 +61,8 @@ class TurnResult(msgspec.Struct, frozen=True):
     saved: bool
     """False if part of the session is not on the disk."""
     denials: tuple[ToolCall, ...]
-    """Calls that needed a permission while no user was there to give it."""
+    """Calls that needed a permission while no user was there to give it, and commands that were refused a connection,
+    by the user too. Only the former make `reason` `refused`."""
     answer: object = None
     """The answer as a JSON value that satisfies the schema; None without a schema."""
     limit: LimitReached | None = None
@@ -360,7 +361,7 @@ class Session:
             failure=finish.finished.failure,
             session_id=self.id,
             saved=saved,
-            denials=tuple(self.denials),
+            denials=tuple(self.denials.calls),
             answer=finish.value,
             limit=spent.limit,
         )

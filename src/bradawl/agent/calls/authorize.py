@@ -107,9 +107,10 @@ async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | 
 
 
 def _denied(services: CallServices, prepared: Prepared, reason: str, answer: Answer) -> Refused:
-    if answer.by == "nobody":
-        if prepared.call not in services.denials:  # a command may be refused several hosts
-            services.denials.append(prepared.call)
+    lacks_user = answer.by == "nobody"
+    if lacks_user or prepared.effects.lifts == ("host",):  # the result of such a command need not be an error
+        services.denials.add(prepared.call, lacks_user=lacks_user)
+    if lacks_user:
         text = (
             f"it needs permission ({_how_granted(prepared.effects) or reason}), and no user is present to give it. Do "
             "what you can without, and say what is left undone"
