@@ -42,6 +42,7 @@ from bradawl.shaping.json_answer import AnswerSchema, schema_text
 
 _MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto", "bypass")
 """Permission modes, the strictest first."""
+_UNFINISHED: Final = "[the turn ended while it was running; it may have done part of its work, or all of it]"
 Prompt = str | tuple[Text | Image | Document, ...]
 
 
@@ -338,7 +339,8 @@ class Session:
         if conversation.last_event is None:
             return True  # cancelled before anything was logged
         for call_id in tuple(self.transcript.open_calls):
-            text = "Not run: the turn ended before this call started."
+            has_started = call_id in self.transcript.started
+            text = _UNFINISHED if has_started else "Not run: the turn ended before this call started."
             conversation.record(ToolFinished(call_id, "cancelled", (Text(text),)))
         try:
             await self._log_changes()

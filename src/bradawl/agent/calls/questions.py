@@ -1,16 +1,13 @@
 """Questions to the user: the approver's answers are checked, and those of tools wait for each other."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
-from bradawl.agent.failures import PartFailed
-from bradawl.core.errors import BradawlError, ToolError
+from bradawl.agent.failures import answer_of
 from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.core.ports import Approver
 from bradawl.shaping.validation import validated
 
-T = TypeVar("T")
 _APPROVER: Final = "The approver"
 
 
@@ -20,14 +17,14 @@ async def permission(approver: Approver, question: Question) -> Answer:
     async def ask() -> Answer:
         return _answer(await approver.ask(question))
 
-    return await _answered(ask)
+    return await answer_of(_APPROVER, ask)
 
 
 async def _choice(approver: Approver, choice: Choice) -> str | None:
     async def choose() -> str | None:
         return _chosen(await approver.choose(choice))
 
-    return await _answered(choose)
+    return await answer_of(_APPROVER, choose)
 
 
 def _answer(value: object) -> Answer:
@@ -40,21 +37,6 @@ def _chosen(value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError(f"choose returned an object of the type {type(value).__name__}, not a str or None")
     return value
-
-
-async def _answered(ask: Callable[[], Awaitable[T]]) -> T:
-    try:
-        return await ask()
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        cause = RuntimeError("what it waited for was cancelled")
-        raise PartFailed(_APPROVER, cause) from error  # the turn itself was not cancelled
-    except Exception as error:
-        if isinstance(error, BradawlError) and not isinstance(error, ToolError):
-            raise  # for the caller of the turn
-        raise PartFailed(_APPROVER, error) from error
 
 
 class SerializedApprover:

@@ -9,6 +9,7 @@ from bradawl._version import __version__
 from bradawl.agent.agent import Agent
 from bradawl.agent.changes import UnsavedChanges
 from bradawl.agent.configuration import Limits
+from bradawl.agent.given_changes import GivenChanges
 from bradawl.agent.middleware import MiddlewareFactory
 from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools
@@ -70,7 +71,7 @@ def build_agent(
     _check_port(approver, "approver", "ask", "choose")
     _check_port(given_changes, "changes", "begin", "end", "settle", "covers")
     workspace = open_workspace(settings, notify, saves_changes=given_changes is None)
-    changes = workspace.changes if given_changes is None else given_changes
+    changes = workspace.changes if given_changes is None else GivenChanges(given_changes)
     policies = _policies(settings, workspace, notify, has_undo=changes is not None)
     headless = settings.headless or approver is None
     if tools is None:
