@@ -48,7 +48,10 @@ class Agent(AgentConfiguration, frozen=True, kw_only=True):
     def run_sync(
         self, prompt: Prompt, session_id: str | None = None, *, answer_schema: AnswerSchema | None = None
     ) -> TurnResult:
-        """`run` for callers without an event loop; blocks. The agent is closed afterwards."""
+        """`run` for callers without an event loop; blocks.
+
+        The agent is closed afterwards: build another one for the next prompt. A closed one saves nothing for undo.
+        """
 
         async def main() -> TurnResult:
             try:
