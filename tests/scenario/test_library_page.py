@@ -87,7 +87,7 @@ def test_the_fields_that_the_page_names_exist() -> None:
     assert Answer(True, "user").scope == "once"
 
 
-@pytest.mark.parametrize("parameter", ["approver", "changes"])
+@pytest.mark.parametrize("parameter", ["approver", "changes", "model"])
 def test_a_part_that_is_a_class_or_lacks_a_method_is_refused(tmp_path: Path, parameter: str) -> None:
     settings = settings_of(tmp_path, [])
 
@@ -97,7 +97,7 @@ def test_a_part_that_is_a_class_or_lacks_a_method_is_refused(tmp_path: Path, par
     given: Any = {parameter: Nothing}
     with pytest.raises(SettingsError, match=f"`{parameter}` is the class Nothing; pass an object of the class"):
         build_agent(settings, **given)
-    method = {"approver": "ask", "changes": "begin"}[parameter]
+    method = {"approver": "ask", "changes": "begin", "model": "open"}[parameter]
     given = {parameter: Nothing()}
     message = f"`{parameter}` is an object of the type Nothing, which has no method {method}"
     with pytest.raises(SettingsError, match=message):

@@ -60,8 +60,8 @@ def build_agent(
     An `Approver` with a defect ends the turn with a `Failure`, and allows nothing.
     `parts` are a model, hooks, middleware and a `WorkspaceChanges` of the caller.
     `notify` is called with each warning, such as a user tool that can't be loaded or a debug log that can't be written.
-    The agent owns connections, processes and a sandbox: `aclose` it. Raises `SettingsError`, also for an approver or a
-    `changes` that lacks a method.
+    The agent owns connections, processes and a sandbox: `aclose` it. Raises `SettingsError`, also for an approver, a
+    model or a `changes` that lacks a method.
     """
     if unknown := sorted(parts.keys() - AgentParts.__annotations__.keys()):
         raise TypeError(f"build_agent has no parameter named {unknown[0]}")
@@ -69,6 +69,7 @@ def build_agent(
     settings = with_real_home(settings)
     given_changes = parts.get("changes")
     _check_port(approver, "approver", "ask", "choose")
+    _check_port(parts.get("model"), "model", "open", "window", "aclose")
     _check_port(given_changes, "changes", "begin", "end", "settle", "covers")
     workspace = open_workspace(settings, notify, saves_changes=given_changes is None)
     changes = workspace.changes if given_changes is None else GivenChanges(given_changes)
