@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bradawl.agent.given_changes import GivenChanges
 from bradawl.app.build.workspace import folders_of
 from bradawl.app.undo import Undo
 from bradawl.core.errors import SettingsError
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 def build_undo(session: "Session", settings: "Settings") -> Undo:
     """Undo for a session of an agent that `build_agent` made with these settings.
 
-    Raises `SettingsError`, also if the agent has a `WorkspaceChanges` of the caller.
+    Raises `SettingsError`, also if the agent was built with a `changes` of the caller.
     """
-    if not _is_saved_by_bradawl(session):
+    if isinstance(session.agent.changes, GivenChanges):
         raise SettingsError(
             "The agent was built with a `changes` of your own, whose records undo can't read. Restore the files "
             "yourself, and then move the conversation with `Session.rewind`."
@@ -31,15 +32,6 @@ def build_undo(session: "Session", settings: "Settings") -> Undo:
         return ContentStore(Path(folders.checkpoints))
 
     return Undo(session, open_store, folders.roots, _compare)
-
-
-def _is_saved_by_bradawl(session: "Session") -> bool:
-    """Whether bradawl's own part, or none, saves the changes of the session's calls."""
-    from bradawl.agent.changes import UnsavedChanges
-    from bradawl.checkpoints.client import LocalChanges
-
-    changes = session.agent.changes
-    return changes is None or isinstance(changes, LocalChanges | UnsavedChanges)
 
 
 def _compare(before: str, after: str) -> tuple[int, int, str]:
