@@ -1,5 +1,6 @@
 """A sandboxed command connects, the user is asked, and the model reads what became of it: real programs throughout."""
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scenario"))
 from scripted_agent import build, results
 
 from bradawl.app.deny_all_approver import DenyAllApprover
-from bradawl.core.permissions import Answer, Policy, Sandbox
+from bradawl.core.permissions import Answer, Choice, Policy, Question, Sandbox
 from bradawl.core.rules import Rule
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import Verdict, domain_rule, parse_rule
@@ -99,3 +100,25 @@ async def test_a_program_that_ignores_the_proxy_is_explained(online):
     line = "python3 -c 'import socket; socket.getaddrinfo(\"granted.example\", 80)'"
     (shown,) = await told(online, line, approver=ScriptedApprover([]))
     assert "this program does not use it" in shown and 'sandbox: "off"' in shown
+
+
+class BrokenApprover:
+    """An approver that raises."""
+
+    async def ask(self, question: Question) -> Answer:
+        raise RuntimeError("boom")
+
+    async def choose(self, choice: Choice) -> str | None:
+        return None
+
+
+async def test_an_approver_that_raises_grants_nothing_and_ends_the_turn(online):
+    reported: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["message"]))
+    try:
+        (shown,) = await told(online, f"{CURL} http://granted.example/page", approver=BrokenApprover())
+    finally:
+        asyncio.get_running_loop().set_exception_handler(None)
+    assert reported == ["The approver failed: RuntimeError: boom"]
+    assert "a page" not in shown and "cancelled while it was running" in shown
+    assert not online.outside.dialed

@@ -251,6 +251,34 @@ async def test_the_log_says_what_was_asked_and_decided_about_a_host():
     assert decided == [PermissionDecided("c", "allow", "user")]
 
 
+async def test_a_connection_that_the_user_declined_is_among_the_denials_and_the_turn_is_complete():
+    calls = [run_of("a.example", "b.example", "c.example", name="1"), run_of("a.example", name="2"), {"text": "ok"}]
+    approver = ScriptedApprover([False, True, False, True])
+    agent, *_ = build([*calls, {"text": "two"}], tools=(CommandTool(),), policy=lambda: AUTO, approver=approver)
+    async with agent.open() as session:
+        turn = await session.run("go")
+        assert ([call.id for call in turn.denials], turn.reason) == (["1"], "completed")
+        assert not (await session.run("again")).denials
+
+
+async def test_a_connection_that_a_rule_refuses_or_that_is_declined_with_its_command_is_no_denial():
+    policy = msgspec.structs.replace(AUTO, mode="default", rules=rule("Network(a.example)", "deny"))
+    calls = [run_of("a.example", name="1"), run_of("b.example", name="2"), {"text": "ok"}]
+    approver = ScriptedApprover([True, False])
+    agent, *_ = build(calls, tools=(CommandTool(),), policy=lambda: policy, approver=approver)
+    turn = await agent.run("go")
+    assert not turn.denials and turn.reason == "completed"
+
+
+async def test_a_connection_that_a_sub_agent_was_refused_is_among_the_denials():
+    main, sub = [{"tool_calls": [task("t")]}, {"text": "ok"}], [run_of("a.example", name="s"), {"text": "done"}]
+    approver = ScriptedApprover([False])
+    model, tools = TwoScripts(main, sub), (CommandTool(), AgentTool())
+    agent, *_ = build([], model=model, tools=tools, policy=lambda: AUTO, approver=approver)
+    turn = await agent.run("go")
+    assert [call.id for call in turn.denials] == ["s"] and turn.reason == "completed"
+
+
 async def test_without_a_user_the_model_and_the_result_name_the_host_and_the_option():
     approver = DenyAllApprover()
     calls = [run_of("a.example", "b.example:81", "a.example"), {"text": "ok"}]

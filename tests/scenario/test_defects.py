@@ -144,7 +144,7 @@ async def test_an_exception_of_another_part_ends_the_turn_too_and_its_calls_are_
 
     script = [{"tool_calls": [call("a", unknown=True), call("b")]}, {"text": "two"}]
     first, second, _ = await two_turns(script, approver=Broken(), policy=Policy)
-    assert (first.failure.kind, first.failure.message) == ("internal", "internal error: KeyError: 'window'")
+    assert (first.failure.kind, first.failure.message) == ("internal", "The approver failed: KeyError: 'window'")
     assert second.text == "two"
 
 

@@ -143,6 +143,7 @@ CALLS = (ToolCall("a", "bash", "{}"),)
         (turn("limit", limit=REQUESTS), "stopped", "The limit of requests is reached; say", "of requests is reached."),
         (turn("refused"), "stopped", "The model refused.", "The model refused: I can't."),
         (turn("refused", denials=CALLS), "stopped", "a question was not answered", "DENIED"),
+        (turn("refused", DOWN, denials=CALLS), "failed", "The server is down.", "DENIED"),
         (turn("refused", DOWN), "failed", "The server is down.", "The model refused: I can't."),
         (turn("cancelled"), "cancelled", "What was done so far is kept.", "The run was interrupted."),
         (turn("error", DOWN), "failed", "The server is down.", "The server is down."),

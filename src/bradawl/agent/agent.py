@@ -7,6 +7,7 @@ import msgspec
 
 from bradawl.agent.calls.authorize import SessionPolicy
 from bradawl.agent.calls.context import CallServices
+from bradawl.agent.calls.denials import Denials
 from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.agent.changes import ConversationChanges
 from bradawl.agent.configuration import AgentConfiguration
@@ -23,7 +24,6 @@ from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.session import Prompt, Session, SessionParts, TurnResult
 from bradawl.agent.subagents.registry import SubAgents
 from bradawl.core.events import AgentSpawned, Envelope, Live
-from bradawl.core.messages import ToolCall
 from bradawl.core.ports import OpenSession
 from bradawl.shaping.json_answer import AnswerSchema
 
@@ -48,7 +48,10 @@ class Agent(AgentConfiguration, frozen=True, kw_only=True):
     def run_sync(
         self, prompt: Prompt, session_id: str | None = None, *, answer_schema: AnswerSchema | None = None
     ) -> TurnResult:
-        """`run` for callers without an event loop; blocks. The agent is closed afterwards."""
+        """`run` for callers without an event loop; blocks.
+
+        The agent is closed afterwards: build another one for the next prompt. A closed one saves nothing for undo.
+        """
 
         async def main() -> TurnResult:
             try:
@@ -113,7 +116,7 @@ def _open_session(
     changes = ConversationChanges(agent.changes, conversation) if agent.changes else None
     jobs = BackgroundJobs(conversation, opened.entries, changes=changes)
     seen = SeenFiles.of(conversation)
-    denials: list[ToolCall] = []
+    denials = Denials()
 
     def open_child(spawned: AgentSpawned, cwd: str, entries: tuple[Envelope, ...]) -> Session:
         from bradawl.agent.subagents.child import SharedLog, child_configuration

@@ -1,11 +1,13 @@
 """Exceptions inside a turn: which part of the session raised one, and the failure with which it ends the turn."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar, cast
 
-from bradawl.core.errors import BradawlError, Failure, ModelFailed
+from bradawl.core.errors import BradawlError, Failure, ModelFailed, ToolError
 from bradawl.core.messages import Origin
+
+T = TypeVar("T")
 
 
 class PartFailed(Exception):
@@ -21,6 +23,25 @@ class PartFailed(Exception):
 def model_failed(origin: Origin, error: Exception) -> PartFailed:
     """The exception of a model, or of the codec that it speaks."""
     return PartFailed(f"The model {origin.provider}/{origin.model} (codec {origin.api})", error)
+
+
+async def answer_of(part: str, ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer of a part that an embedding program brought. Raises `PartFailed` with the name `part` if it raises.
+
+    Other errors of bradawl than `ToolError` pass: they are for the caller of the turn. A `CancelledError` passes if the
+    turn is cancelled; otherwise the part has waited for something that was.
+    """
+    try:
+        return await ask()
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise PartFailed(part, RuntimeError("what it waited for was cancelled")) from error
+    except Exception as error:
+        if isinstance(error, BradawlError) and not isinstance(error, ToolError):
+            raise
+        raise PartFailed(part, error) from error
 
 
 def report(text: str, error: Exception) -> Failure:

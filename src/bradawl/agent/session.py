@@ -42,6 +42,7 @@ from bradawl.shaping.json_answer import AnswerSchema, schema_text
 
 _MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto", "bypass")
 """Permission modes, the strictest first."""
+_UNFINISHED: Final = "[the turn ended while it was running; it may have done part of its work, or all of it]"
 Prompt = str | tuple[Text | Image | Document, ...]
 
 
@@ -61,7 +62,8 @@ class TurnResult(msgspec.Struct, frozen=True):
     saved: bool
     """False if part of the session is not on the disk."""
     denials: tuple[ToolCall, ...]
-    """Calls that needed a permission while no user was there to give it."""
+    """Calls that needed a permission while no user was there to give it, and commands that were refused a connection,
+    by the user too. Only the former make `reason` `refused`."""
     answer: object = None
     """The answer as a JSON value that satisfies the schema; None without a schema."""
     limit: LimitReached | None = None
@@ -339,7 +341,8 @@ class Session:
         if conversation.last_event is None:
             return True  # cancelled before anything was logged
         for call_id in tuple(self.transcript.open_calls):
-            text = "Not run: the turn ended before this call started."
+            has_started = call_id in self.transcript.started
+            text = _UNFINISHED if has_started else "Not run: the turn ended before this call started."
             conversation.record(ToolFinished(call_id, "cancelled", (Text(text),)))
         try:
             await self._log_changes()
@@ -362,7 +365,7 @@ class Session:
             failure=finish.finished.failure,
             session_id=self.id,
             saved=saved,
-            denials=tuple(self.denials),
+            denials=tuple(self.denials.calls),
             answer=finish.value,
             limit=spent.limit,
         )

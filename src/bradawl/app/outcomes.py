@@ -53,7 +53,7 @@ def _limit(turn: "TurnResult") -> str:
 
 
 def _refused(turn: "TurnResult", *, user_is_there: bool, refusal: str, denials: str) -> Outcome:
-    if turn.denials:
+    if turn.denials and not (user_is_there and turn.failure):  # with a user, some calls may only lack a connection
         return Outcome("stopped", "The turn ended because a question was not answered." if user_is_there else denials)
     if refusal.strip():
         return Outcome("stopped", f"The model refused: {one_line(refusal)}")

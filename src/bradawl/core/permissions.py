@@ -303,7 +303,7 @@ def _uncovered(policy: Policy, effects: Effects) -> tuple[str, ...]:
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question to the user whether a call may run."""
+    """Whether a call may run, or its running command connect to `request.effects.hosts`, if the tool is `network`."""
 
     call: ToolCall
     request: Request

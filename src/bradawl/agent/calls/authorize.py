@@ -9,6 +9,7 @@ import msgspec
 
 from bradawl.agent.calls.call import ASKS_USER, Prepared, Refused
 from bradawl.agent.calls.context import CallServices
+from bradawl.agent.calls.questions import permission
 from bradawl.agent.conversation import Conversation
 from bradawl.core.effects import Effects
 from bradawl.core.events import PermissionAsked, PermissionDecided
@@ -93,9 +94,9 @@ def decision_on(services: CallServices, prepared: Prepared, *, undo: bool = Fals
 async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | Refused:
     call = prepared.call
     services.conversation.record(PermissionAsked(call.id, ask.reason))
-    answer = await services.approver.ask(
-        Question(call, _request(prepared), ask.reason, ask.grant, prepared.place.cwd, prepared.place.env)
-    )
+    place = prepared.place
+    question = Question(call, _request(prepared), ask.reason, ask.grant, place.cwd, place.env)
+    answer = await permission(services.approver, question)
     word = "allow" if answer.allowed else "deny"
     services.conversation.record(PermissionDecided(call.id, word, answer.by, ", ".join(answer.rules), answer.scope))
     if answer.allowed:
@@ -106,9 +107,10 @@ async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | 
 
 
 def _denied(services: CallServices, prepared: Prepared, reason: str, answer: Answer) -> Refused:
-    if answer.by == "nobody":
-        if prepared.call not in services.denials:  # a command may be refused several hosts
-            services.denials.append(prepared.call)
+    lacks_user = answer.by == "nobody"
+    if lacks_user or prepared.effects.lifts == ("host",):  # the result of such a command need not be an error
+        services.denials.add(prepared.call, lacks_user=lacks_user)
+    if lacks_user:
         text = (
             f"it needs permission ({_how_granted(prepared.effects) or reason}), and no user is present to give it. Do "
             "what you can without, and say what is left undone"

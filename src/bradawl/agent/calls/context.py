@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from bradawl.agent.calls.call import Place
+from bradawl.agent.calls.denials import Denials
 from bradawl.agent.calls.questions import SerializedApprover
 from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.agent.changes import ConversationChanges
@@ -56,8 +57,8 @@ class CallServices(msgspec.Struct, frozen=True, kw_only=True):
     calls_per_reply: int
     allowed: set[str]
     """What the user has allowed for the rest of the session; shared with sub-agents."""
-    denials: list[ToolCall]
-    """Calls of this turn that needed a permission while no user was there to give it."""
+    denials: Denials
+    """Calls of this turn that were denied a permission."""
 
 
 class JudgedFiles:

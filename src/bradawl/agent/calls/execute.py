@@ -6,19 +6,17 @@ from collections import deque
 import msgspec
 
 from bradawl.agent.calls import hooks
-from bradawl.agent.calls.authorize import authorize
-from bradawl.agent.calls.call import Prepared, Refused, tool_failed
-from bradawl.agent.calls.connections import CallConnections, is_connection
+from bradawl.agent.calls.call import Prepared, tool_failed
 from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of
+from bradawl.agent.calls.running_call import CallQuestions, QuestionFailed
 from bradawl.agent.recovery import state_of
-from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionError, ToolError
 from bradawl.core.events import ResultAmended, ToolFinished, ToolStarted
 from bradawl.core.messages import Text, ToolCall, ToolResult
 from bradawl.core.permissions import Grant
-from bradawl.core.ports import ToolOutput
+from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.shaping.preview import fitted
-from bradawl.shaping.validation import declared, validated
+from bradawl.shaping.validation import validated
 
 _PRINTED_CHARACTERS = 4_000
 
@@ -33,9 +31,11 @@ async def execute(services: CallServices, prepared: Prepared, grant: Grant) -> T
     except _NotSaved as error:
         text = f"{call.name} was not run: what it would change could not be saved first: {error}"
         return ToolFinished(call.id, "error", (Text(text),))
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, QuestionFailed) as ending:
         if call.id in services.conversation.transcript.started:
             services.conversation.record(_cancelled(call, output, printed))
+        if isinstance(ending, QuestionFailed):
+            raise ending.error from ending
         raise
     return ToolFinished(call.id, "error" if output.is_error else "ok", (*shown, *whereabouts), full_ref)
 
@@ -107,22 +107,21 @@ def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> T
 
 
 async def _run(services: CallServices, prepared: Prepared, grant: Grant, printed: Printed) -> ToolOutput:
-    is_over, connections = False, CallConnections(services, prepared, grant)
-
-    async def permit(effects: Effects) -> None:
-        if is_connection(prepared, effects):
-            await connections.permit(effects.hosts, is_over=is_over)
-            return
-        begun = asyncio.Event()
-        begun.set()
-        found = await authorize(services, msgspec.structs.replace(prepared, effects=declared(effects)), begun)
-        if isinstance(found, Refused):
-            raise ToolError(found.text)
-
+    """Make the call. Raises `QuestionFailed` if a question during the call failed, whatever the tool makes of it."""
+    context = context_of(services, prepared.call, prepared.place, grant, printed.add)
+    questions, files = CallQuestions(services, prepared, grant), JudgedFiles(context.files, prepared.effects)
+    context = msgspec.structs.replace(context, files=files, permit=questions.permit, approver=questions)
     try:
-        context = context_of(services, prepared.call, prepared.place, grant, printed.add)
-        files = JudgedFiles(context.files, prepared.effects)
-        context = msgspec.structs.replace(context, files=files, permit=permit)
+        output = await _output(prepared, context)
+    finally:
+        questions.is_over = True
+    questions.check()
+    return output
+
+
+async def _output(prepared: Prepared, context: CallContext) -> ToolOutput:
+    """The tool's output; its exceptions as an output that is an error."""
+    try:
         return validated(await prepared.tool.run(prepared.params, context), ToolOutput)
     except ToolError as error:
         return ToolOutput((Text(str(error)),), is_error=True)
@@ -131,8 +130,6 @@ async def _run(services: CallServices, prepared: Prepared, grant: Grant, printed
 
         full = traceback.format_exc().encode("utf-8", "replace")
         return ToolOutput((Text(tool_failed(prepared.tool, error)),), full=full, is_error=True)
-    finally:
-        is_over = True
 
 
 async def finalize(services: CallServices, call: ToolCall, finished: ToolFinished) -> None:

@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
+from bradawl.agent.calls.denials import Denials
 from bradawl.agent.conversation import Conversation
 from bradawl.agent.recovery import repair, what_changed
 from bradawl.agent.session import Session
 from bradawl.core.errors import ToolError
 from bradawl.core.events import AgentEnded, AgentSpawned, Cwd, Env, Envelope, StateChanged, TurnReason
-from bradawl.core.messages import ToolCall
 from bradawl.core.ports import Files
 from bradawl.folds.transcript import branch
 
@@ -45,7 +45,7 @@ class SubAgents:
         files: Files,
         entries: Sequence[Envelope],
         open_child: OpenChild,
-        denials: list[ToolCall],
+        denials: Denials,
     ) -> None:
         """`entries` are those already in the log; refused calls of sub-agents are added to `denials`."""
         self._conversation, self._files = conversation, files

@@ -9,6 +9,7 @@ from bradawl._version import __version__
 from bradawl.agent.agent import Agent
 from bradawl.agent.changes import UnsavedChanges
 from bradawl.agent.configuration import Limits
+from bradawl.agent.given_changes import GivenChanges
 from bradawl.agent.middleware import MiddlewareFactory
 from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools
@@ -17,8 +18,9 @@ from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.policies import Policies
 from bradawl.app.settings.settings import Settings
 from bradawl.app.system_prompt import SystemPrompt
+from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
-from bradawl.core.ports import Approver, Hook, Model, Tool
+from bradawl.core.ports import Approver, Hook, Model, Tool, WorkspaceChanges
 from bradawl.core.retry import RetryBudget
 from bradawl.session.store import LocalStore
 from bradawl.tools.json_schema import check_for
@@ -37,6 +39,9 @@ class AgentParts(TypedDict, total=False):
     """Called for each call, in this order."""
     middleware: Sequence[MiddlewareFactory]
     """Each makes a middleware of a session; they are called in this order, after bradawl's own."""
+    changes: WorkspaceChanges
+    """Saves what calls change instead of bradawl's own, whatever `Settings.undo` says; `build_undo` can't read it. The
+    caller owns it. It is given all calls of all sessions of the agent that may change files."""
 
 
 def build_agent(
@@ -52,16 +57,23 @@ def build_agent(
 
     `extra_tools` are offered besides bradawl's own tools and the user's. `tools` is the exact list instead; a `Bash`
     in it gets the workspace and home folder it was made without.
-    `parts` are a model, hooks and middleware of the caller.
+    An `Approver` with a defect ends the turn with a `Failure`, and allows nothing.
+    `parts` are a model, hooks, middleware and a `WorkspaceChanges` of the caller.
     `notify` is called with each warning, such as a user tool that can't be loaded or a debug log that can't be written.
-    The agent owns connections, processes and a sandbox: `aclose` it. Raises `SettingsError`.
+    The agent owns connections, processes and a sandbox: `aclose` it. Raises `SettingsError`, also for an approver, a
+    model or a `changes` that lacks a method.
     """
     if unknown := sorted(parts.keys() - AgentParts.__annotations__.keys()):
         raise TypeError(f"build_agent has no parameter named {unknown[0]}")
     clock, ids = SystemClock(), SystemIds()
     settings = with_real_home(settings)
-    workspace = open_workspace(settings, notify)
-    policies = _policies(settings, workspace, notify)
+    given_changes = parts.get("changes")
+    _check_port(approver, "approver", "ask", "choose")
+    _check_port(parts.get("model"), "model", "open", "window", "aclose")
+    _check_port(given_changes, "changes", "begin", "end", "settle", "covers")
+    workspace = open_workspace(settings, notify, saves_changes=given_changes is None)
+    changes = workspace.changes if given_changes is None else GivenChanges(given_changes)
+    policies = _policies(settings, workspace, notify, has_undo=changes is not None)
     headless = settings.headless or approver is None
     if tools is None:
         offered = offered_tools(settings, workspace, policies, notify, headless=headless)
@@ -75,7 +87,7 @@ def build_agent(
         store=LocalStore(settings.home, workspace.folders.project, clock, ids),
         files=workspace.files,
         processes=workspace.processes,
-        approver=approver or DenyAllApprover(),
+        approver=DenyAllApprover() if approver is None else approver,
         clock=clock,
         ids=ids,
         policy=policies,
@@ -87,7 +99,7 @@ def build_agent(
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
         hooks=tuple(parts.get("hooks", ())),
         middleware=tuple(parts.get("middleware", ())),
-        changes=workspace.changes or UnsavedChanges(_why_unsaved(workspace)),
+        changes=UnsavedChanges(_why_unsaved(workspace)) if changes is None else changes,
         check_for=check_for,
         on_close=workspace.close,
     )
@@ -98,7 +110,20 @@ def _why_unsaved(workspace: Workspace) -> str:
     return f"its changes are not saved and stay, because {why}."
 
 
-def _policies(settings: Settings, workspace: Workspace, notify: Callable[[str], None] | None) -> Policies:
+def _check_port(part: object, parameter: str, *methods: str) -> None:
+    """Raises `SettingsError` for a part that is a class, or that lacks a method."""
+    if part is None:
+        return
+    if isinstance(part, type):
+        raise SettingsError(f"`{parameter}` is the class {part.__name__}; pass an object of the class.")
+    if missing := [name for name in methods if not callable(getattr(part, name, None))]:
+        kind = type(part).__name__
+        raise SettingsError(f"`{parameter}` is an object of the type {kind}, which has no method {missing[0]}.")
+
+
+def _policies(
+    settings: Settings, workspace: Workspace, notify: Callable[[str], None] | None, *, has_undo: bool
+) -> Policies:
     folders, choice = workspace.folders, workspace.choice
     scratch = (choice.layout.scratch,) if choice else ()
     return Policies(
@@ -107,7 +132,7 @@ def _policies(settings: Settings, workspace: Workspace, notify: Callable[[str], 
         folders.own,
         folders.blobs,
         workspace.sandbox,
-        has_undo=workspace.changes is not None,
+        has_undo=has_undo,
         notify=notify,
     )
 

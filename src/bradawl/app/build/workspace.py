@@ -89,8 +89,13 @@ class Workspace(NamedTuple):
             self.choice.close()
 
 
-def open_workspace(settings: Settings, notify: Callable[[str], None] | None = None) -> Workspace:
-    """The workspace of a run with these settings. `notify` gets warnings. Raises `SettingsError` and `NoSandbox`."""
+def open_workspace(
+    settings: Settings, notify: Callable[[str], None] | None = None, *, saves_changes: bool = True
+) -> Workspace:
+    """The workspace of a run with these settings. `notify` gets warnings. Raises `SettingsError` and `NoSandbox`.
+
+    Without `saves_changes` it saves nothing for undo, whatever the settings say.
+    """
     folders = folders_of(settings)
     programs = programs_for(settings.environment, folders.untrusted)
     environment = without_keys(settings.environment, settings.key_names)
@@ -100,6 +105,7 @@ def open_workspace(settings: Settings, notify: Callable[[str], None] | None = No
     processes = LocalProcesses(environment, sandbox_backend=backend, programs=programs, roots=folders.roots)
     git = GitConfig(read_whole, environment, settings.user_home)
     real = None if choice is None else _path_outside(choice)
+    scratch = () if choice is None else (choice.layout.scratch,)
     return Workspace(
         folders=folders,
         programs=programs,
@@ -109,7 +115,7 @@ def open_workspace(settings: Settings, notify: Callable[[str], None] | None = No
         files_of_commands=None if real is None else LocalFiles(settings.user_home, real, only_held=True),
         git=git,
         git_status=GitStatus(git, processes, programs.find("git"), folders.private),
-        changes=changes_of(settings, folders, programs, notify, () if choice is None else (choice.layout.scratch,)),
+        changes=changes_of(settings, folders, programs, notify, scratch) if saves_changes else None,
     )
 
 
