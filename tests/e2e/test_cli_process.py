@@ -32,7 +32,9 @@ def start(tmp_path):
     return start
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)]
+)
 def test_a_signal_ends_the_run_and_is_its_exit_code(start, tmp_path, number, code):
     os.mkfifo(tmp_path / "started")
     with start(SLOW, "-p", "x", "-y", "--output-format", "json") as process:

@@ -442,3 +442,16 @@ def test_a_permission_question_can_be_answered_from_a_pipe(world):
     assert "a = every change call for the rest of the session" in world.out
     assert world.out.count("Allow?") == 1
     assert "Changed both." in world.out
+
+
+@pytest.mark.parametrize(
+    "line", ["undo 3 talk", "undo last step", "redo", "rewind 1", "diff", "diff 2.1", "rewind 2 code"]
+)
+def test_a_mistyped_undo_is_never_a_prompt(line):
+    with pytest.raises(UsageError):
+        parse(line.split())
+
+
+@pytest.mark.parametrize("line", ["diff the two files", "redo it in Rust", "rewind the tape in 3 steps"])
+def test_prompts_may_begin_with_the_name_of_a_slash_command(line):
+    assert parse(line.split())["prompt"] == line

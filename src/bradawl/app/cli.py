@@ -167,6 +167,7 @@ def parse(argv: Sequence[str], table: SettingsTable = SETTINGS) -> dict[str, obj
         return _parse_command(argv[0], argv[1:])
     if argv[:1] == ["permissions"] and (not argv[1:] or argv[1] in ("check", "-h", "--help")):
         return _parse_check(argv[1:])
+    _refuse_slash_command(argv)
     options = vars(main_parser(table).parse_args(argv))
     _make_texts(options)
     if options["continues"] and options["resume"] is not None:
@@ -189,8 +190,25 @@ _TAKE_A_VALUE: Final = ("--base-url", "-m", "--model", "-C", "--cd", "--to", "--
 def _is_command(command: str, rest: Sequence[str]) -> bool:
     """Whether this is a command. With further plain words it is a prompt: `bradawl models are slow today`."""
     values = {index + 1 for index, word in enumerate(rest) if word in _TAKE_A_VALUE}
+    if command == "undo":  # never a prompt: an agent must not act because a word was mistyped
+        return True
     plain = sum(not word.startswith("-") for index, word in enumerate(rest) if index not in values)
-    return plain <= (1 if command in ("models", "trust", "undo") else 0)
+    return plain <= (1 if command in ("models", "trust") else 0)
+
+
+_MEANT: Final = {
+    "redo": "`bradawl undo --redo` takes the last undo back",
+    "rewind": "`bradawl undo --list` lists the steps, `bradawl undo --to STEP` goes back",
+    "diff": "`bradawl undo --dry-run` shows what the last step changed, `bradawl -c -p /diff` all changes",
+}
+"""Slash commands that are not commands of the program, and what does the same."""
+
+
+def _refuse_slash_command(argv: Sequence[str]) -> None:
+    """Raise `UsageError` for a slash command without its slash: as a prompt the agent would act on it."""
+    words = [word for word in argv[1:] if not word.startswith("-")]
+    if argv and argv[0] in _MEANT and all(re.fullmatch(r"[\d.]+|code|talk|both", word) for word in words):
+        raise UsageError(f"there is no command {argv[0]}: {_MEANT[argv[0]]}; quote it with more words for a prompt")
 
 
 def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:

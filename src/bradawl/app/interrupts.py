@@ -1,4 +1,4 @@
-"""Handles SIGINT, SIGTERM and SIGHUP: the first signal cancels the run, the second exits at once."""
+"""Handles SIGINT, SIGTERM, SIGHUP and SIGQUIT: the first signal cancels the run, the second exits at once."""
 
 import asyncio
 import os
@@ -6,11 +6,11 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Interrupts:
-    """A context manager in which SIGINT, SIGTERM and SIGHUP call `target` instead of ending the program.
+    """A context manager in which SIGINT, SIGTERM, SIGHUP and SIGQUIT call `target` instead of ending the program.
 
     Without a target they cancel the task that entered it. A second signal exits at once.
     `on_interrupt` is called for SIGINT instead, where Ctrl+C does not end the program.
@@ -30,7 +30,7 @@ class Interrupts:
         loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         for number in _SIGNALS:
-            # `nohup` sets SIGHUP to be ignored; the other two must always work.
+            # `nohup` sets SIGHUP to be ignored; the others must always work.
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
                 continue
             try:

@@ -78,6 +78,11 @@ def escape(text: str) -> str:
     return text.translate({ord(character): _spelled(character) for character in set(text) if not _is_plain(character)})
 
 
+def in_remark(name: str) -> str:
+    """A path or name for a remark in square brackets, on one line: none of its characters can end the remark."""
+    return re.sub(r"[\[\]\n\t]", lambda found: f"\\x{ord(found[0]):02x}", escape(name))
+
+
 def json_for_terminals(json: str) -> str:
     """The same JSON value, in which everything that `clean` could remove is a JSON escape."""
     if json.isascii() and "\x7f" not in json:

@@ -19,6 +19,12 @@ CREDENTIALS: Final = (
     " .claude.json .claude/.credentials.json .codex/auth.json .gemini .bash_history .zsh_history .python_history"
     " .node_repl_history .psql_history .mysql_history .sqlite_history .rediscli_history .lesshst"
     " .local/share/fish/fish_history .mozilla .thunderbird .config/google-chrome .config/chromium"
+    " .pip .composer/auth.json .config/composer/auth.json .authinfo .authinfo.gpg .age .vault_pass .ansible/vault"
+    " .cloudflared .config/stripe .config/ngrok .ngrok2 .config/.wrangler .netlify .vercel"
+    " .local/share/com.vercel.cli .dbt .config/kaggle .config/wandb .config/helm/registry .minikube .msmtprc .mbsyncrc"
+    " .offlineimaprc .fetchmailrc .local/share/opencode/auth.json .qwen/oauth_creds.json .config/goose/secrets.yaml"
+    " .config/io.datasette.llm .config/openai .config/anthropic .cursor/mcp.json .local/share/atuin .bitcoin .electrum"
+    " .ethereum .config/solana snap/chromium snap/firefox .var/app .Xauthority .env id_rsa id_ecdsa id_ed25519"
     " .config/BraveSoftware .config/microsoft-edge .config/Signal .config/Slack Library/Keychains Library/Cookies"
     " Library/Mail Library/Messages"
 )

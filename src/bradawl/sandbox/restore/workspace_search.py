@@ -7,6 +7,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
+from bradawl.safety.control_characters import in_remark
 from bradawl.safety.permissions.protected_paths import run_later_endings
 from bradawl.sandbox.backend import SandboxLayout
 from bradawl.sandbox.check_failures import CheckFailures
@@ -169,4 +170,4 @@ def _by_name(paths: tuple[str, ...]) -> str:
 
 def _shortened(paths: tuple[str, ...]) -> str:
     more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    return ", ".join(paths[:_MOST_NAMED]) + more
+    return ", ".join(map(in_remark, paths[:_MOST_NAMED])) + more

@@ -7,6 +7,7 @@ from typing import Final
 from bradawl.core.effects import is_within
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import CommandResult
+from bradawl.safety.control_characters import in_remark
 
 _LOOKED_AT = 6_000
 _NAMED = 10
@@ -153,7 +154,7 @@ def _put_back(restored: tuple[str, ...]) -> tuple[str, ...]:
 
 def _first(paths: tuple[str, ...]) -> str:
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(paths[:_NAMED]) + more
+    return ", ".join(map(in_remark, paths[:_NAMED])) + more
 
 
 def _how(lift: str, *, user_is_there: bool) -> str:
