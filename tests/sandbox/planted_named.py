@@ -29,6 +29,12 @@ def clean(command: str) -> str:
     return f"git config filter.x.clean '{command}' && {_ATTRIBUTES}"
 
 
+_ELSEWHERE = "mv .git ../data && echo 'gitdir: ../data' > .git && git config core.worktree \"$PWD\""
+"""The user's data of git is outside of the workspace."""
+_ARMED_FILE = """printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = "touch @MARKER@; false"\\n'"""
+_THROUGH_LINK = "rm -f {0}/COMMIT_EDITMSG; ln -s config {0}/COMMIT_EDITMSG; " + _ARMED_FILE + " > {0}/SQUASH_MSG"
+
+
 NAMED_WAYS = (
     # ---------------------------------------------------------------- hooks that lead to files of the project
     PlantedWay(
@@ -230,5 +236,31 @@ NAMED_WAYS = (
         "vim -N -u NONE -i NONE --cmd 'set rtp^=~/.vim' -es -c 'runtime plugin/x.vim' -c q < /dev/null",
         'mkdir -p ~/.vim/plugin && echo > plugin.vim && ln -s "$PWD/plugin.vim" ~/.vim/plugin/x.vim',
         needs="vim",
+    ),
+    # ---------------------------------------------------------------- data of git outside of the workspace
+    PlantedWay(
+        "link in the place of a message, in data elsewhere",
+        _THROUGH_LINK.format("../data"),
+        "GIT_EDITOR=true git commit -q --allow-empty; git status",
+        _ELSEWHERE,
+    ),
+    PlantedWay(
+        "strategy of a stopped rebase, in data elsewhere",
+        f"{_EVIL.format('')} && {_BREAK}; echo x/evil > ../data/rebase-merge/strategy;"
+        " git commit -q --allow-empty -m z",
+        "git rebase --continue",
+        _ELSEWHERE,
+    ),
+    PlantedWay(
+        "step of a stopped rebase, in data elsewhere",
+        "echo 'x touch @MARKER@' >> ../data/rebase-merge/git-rebase-todo",
+        "git rebase --continue",
+        f"{_ELSEWHERE} && {_BREAK}",
+    ),
+    PlantedWay(
+        "link in the place of a message, in data that a link leads to",
+        _THROUGH_LINK.format("g"),
+        "GIT_EDITOR=true git commit -q --allow-empty; git status",
+        "mv .git g && ln -s g .git",
     ),
 )

@@ -77,6 +77,13 @@ STATE_FILES: Final = (
     "sequencer/opts",
 )
 """Files by which git goes on with a stopped rebase, cherry-pick or revert, and that can name a program."""
+WRITTEN_FILES: Final = (
+    *("COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "EDIT_DESCRIPTION", "NOTES_EDITMSG"),
+    *("HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE"),
+    *("packed-refs", "description", "logs/HEAD", "info/exclude", "info/sparse-checkout", "addp-hunk-edit.diff"),
+)
+"""Files of git's data that git writes, also through a link in their place."""
+_WRITTEN_ENDINGS: Final = tuple(f"/{name}" for name in WRITTEN_FILES)
 _STATE_FOLDERS: Final = ("/rebase-merge", "/rebase-apply", "/sequencer")
 _STATE_ENDINGS: Final = tuple(f"/{name}" for name in STATE_FILES)
 
@@ -84,6 +91,11 @@ _STATE_ENDINGS: Final = tuple(f"/{name}" for name in STATE_FILES)
 def is_state(path: str) -> bool:
     """Whether a path is one of `STATE_FILES` in git's data, or the folder of one."""
     return path.endswith(_STATE_ENDINGS) or path.endswith(_STATE_FOLDERS)
+
+
+def is_written(path: str) -> bool:
+    """Whether a path is one of `WRITTEN_FILES` in git's data."""
+    return path.endswith(_WRITTEN_ENDINGS)
 
 
 def runs_by_state(path: str, entry: Entry, before: Entry | None = None) -> bool:

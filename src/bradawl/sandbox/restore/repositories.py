@@ -22,11 +22,13 @@ from bradawl.sandbox.restore.git_history import RepositoryLocation
 from bradawl.sandbox.restore.gitlinks import IndexWatch
 from bradawl.sandbox.restore.harmless_git_files import (
     STATE_FILES,
+    WRITTEN_FILES,
     adds_only_harmless_lines,
     is_empty_at_first,
     is_new_data,
     is_new_repository,
     is_state,
+    is_written,
     runs_by_state,
 )
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same, take_snapshot
@@ -40,8 +42,8 @@ _OF_MODULES: Final = ("config", "config.worktree", "hooks", "info/attributes")
 _STEPS: Final = tuple(f".git/{name}" for name in STATE_FILES)
 _STATE: Final = (".git/index", *_STEPS)
 """Files that git itself writes. They may change, but not so that git runs something."""
-_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, *STATE_FILES)
-_OF_LINKED_TREE: Final = ("config.worktree", "commondir", *STATE_FILES)
+_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, *STATE_FILES, *WRITTEN_FILES)
+_OF_LINKED_TREE: Final = ("config.worktree", "commondir", *STATE_FILES, *WRITTEN_FILES)
 _KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 8
 _MOST_MOUNTED: Final = 20
@@ -138,6 +140,8 @@ class Repositories:
         self._data_of_covered = data_folders(self._roots, repositories, self._home)
         for data in self._data_of_covered:
             yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
+            for own in (data, *folders_in(f"{data}/worktrees")):
+                yield from ((own, name) for name in (*STATE_FILES, *WRITTEN_FILES))
         self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data_of_covered)
         yield from self._submodule_paths((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
@@ -219,6 +223,8 @@ class Repositories:
             return now is None or not runs_by_state(path, now, before)
         if path in self._indexes:
             return now is None or not self._adds_armed_submodule(path, now)
+        if is_written(path):
+            return now is None or now.kind == "file"
         return self._is_gone(path, before, now)
 
     def _is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
@@ -234,6 +240,8 @@ class Repositories:
             return not runs_by_state(path, entry)
         if path in self._indexes or path.endswith("/.git/index"):
             return path not in self._indexes or not self._adds_armed_submodule(path, entry)
+        if is_written(path) and entry.kind == "file":
+            return True
         if is_new_repository(path, entry, before) or is_empty_at_first(path, entry):
             return True
         data = next((each for each in parents(path) if each in self._new_others), "")
