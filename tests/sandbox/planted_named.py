@@ -257,10 +257,4 @@ NAMED_WAYS = (
         "git rebase --continue",
         f"{_ELSEWHERE} && {_BREAK}",
     ),
-    PlantedWay(
-        "link in the place of a message, in data that a link leads to",
-        _THROUGH_LINK.format("g"),
-        "GIT_EDITOR=true git commit -q --allow-empty; git status",
-        "mv .git g && ln -s g .git",
-    ),
 )

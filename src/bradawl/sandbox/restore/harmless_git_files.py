@@ -62,10 +62,12 @@ def _runs_nothing(inner: str, entry: Entry, is_allowed: Callable[[bytes], bool])
     )
 
 
-def is_empty_at_first(path: str, entry: Entry) -> bool:
-    """Whether an entry is a folder for remote repositories in git's data, as `git init` creates it. Files in it are
-    entries of their own.
+def is_plain_at_first(path: str, entry: Entry) -> bool:
+    """Whether an entry is a file that git writes, or a folder for remote repositories in git's data, as `git init`
+    creates it. Files in the folder are entries of their own.
     """
+    if is_written(path):
+        return entry.kind == "file"
     data, _, name = path.rpartition("/")
     return name in ("branches", "remotes") and entry.kind == "folder" and kind_of(f"{data}/HEAD") == "file"
 
@@ -79,7 +81,7 @@ STATE_FILES: Final = (
 """Files by which git goes on with a stopped rebase, cherry-pick or revert, and that can name a program."""
 WRITTEN_FILES: Final = (
     *("COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "TAG_EDITMSG", "EDIT_DESCRIPTION", "NOTES_EDITMSG"),
-    *("HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE"),
+    *("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE"),
     *("packed-refs", "description", "logs/HEAD", "info/exclude", "info/sparse-checkout", "addp-hunk-edit.diff"),
 )
 """Files of git's data that git writes, also through a link in their place."""

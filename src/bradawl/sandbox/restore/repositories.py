@@ -24,9 +24,9 @@ from bradawl.sandbox.restore.harmless_git_files import (
     STATE_FILES,
     WRITTEN_FILES,
     adds_only_harmless_lines,
-    is_empty_at_first,
     is_new_data,
     is_new_repository,
+    is_plain_at_first,
     is_state,
     is_written,
     runs_by_state,
@@ -42,8 +42,8 @@ _OF_MODULES: Final = ("config", "config.worktree", "hooks", "info/attributes")
 _STEPS: Final = tuple(f".git/{name}" for name in STATE_FILES)
 _STATE: Final = (".git/index", *_STEPS)
 """Files that git itself writes. They may change, but not so that git runs something."""
-_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, *STATE_FILES, *WRITTEN_FILES)
-_OF_LINKED_TREE: Final = ("config.worktree", "commondir", *STATE_FILES, *WRITTEN_FILES)
+_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, *STATE_FILES)
+_OF_LINKED_TREE: Final = ("config.worktree", "commondir", *STATE_FILES)
 _KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 8
 _MOST_MOUNTED: Final = 20
@@ -139,9 +139,7 @@ class Repositories:
             yield from self._paths_below_root(folder, (*_OF_GIT, *watched_names()))
         self._data_of_covered = data_folders(self._roots, repositories, self._home)
         for data in self._data_of_covered:
-            yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
-            for own in (data, *folders_in(f"{data}/worktrees")):
-                yield from ((own, name) for name in (*STATE_FILES, *WRITTEN_FILES))
+            yield from _paths_in_data(data)
         self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data_of_covered)
         yield from self._submodule_paths((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
@@ -240,9 +238,7 @@ class Repositories:
             return not runs_by_state(path, entry)
         if path in self._indexes or path.endswith("/.git/index"):
             return path not in self._indexes or not self._adds_armed_submodule(path, entry)
-        if is_written(path) and entry.kind == "file":
-            return True
-        if is_new_repository(path, entry, before) or is_empty_at_first(path, entry):
+        if is_new_repository(path, entry, before) or is_plain_at_first(path, entry):
             return True
         data = next((each for each in parents(path) if each in self._new_others), "")
         if data and is_new_data(path[len(data) + 1 :], entry):
@@ -394,6 +390,13 @@ def _paths_named_by_config(found: Repositories, root: str) -> Iterator[WatchedPa
         is_mounted = found._has_mounts and number < _MOST_MOUNTED and kind_of(path) in ("file", "folder")
         if not is_mounted or has_other_names(path):
             yield root, path[len(root) :].strip("/")
+
+
+def _paths_in_data(data: str) -> Iterator[WatchedPath]:
+    """Files of data outside the roots, and of its linked working trees, by which git could run or write something."""
+    yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
+    for own in (data, *folders_in(f"{data}/worktrees")):
+        yield from ((own, name) for name in (*STATE_FILES, *WRITTEN_FILES))
 
 
 def _state_paths_of_new_one(found: Repositories, folder: str) -> Iterator[WatchedPath]:
