@@ -38,7 +38,8 @@ def test_file_tools_ask_before_writing_paths_that_programs_may_never_write(name)
 
 @pytest.mark.parametrize("name", watched_names())
 def test_no_file_tool_creates_paths_that_must_stay_missing(name):
-    assert isinstance(judged("bypass", writes=f"{WORKSPACE}/{name}"), Deny)
+    below = "/origin" if name in (".git/remotes", ".git/branches") else ""  # the empty folders themselves do nothing
+    assert isinstance(judged("bypass", writes=f"{WORKSPACE}/{name}{below}"), Deny)
 
 
 @pytest.mark.parametrize("place", credentials(HOME))

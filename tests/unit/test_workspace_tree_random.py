@@ -15,6 +15,7 @@ from bradawl.checkpoints.tree import WorkspaceTree
 
 _CASES = int(os.environ.get("BRADAWL_TREE_CASES", "320"))
 _NAMES = ("a", "b", "c", os.fsdecode(b"\xff\xfe"), "name with space", "\n", "ü", "x.lock")
+_HOOKS_REMOVED = "Not covered in git data: .git/hooks."
 _FOLDERS = ("d", "e", os.fsdecode(b"\xfed"), ".git", "refs", "logs", "info", "objects", "hooks")
 _GIT_FILES = ("HEAD", "index", "config", "packed-refs", "exclude", "description")
 _TARGETS = ("a", "/etc", "..", "/nowhere", os.fsdecode(b"\xff"))
@@ -185,7 +186,7 @@ def check_sequence(root: Path, seed: int, clock_ns: Callable[[], int]) -> None:
             done += ["call", *(scribbler.change(is_user=False) for _ in range(scribbler.random.randrange(8)))]
             found, uncovered = tree.changes()
             assert found == difference(before, states_in(root)), (seed, done)
-            assert uncovered == (), (seed, done)
+            assert set(uncovered) <= {_HOOKS_REMOVED}, (seed, done)
             if scribbler.random.random() < 0.2:
                 dumped = tree.dump()
                 tree.close()

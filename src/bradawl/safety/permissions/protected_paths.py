@@ -178,7 +178,7 @@ def _spelt(name: str) -> str:
 _BELOW = r"(?:/.*)?"
 _DOT_GIT = rf"(?:{_spelt('.git')}|git~\d)"
 _OBEYED_BY_GIT = (
-    r"(?:config[^/]*|hooks|modules|worktrees|remotes|branches|commondir|gitdir|info/attributes"
+    r"(?:config[^/]*|hooks|modules|worktrees|(?:remotes|branches)/[^/]+|commondir|gitdir|info/attributes"
     r"|objects/info/(?:http-)?alternates)"
 )
 _GIT = rf".*/{_DOT_GIT}(?:/{_OBEYED_BY_GIT}{_BELOW})?"

@@ -19,9 +19,7 @@ from bradawl.safety.shell.path_rules import PathRules
 _MOST_FILES = 2_000
 _MOST_MEMBERS = 5_000
 _LARGEST_ARCHIVE = 50_000_000
-_OF_A_REPOSITORY = (
-    "config config.worktree commondir info/attributes hooks modules worktrees remotes branches objects/info/alternates"
-)
+_OF_A_REPOSITORY = "config config.worktree commondir info/attributes hooks modules worktrees objects/info/alternates"
 _NOT_PLAIN = re.compile(r"git|bradaw|history|[^ -~]", re.IGNORECASE)
 _KERNEL = re.compile(r"/(?:dev|proc|sys)(?:/.*)?", re.DOTALL)
 
