@@ -1,4 +1,4 @@
-"""A program at a pseudo-terminal, for tests that only type and wait for a text."""
+"""Runs of the program: to its end without input, or at a pseudo-terminal for tests that type and wait for a text."""
 
 import os
 import pty
@@ -12,6 +12,21 @@ from pathlib import Path
 
 PATIENCE_S = 30.0
 START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
+
+
+def run_program(
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run bradawl to its end, with nothing on its standard input."""
+    return subprocess.run(
+        [*START, *argv],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+    )
 
 
 class Terminal:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from terminal import START
+from terminal import START, run_program
 
 KILLS = int(os.environ.get("BRADAWL_UNDO_KILLS", "32"))
 GROUPS = 4
@@ -71,15 +71,7 @@ class Project:
         assert done.returncode == 0, done.stderr
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*START, *argv],
-            cwd=self.root,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return run_program(argv, self.root, self.environ)
 
     def done(self, *argv: str) -> str:
         done = self.run(*argv)

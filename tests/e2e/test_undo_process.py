@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from terminal import START, Terminal
+from terminal import START, Terminal, run_program
 
 GIT = {
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -72,15 +72,7 @@ class Project:
         return done.stdout
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*START, *argv],
-            cwd=self.root,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        return run_program(argv, self.root, self.environ)
 
     def bash(self, command: str, *, is_first: bool = False) -> None:
         """A run in which the model makes one call of bash."""
@@ -305,6 +297,7 @@ def test_what_a_job_writes_until_the_terminal_is_left_is_undone(project: Project
         terminal.wait_for("> ")
         terminal.type("do it\r")
         terminal.wait_for("finished one")
+        terminal.wait_for("cost unknown")  # the turn is over: what is typed before goes along with a later prompt
         terminal.type("again\r")
         terminal.wait_for("finished two")
         terminal.type("/exit\r")

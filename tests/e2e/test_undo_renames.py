@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from terminal import START
+from terminal import run_program
 
 BIG_BYTES = 60_000_000
 
@@ -29,15 +28,7 @@ class Project:
         }
 
     def run(self, *argv: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [*START, *argv],
-            cwd=self.root,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        done = run_program(argv, self.root, self.environ)
         return done.returncode, done.stdout + done.stderr
 
     def model(self, command: str) -> None:

@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from bradawl.checkpoints.packs import write_all
+
 _LATEST: Final = "workspace.index"
 _INTERRUPTED: Final = ".interrupted"
 _ANSWERS: Final = ".answers"
@@ -99,9 +101,7 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
     file = os.open(temporary, _NEW, 0o600)
     try:
         try:
-            at = 0
-            while at < len(data):
-                at += os.write(file, data[at : at + (1 << 20)])
+            write_all(file, data)
         finally:
             os.close(file)
         temporary.replace(folder / name)

@@ -208,14 +208,15 @@ def _closed_folder(path: str, error: Exception) -> tuple[str, ...]:
 
 def covering(paths: Iterable[str], root: str, most: int) -> tuple[str, ...]:
     """At most `most` folders that together contain all paths, as far down as possible; the root if need be."""
-    found = _outermost(paths)
+    found = outermost(paths)
     while len(found) > most:
         deepest = max(path.count("/") for path in found)
-        found = _outermost(path.rpartition("/")[0] if path.count("/") == deepest else path for path in found)
+        found = outermost(path.rpartition("/")[0] if path.count("/") == deepest else path for path in found)
     return tuple(path if is_within(path, root) else root for path in found)
 
 
-def _outermost(paths: Iterable[str]) -> list[str]:
+def outermost(paths: Iterable[str]) -> list[str]:
+    """The paths without those inside another one, a folder's parts together."""
     found: list[str] = []
     for path in sorted(set(paths), key=lambda each: each.split("/")):
         if not (found and is_within(path, found[-1])):

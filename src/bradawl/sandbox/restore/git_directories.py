@@ -17,6 +17,7 @@ from bradawl.sandbox.discovery.folder_index import (
     Folder,
     FolderIndex,
     is_git_directory,
+    outermost,
 )
 from bradawl.sandbox.restore.run_later import RunLaterWatch
 
@@ -197,7 +198,7 @@ class GitDirectories:
             for name in folder.names - NAMES_OF_GIT
             if path != index.root or not is_covered_in_root(name)
         ]
-        return RunLaterWatch(_outermost(_nearest_first(found)), self._made_to_run_later)
+        return RunLaterWatch(_nearest_first(outermost(found)), self._made_to_run_later)
 
     def _made_to_run_later(self) -> tuple[str, ...]:
         """Files and folders that programs made and that other programs run later, outermost only, nearest first."""
@@ -212,7 +213,7 @@ class GitDirectories:
                 parts = path[len(index.root) :].split("/")
                 if new and not self.is_read_only(path) and not PASSED_OVER & set(parts):
                     found += (f"{path}/{name}" for name in new)
-        return _outermost(_nearest_first(found))
+        return _nearest_first(outermost(found))
 
     def _names_before(self, path: str) -> frozenset[str]:
         folder = (self._before or {}).get(path)
@@ -221,15 +222,6 @@ class GitDirectories:
     def _names_now(self, path: str) -> frozenset[str]:
         folder = self._now.get(path)
         return folder.names if folder is not None else frozenset()
-
-
-def _outermost(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """The paths without those inside another one. A folder is before its contents in `paths`."""
-    found: dict[str, None] = {}
-    for path in paths:
-        if not any(above in found for above in parents(path)):
-            found[path] = None
-    return tuple(found)
 
 
 def _is_near(parts: list[str]) -> bool:
