@@ -119,7 +119,7 @@ async def test_a_failed_search_is_reported_and_logged_as_unknown(name, reported)
     first, second, taken, shown = await two_turns(Changes("settle", DEFECTS[name]))
     assert (first.reason, second.reason, shown) == ("completed", "completed", ["did a"])
     assert reported and all(each.startswith("`changes.settle` failed: ") for each in reported)
-    assert taken == [CheckpointTaken("id_a", "", UNKNOWN)]
+    assert taken == [CheckpointTaken("id_a", "", UNKNOWN, is_known=False)]
 
 
 async def test_a_failed_end_is_reported_and_the_call_keeps_its_result(reported):

@@ -11,7 +11,6 @@ from undo_world import States, UndoWorld, WalkingChanges
 
 from bradawl.agent.session import Session
 from bradawl.app.undo import Undo, UndoRefused, UndoStopped
-from bradawl.app.undo_command import is_complete
 from bradawl.app.undo_plan import UndoOutcome
 from bradawl.app.undo_text import outcome_text, plan_text, refusal_text, unrestored_text
 from bradawl.tools.editing.diffs import describe_change
@@ -63,7 +62,7 @@ async def test_what_failed_is_restored_by_the_next_undo(world: UndoWorld) -> Non
         undo = world.undo(session)
         before = {**world.tree(), "first": (0o100644, b"1")}
         outcome = await partly_undone(session, undo)
-        assert not is_complete(outcome) and not (world.root / "large").exists()
+        assert not outcome.is_complete and not (world.root / "large").exists()
         said = outcome_text(outcome, undo.root)
         assert "large' was not restored" in said and unrestored_text(1) in said and "tries again" in said
         history = await undo.history()
@@ -72,7 +71,7 @@ async def test_what_failed_is_restored_by_the_next_undo(world: UndoWorld) -> Non
         assert plan.completes == "both" and plan.part == "code"
         assert "restore what the last undo, to before step 2, could not" in plan_text(plan, undo.root)
         again = await undo.carry_out(plan)
-        assert is_complete(again) and "+ large" in outcome_text(again, undo.root)
+        assert again.is_complete and "+ large" in outcome_text(again, undo.root)
         assert {name: data for name, (_, data) in world.tree().items()} == {n: d for n, (_, d) in before.items()}
         assert undo.unrestored(await undo.history()) == ()
         await undo.carry_out(await undo.plan())
@@ -88,7 +87,7 @@ async def test_redo_takes_both_back_one_by_one_and_what_failed_can_fail_again(wo
         after = {"first"}
         with no_large_files():
             again = await undo.carry_out(await undo.plan())
-        assert not is_complete(again) and len(undo.unrestored(await undo.history())) == 1
+        assert not again.is_complete and len(undo.unrestored(await undo.history())) == 1
         assert "No file was restored." in outcome_text(again, undo.root)
         await undo.carry_out(await undo.plan())
         assert set(world.tree()) == {"first", "large", "small"}
@@ -112,7 +111,7 @@ async def test_an_undo_further_back_restores_what_failed_too(world: UndoWorld) -
         plan = await undo.plan("1")
         assert plan.completes is None and plan.files is not None and plan.files.conflicts == ()
         outcome = await undo.carry_out(plan)
-        assert is_complete(outcome) and set(world.tree()) == {"large", "small"}
+        assert outcome.is_complete and set(world.tree()) == {"large", "small"}
 
 
 async def test_a_file_that_the_user_makes_meanwhile_is_a_conflict_and_a_prompt_ends_the_undo(world: UndoWorld) -> None:
@@ -161,7 +160,7 @@ async def test_files_outside_are_named_and_restored_with_their_folder_added(worl
         undo = world.undo(session)
         outcome = await undo.carry_out(await undo.plan())
         said = outcome_text(outcome, undo.root)
-        assert not is_complete(outcome) and inside.exists() and not (folder / "f").exists()
+        assert not outcome.is_complete and inside.exists() and not (folder / "f").exists()
         assert said.count(f"give its folder with --add-dir '{folder}'") == 2 and "tries again" in said
         plan = await undo.plan()
         with pytest.raises(UndoRefused, match="none of the files can be"):
@@ -170,7 +169,7 @@ async def test_files_outside_are_named_and_restored_with_their_folder_added(worl
         store = undo.store
         wider = Undo(session, lambda: store, [str(world.root), str(folder)], describe_change)
         done = await wider.carry_out(await wider.plan())
-        assert is_complete(done)
+        assert done.is_complete
         assert (folder / "f").read_text() + (folder / "sub" / "g").read_text() == "fg"
 
 
@@ -248,8 +247,8 @@ async def test_finishing_a_stopped_undo_names_what_is_outside(world: UndoWorld, 
         with pytest.raises(UndoStopped):
             await undo.carry_out(await undo.plan(), should_stop=lambda: next(answers))
         outcome = await undo.carry_out(await undo.plan())
-        assert not is_complete(outcome) and all(path.exists() for path in inside)
+        assert not outcome.is_complete and all(path.exists() for path in inside)
         assert f"--add-dir {folder}" in outcome_text(outcome, undo.root)
         store = undo.store
         wider = Undo(session, lambda: store, [str(world.root), str(folder)], describe_change)
-        assert is_complete(await wider.carry_out(await wider.plan())) and (folder / "f").exists()
+        assert (await wider.carry_out(await wider.plan())).is_complete and (folder / "f").exists()

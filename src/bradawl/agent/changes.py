@@ -65,6 +65,8 @@ class ConversationChanges:
         """Number of running jobs by call id."""
         self._unknown: dict[str, None] = {}
         """Ended calls without a checkpoint."""
+        self._late: set[str] = set()
+        """Ended calls that were logged as not known, and that a search may still find."""
 
     async def begin(self, call_id: str, effects: Effects) -> bool:
         """Save the state before a call; False if it changes no file. The call must be ended then, also if this raises.
@@ -100,7 +102,14 @@ class ConversationChanges:
     async def settle_or_give_up(self) -> None:
         """As `settle`. For a call whose search did not end in time, log that it is not known what the call changed."""
         await self.settle()
-        self._log([Checkpoint(call_id, "", _LATE) for call_id in self._unknown])
+        late = tuple(self._unknown)
+        self._log([Checkpoint(call_id, "", _LATE, is_known=False) for call_id in late])
+        self._late.update(late)
+
+    @property
+    def is_late(self) -> bool:
+        """True if a search did not end in time, and can still end."""
+        return bool(self._late)
 
     @contextlib.contextmanager
     def logged_meanwhile(self, group: asyncio.TaskGroup) -> Generator[None]:
@@ -122,5 +131,6 @@ class ConversationChanges:
     def _log(self, found: Iterable[Checkpoint]) -> None:
         """Log what ended calls have changed, also that a call changed nothing: without an entry it is not known."""
         for each in found:
-            self._conversation.record(CheckpointTaken(each.call_id, each.ref, each.uncovered))
+            self._conversation.record(CheckpointTaken(each.call_id, each.ref, each.uncovered, each.is_known))
             self._unknown.pop(each.call_id, None)
+            self._late.discard(each.call_id)

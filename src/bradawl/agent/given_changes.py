@@ -58,7 +58,7 @@ class GivenChanges:
             return self._known(owner, await answer_of("`changes.settle`", settle))
         except PartFailed as error:
             _report(error)
-            return tuple(Checkpoint(name, "", _UNKNOWN) for name in self._ended.pop(owner, ()))
+            return tuple(Checkpoint(name, "", _UNKNOWN, is_known=False) for name in self._ended.pop(owner, ()))
 
     async def covers(self) -> bool:
         """Whether undo can bring back all files."""

@@ -160,7 +160,7 @@ def result_of(
     )
 
 
-def result_of_command(text: str, session_id: str, meter: "Meter") -> Result:
+def result_of_command(text: str, session_id: str, meter: "Meter", code: int = OK) -> Result:
     """The object for a slash command: its text is the result, and no step was taken."""
     return Result(
         subtype="success",
@@ -169,7 +169,7 @@ def result_of_command(text: str, session_id: str, meter: "Meter") -> Result:
         duration_ms=meter.elapsed_ms(),
         session_id=session_id,
         reason="completed",
-        exit_code=OK,
+        exit_code=code,
     )
 
 

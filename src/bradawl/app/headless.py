@@ -97,14 +97,17 @@ async def run_headless(
 async def run_headless_command(
     frontend: Frontend, screen: HeadlessScreen, session_id: str | None, *, as_json: bool = False
 ) -> int:
-    """Run the slash command in the front end's request and print its text. Raises `SettingsError` if it can't run."""
+    """Run the slash command in the front end's request, print its text, and return its exit code.
+
+    Raises `SettingsError` if it can't run.
+    """
     async with frontend.open(session_id) as session:
         result = await session.run_command(frontend.request.prompt)
     if as_json:
-        screen.console.answer(result_of_command(result.text, session.id, screen.meter).to_json())
+        screen.console.answer(result_of_command(result.text, session.id, screen.meter, result.exit_code).to_json())
     else:
         screen.console.answer(answer_text(result.text))
-    return 0
+    return result.exit_code
 
 
 def _advice(session: "Session") -> str:

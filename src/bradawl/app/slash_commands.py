@@ -47,6 +47,8 @@ class CommandResult(NamedTuple):
     then: Literal["stay", "new_session", "leave"] = "stay"
     style: Literal["plain", "diff"] = "plain"
     """`diff`: lines that begin with `+`, `-` or `@` have the colours of a diff."""
+    exit_code: int = 0
+    """Of a run with `-p`; 1 if not everything was done."""
 
 
 Function = Callable[..., "CommandResult | str | Awaitable[CommandResult | str]"]

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 from msgspec import structs
 
 from bradawl.app.rendering import cut
+from bradawl.app.undo_choice import chosen_step, named_step, possible_part, prompts_from, redone_calls, uncovered_texts
 from bradawl.app.undo_diff import Compare, diff_text, shown_path
 from bradawl.app.undo_plan import UndoOutcome, UndoPlan, UndoRefused, UndoStopped, conflicts_of, restores_nothing
 from bradawl.app.undo_restore import SessionRestores, merged, refusing_for_the_store
-from bradawl.app.undo_text import label_of, note_for_model, refusal_text
+from bradawl.app.undo_text import note_for_model, refusal_text
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.errors import BradawlError
-from bradawl.folds.undo_history import CallChange, Part, UndoHistory, Undone, UndoStep, undo_history
+from bradawl.folds.undo_history import CallChange, Part, UndoHistory, Undone, undo_history
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
@@ -89,13 +90,14 @@ class Undo:
             files = self._file_plan([], rest)
             if files is not None and (files.changes or files.git or files.impossible):
                 return self._plan_rest(last, files, history)
-        chosen = _chosen(history, step, part)
+        changes = self._session.calls.changes
+        chosen = chosen_step(history, step, part, is_late=changes is not None and changes.is_late)
         calls = history.changes_since(chosen.start) if part != "talk" else ()
         if last is None or chosen.start > last.to:
             rest = None
-        part = _possible_part(chosen, part, has_files=rest is not None or any(call.ref for call in calls))
+        part = possible_part(chosen, part, calls, has_rest=rest is not None)
         files = self._file_plan([call.ref for call in reversed(calls)], rest)
-        prompts = _prompts_from(history, chosen) if part != "code" else ()
+        prompts = prompts_from(history, chosen) if part != "code" else ()
         jobs = tuple(command for each in history.steps if each.start >= chosen.start for command in each.jobs)
         return UndoPlan(
             kind="undo",
@@ -105,7 +107,7 @@ class Undo:
             calls=calls,
             prompts=prompts,
             files=files,
-            uncovered=_uncovered(calls, jobs if part != "talk" else ()),
+            uncovered=uncovered_texts(calls, jobs if part != "talk" else ()),
             head=self._head(),
             completes=last.part if last is not None and rest is not None and not calls else None,
             lock=_lock(files),
@@ -144,7 +146,7 @@ class Undo:
             kind="redo",
             part=last.part,
             to=last.head,
-            calls=_redone(history, last),
+            calls=redone_calls(history, last),
             files=files,
             head=self._head(),
             lock=_lock(files),
@@ -190,9 +192,9 @@ class Undo:
             to=intent.to,
             step=step,
             calls=calls,
-            prompts=_prompts_from(history, step) if goes_on and intent.part == "both" and step is not None else (),
+            prompts=prompts_from(history, step) if goes_on and intent.part == "both" and step is not None else (),
             files=files,
-            uncovered=_uncovered(calls, ()),
+            uncovered=uncovered_texts(calls, ()),
             head=self._head(),
             resumes=intent,
             lock=_lock(files),
@@ -245,7 +247,7 @@ class Undo:
         Only changes that are not undone. Raises `UndoRefused`, `SessionError` and `StoreError`.
         """
         history = await self.history()
-        calls = history.changes_of(_named(history, step)) if step else history.applied
+        calls = history.changes_of(named_step(history, step)) if step else history.applied
         from bradawl.checkpoints.restore_plan import is_git_data
 
         changed = merged([self.store.record(call.ref) for call in calls if call.ref])
@@ -332,12 +334,6 @@ class Undo:
             self._session.conversation.note(note)
 
 
-def _prompts_from(history: UndoHistory, step: UndoStep) -> tuple[str, ...]:
-    """The prompts that leave the conversation with this step, oldest first."""
-    gone = (each for each in history.steps if each.is_in_conversation and each.start >= step.start)
-    return tuple(each.prompt for each in gone if each.number == 1)
-
-
 def inverse(record: ChangeRecord) -> ChangeRecord:
     """The record of going back."""
     changes = tuple(Change(each.path, each.after, each.before) for each in record.changes)
@@ -392,63 +388,7 @@ def _check_arguments(step: object, part: object) -> None:
         raise UndoRefused(f"A part is 'code', 'talk' or 'both', not {cut(repr(part), 40)}.")
 
 
-def _named(history: UndoHistory, name: str) -> UndoStep:
-    step = history.named(name)
-    if step is None:
-        listed = "/rewind and `bradawl undo --list` list them"
-        raise UndoRefused(f"There is no step {name[:20]}; {listed}." if history.steps else _EMPTY)
-    return step
-
-
 _NOT_LOGGED: Final = (
     "The files were restored, but the session's log can't be written, so the undo is not finished. Make the data "
     "folder writable or free some space there, then run the same command again."
 )
-_EMPTY: Final = "There is nothing to undo: the session has no steps."
-
-
-def _chosen(history: UndoHistory, name: str, part: Part) -> UndoStep:
-    if name:
-        return _named(history, name)
-    if not history.steps:
-        raise UndoRefused(_EMPTY)
-    if part == "talk":
-        if (last := history.last_prompt()) is None:
-            raise UndoRefused("There is no prompt left in the conversation.")
-        return last
-    if (last := history.last_changed()) is None:
-        calls = (each for each in reversed(history.applied) if each.uncovered)
-        missed = next((f" Not covered: {label_of(each)}: {each.uncovered}" for each in calls), "")
-        if history.has_undone:
-            redo = " /redo takes the last undo back (outside of a conversation: bradawl undo --redo)."
-            said = f"what the steps changed was undone already.{redo if history.undone else ''}"
-        else:
-            said = "no step has changed a file that was saved."
-        raise UndoRefused(f"There is nothing to undo: {said}{missed}")
-    return last
-
-
-def _possible_part(step: UndoStep, part: Part, *, has_files: bool) -> Part:
-    """What can go back of what was asked for. Raises `UndoRefused` for nothing."""
-    wants_files, wants_talk = part != "talk" and has_files, part != "code" and step.is_in_conversation
-    if wants_files and wants_talk:
-        return "both"
-    if wants_files:
-        return "code"
-    if wants_talk:
-        return "talk"
-    if part == "code":
-        raise UndoRefused(f"No file has changed since step {step.name} that undo can restore.")
-    raise UndoRefused(f"Step {step.name} is not in the conversation any more.")
-
-
-def _redone(history: UndoHistory, last: Undone) -> tuple[CallChange, ...]:
-    present = set(history.applied)
-    return tuple(call for call in last.applied if call not in present)
-
-
-def _uncovered(calls: Sequence[CallChange], jobs: Sequence[str]) -> tuple[str, ...]:
-    # The records of the other calls, and so the plan of the files, have the same sentences.
-    said = dict.fromkeys(f"{label_of(call)}: {call.uncovered}" for call in calls if call.uncovered and not call.ref)
-    said |= dict.fromkeys(f"A background job ran: {job}" for job in jobs)
-    return tuple(said)

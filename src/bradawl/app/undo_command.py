@@ -17,7 +17,7 @@ from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.undo import Undo, UndoRefused, UndoStopped
 from bradawl.app.undo_diff import shown_path
-from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, refused_whole, with_agreement
+from bradawl.app.undo_plan import UndoPlan, conflicts_of, refused_whole, with_agreement
 from bradawl.core.errors import SessionNotFound
 from bradawl.core.events import Envelope, Live
 
@@ -146,15 +146,14 @@ async def _carry_out(undo: Undo, options: Options, console: Console, signals: St
     if options.get("dry_run"):
         refused = [undo_text.refusal_text(plan, undo.root, overwrite)] if is_refused else []
         console.answer("\n".join([*refused, undo_text.plan_text(with_agreement(plan, overwrite), undo.root), ""]))
-        is_partial = plan.files is not None and plan.files.is_partial
-        return ERROR if is_refused or is_partial or plan.lock else OK
+        return ERROR if is_refused or plan.is_partial or plan.lock else OK
     if is_refused:
         console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, overwrite))
     with signals.held():
         outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=signals.has_arrived)
         console.answer(f"{undo_text.outcome_text(outcome, undo.root)}\n")
-    return OK if is_complete(outcome) else ERROR
+    return OK if outcome.is_complete else ERROR
 
 
 async def _plan(undo: Undo, options: Options) -> UndoPlan:
@@ -187,9 +186,3 @@ def _is_in(path: bytes, folder: bytes) -> bool:
 def _is_shown_as(path: bytes, name: str, root: str) -> bool:
     shown = shown_path(path, root)
     return shown == name or shown.startswith(f"{name}/")
-
-
-def is_complete(outcome: UndoOutcome) -> bool:
-    """False if something of the plan could not be restored."""
-    files, record = outcome.plan.files, outcome.record
-    return not (files is not None and files.is_partial) and not (record is not None and record.uncovered)

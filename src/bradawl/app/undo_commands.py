@@ -119,4 +119,5 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan) -> Co
     if refused_whole(plan, keep_conflicts=True):
         raise UndoRefused(undo_text.refusal_text(plan, undo.root))
     outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep)
-    return CommandResult(undo_text.outcome_text(outcome, undo.root), style="diff")
+    code = 0 if outcome.is_complete else 1
+    return CommandResult(undo_text.outcome_text(outcome, undo.root), style="diff", exit_code=code)

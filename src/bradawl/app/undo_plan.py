@@ -51,6 +51,14 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence about the lock of git that makes `carry_out` refuse; empty without one."""
 
     @property
+    def is_partial(self) -> bool:
+        """Whether something that may have changed can't be restored, apart from conflicts and folders not covered."""
+        if self.files is not None and self.files.is_partial:
+            return True
+        missed = (call for call in self.calls if call.uncovered and not call.ref)
+        return self.kind == "undo" and any(self.part == "talk" or not call.is_known for call in missed)
+
+    @property
     def takes_back(self) -> bool:
         """Whether it restores the state before an undo or redo that stopped in the middle; the log stays as it is."""
         return self.resumes is not None and self.resumes.kind != self.kind
@@ -64,6 +72,11 @@ class UndoOutcome(msgspec.Struct, frozen=True):
     """The files that were restored, with their states before and after; None if there were none to restore."""
     kept: tuple[bytes, ...] = ()
     """Files with later changes of the user, which were left alone."""
+
+    @property
+    def is_complete(self) -> bool:
+        """False if something of the plan could not be restored."""
+        return not self.plan.is_partial and not (self.record is not None and self.record.uncovered)
 
 
 def refused_whole(plan: UndoPlan, overwrite: Collection[bytes] = (), *, keep_conflicts: bool = False) -> bool:

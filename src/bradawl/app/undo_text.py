@@ -152,8 +152,6 @@ def _line(change: Change, root: str) -> str:
 
 
 def _coverage_lines(plan: UndoPlan) -> list[str]:
-    if plan.part == "talk":
-        return ["No file is restored."]
     files = plan.files
     uncovered = dict.fromkeys((*plan.uncovered, *(() if files is None else (*files.lost, *files.uncovered))))
     said = tuple(uncovered)[:_MOST_OTHERS]
@@ -161,7 +159,7 @@ def _coverage_lines(plan: UndoPlan) -> list[str]:
     return [
         *(cut(f"Not covered: {one_line(text)}", 4 * _WIDTH) for text in said),
         *([f"... and {more} more that are not covered"] if more else []),
-        _NEVER,
+        "No file is restored." if plan.part == "talk" else _NEVER,
     ]
 
 
@@ -180,6 +178,20 @@ def refusal_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ()) -
 
 _INSTEAD_OF_FILES: Final = "`bradawl undo --talk-only` or `/undo talk` takes back the conversation alone."
 _INSTEAD_OF_REST: Final = "`bradawl undo --to STEP` or `/undo STEP` goes further back."
+
+
+def unknown_text(history: UndoHistory, last: UndoStep, unknown: CallChange, *, is_late: bool) -> str:
+    """Why an undo without a step does not go back to before `last`: a later call may have changed files as well.
+
+    `is_late`: a search for changes may still end.
+    """
+    step = history.steps[unknown.step].name
+    return (
+        f"Nothing is undone: it is not known what step {step} changed, {label_of(unknown)}. {unknown.uncovered} "
+        f"{'Try again in a moment: the search may end. ' if is_late else ''}"
+        f"`/undo {last.name}` (outside of a conversation: `bradawl undo --to {last.name}`) undoes the last changes "
+        "that are known; what this step changed stays."
+    )
 
 
 def unrestored_text(count: int) -> str:

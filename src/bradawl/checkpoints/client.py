@@ -133,7 +133,7 @@ class LocalChanges:
         process = self._running()
         if process is None or call_id in self._lost:
             self._lost.discard(call_id)
-            self._add(call_id, "", self._problem or LOST)
+            self._add(call_id, "", self._problem or LOST, is_known=False)
             return
         self._begun.discard(call_id)
         self._searches[call_id] += 1
@@ -222,7 +222,7 @@ class LocalChanges:
         self._lost |= self._begun
         for call_id, count in self._searches.items():
             for _ in range(count):
-                self._add(call_id, "", LOST)
+                self._add(call_id, "", LOST, is_known=False)
         self._begun.clear()
         self._searches.clear()
         for future in self._waiting.values():
@@ -268,13 +268,13 @@ class LocalChanges:
                 case protocol.Ready(number, covers):
                     if (future := self._waiting.get(number)) is not None and not future.done():
                         future.set_result(covers)
-                case protocol.Found(call_id, ref, uncovered, answers_end):
+                case protocol.Found(call_id, ref, uncovered, answers_end, is_known):
                     if answers_end and self._searches[call_id] <= 1:
                         del self._searches[call_id]
                     elif answers_end:
                         self._searches[call_id] -= 1
                     if ref or uncovered or answers_end:
-                        self._add(call_id, ref, uncovered)
+                        self._add(call_id, ref, uncovered, is_known=is_known)
                     self._received += 1
                 case protocol.Warn(text):
                     self._warn(text)
@@ -282,9 +282,9 @@ class LocalChanges:
                     self._failure = why
         self._unanswered_since = time.monotonic() if self._waiting or self._searches else 0.0
 
-    def _add(self, call: str, ref: str, uncovered: str) -> None:
+    def _add(self, call: str, ref: str, uncovered: str, *, is_known: bool) -> None:
         owner, call_id = _owner_and_id(call)
-        self._found[owner].append(Checkpoint(call_id, ref, uncovered))
+        self._found[owner].append(Checkpoint(call_id, ref, uncovered, is_known))
 
     def _taken(self, owner: str) -> tuple[Checkpoint, ...]:
         return tuple(self._found.pop(owner, ()))

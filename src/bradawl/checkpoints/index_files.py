@@ -69,6 +69,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     ref: str
     uncovered: str
     answers_end: bool
+    is_known: bool = True
 
 
 def save_answers(folder: Path, answers: Sequence[Answer]) -> None:

@@ -82,6 +82,8 @@ class Found(msgspec.Struct, frozen=True, array_like=True, tag="found"):
     uncovered: str
     answers_end: bool
     """False: found at the begin of another call, while this one runs."""
+    is_known: bool = True
+    """False if it is not known what the call changed, or its changes could not be saved."""
 
 
 class Warn(msgspec.Struct, frozen=True, array_like=True, tag="warn"):

@@ -223,7 +223,7 @@ class Worker:
         elif call.is_searched:
             self._find_changes(call_id, call, answers_end=True)
         else:
-            self._report(call_id, "", call.problem, answers_end=True)
+            self._report(call_id, "", call.problem, is_known=False)
 
     # ------------------------------------------------------------------ searches
 
@@ -240,23 +240,26 @@ class Worker:
         *,
         answers_end: bool = True,
     ) -> None:
-        ref = ""
+        ref, is_known = "", True
         changes, gaps = tree.changes(paths)
         uncovered = (*(sentences if changes else ()), *gaps)
         try:
             if changes:
                 ref = self._save(call_id, changes, uncovered)
         except OSError as error:
-            uncovered = (*uncovered, self._not_saved(error))
+            uncovered, is_known = (*uncovered, self._not_saved(error)), False
         self._warn_of_full_disk()
         self._needs_flush = self._needs_saving = True
         if answers_end or ref:
-            self._report(call_id, ref, " ".join(uncovered)[:_UNCOVERED_CHARACTERS], answers_end=answers_end)
+            said = " ".join(uncovered)[:_UNCOVERED_CHARACTERS]
+            self._report(call_id, ref, said, answers_end=answers_end, is_known=is_known)
 
-    def _report(self, call_id: str, ref: str, uncovered: str, *, answers_end: bool) -> None:
-        self._answers.append(index_files.Answer(call_id, ref, uncovered, answers_end))
+    def _report(
+        self, call_id: str, ref: str, uncovered: str, *, answers_end: bool = True, is_known: bool = True
+    ) -> None:
+        self._answers.append(index_files.Answer(call_id, ref, uncovered, answers_end, is_known))
         self._sent += 1
-        self._send(Found(call_id, ref, uncovered, answers_end))
+        self._send(Found(call_id, ref, uncovered, answers_end, is_known))
 
     def _save(self, call_id: str, changes: tuple[Change, ...], uncovered: tuple[str, ...]) -> str:
         bare_id = call_id.partition("/")[2] or call_id
@@ -282,12 +285,12 @@ class Worker:
     def _find_changes_of_interrupted_call(self, call_id: str) -> None:
         answers = index_files.saved_answers(self._folder, call_id)
         for each in answers:
-            self._report(call_id, each.ref, each.uncovered, answers_end=each.answers_end)
+            self._report(call_id, each.ref, each.uncovered, answers_end=each.answers_end, is_known=each.is_known)
         if any(each.answers_end for each in answers):
             return
         before = index_files.take_interrupted(self._folder, call_id)
         if before is None:
-            self._report(call_id, "", _UNKNOWN, answers_end=True)
+            self._report(call_id, "", _UNKNOWN, is_known=False)
         else:
             known, paths = before
             tree = self._new_tree(known)

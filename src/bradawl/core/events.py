@@ -234,6 +234,8 @@ class CheckpointTaken(Value, frozen=True):
     """Name of the change record; empty if it changed nothing."""
     uncovered: str = ""
     """What undo can't restore, and why."""
+    is_known: bool = True
+    """False if it is not known what it changed, or that could not be saved. A later entry for the call can say it."""
 
 
 class ToolStarted(Value, frozen=True):

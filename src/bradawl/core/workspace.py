@@ -10,19 +10,17 @@ PROCESS_LIMIT: Final = "BRADAWL_PROCESSES"
 
 
 class FileContent(msgspec.Struct, frozen=True):
-    """A regular file as it was read."""
+    """A regular file as it was read; the path is absolute, with symlinks resolved."""
 
     path: str
-    """Absolute, symlinks resolved."""
     data: bytes
     sha256: str
 
 
 class FileEntry(msgspec.Struct, frozen=True):
-    """One file found by `Files.list`."""
+    """One file found by `Files.list`; the path is absolute."""
 
     path: str
-    """Absolute."""
     modified_ns: int
     size: int
 
@@ -35,6 +33,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """Name of the change record; empty if it changed nothing."""
     uncovered: str = ""
     """What it may have changed and undo can't restore, and why; empty for nothing."""
+    is_known: bool = True
+    """False if it is not known what it changed, or its changes could not be saved; `uncovered` says why."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -88,14 +88,12 @@ class CommandResult(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """The current state of a background command."""
+    """A background command: its state, run time so far or in all, and output since the last read."""
 
     job_id: str
     command: str
     seconds: float
-    """Run time so far, or in all."""
     printed: bytes
-    """Output since the last read."""
     dropped_bytes: int
     result: CommandResult | None = None
     """None while it runs."""

@@ -64,6 +64,8 @@ class CallChange(msgspec.Struct, frozen=True):
     """Name of the change record; empty if nothing was saved."""
     uncovered: str
     """What may have changed and can't be restored."""
+    is_known: bool = True
+    """False if it is not known what the call changed, or its changes could not be saved; `uncovered` says why."""
     ended: int = -1
     """The entry with which the call, or its background job, ended. Changes are ordered by it: those of a sub-agent are
     often logged before earlier ones of its caller.
@@ -102,6 +104,11 @@ class UndoHistory(msgspec.Struct, frozen=True):
         """The last step whose changes are in the files; None if there is none."""
         changes = (change for change in reversed(self.applied) if change.ref)
         return next((self.steps[change.step] for change in changes), None)
+
+    def unknown_since(self, step: UndoStep) -> CallChange | None:
+        """The last call of a later step whose changes are not known; None for none."""
+        calls = (each for each in reversed(self.applied) if not each.is_known)
+        return next((each for each in calls if self.steps[each.step].start > step.start), None)
 
     def last_prompt(self) -> UndoStep | None:
         """The first step of the conversation's last turn; None in an empty conversation."""
@@ -192,8 +199,10 @@ class _Fold:
                 self._step_of_call[prepared.call_id] = self._step_of(entry.agent)
             case AgentSpawned(spawned, call_id) if self.steps:
                 self._step_of_agent[spawned] = self._step_of_call.get(call_id, len(self.steps) - 1)
-            case CheckpointTaken() as taken if self.steps and (taken.checkpoint_ref or taken.uncovered):
-                self._add(taken, entry.seq)
+            case CheckpointTaken() as taken if self.steps:
+                self._forget_unknown(taken.call_id)
+                if taken.checkpoint_ref or taken.uncovered:
+                    self._add(taken, entry.seq)
             case HeadMoved() as moved if entry.agent == _MAIN and self.steps and entry.parent is not None:
                 self.moved_at = entry.seq
                 self._move(moved, entry.parent)
@@ -236,13 +245,24 @@ class _Fold:
         step = self._step_of_call.get(taken.call_id, len(self.steps) - 1)
         name, arguments = ("", "") if call is None else (call.name, call.raw_arguments)
         ended = self._ended.get(taken.call_id, seq)
-        change = CallChange(step, taken.call_id, name, arguments, taken.checkpoint_ref, taken.uncovered, ended)
+        change = CallChange(
+            step, taken.call_id, name, arguments, taken.checkpoint_ref, taken.uncovered, taken.is_known, ended
+        )
         insort(self.applied, change, key=_end)
         # A job that ends after a step back has changed the files that a redo finds.
         self.undone = [
             msgspec.structs.replace(each, applied=tuple(sorted((*each.applied, change), key=_end)))
             for each in self.undone
         ]
+
+    def _forget_unknown(self, call_id: str) -> None:
+        """A later checkpoint says what the call changed."""
+
+        def without(calls: Iterable[CallChange]) -> list[CallChange]:
+            return [each for each in calls if each.is_known or each.call_id != call_id]
+
+        self.applied = without(self.applied)
+        self.undone = [msgspec.structs.replace(each, applied=tuple(without(each.applied))) for each in self.undone]
 
     def _move(self, moved: HeadMoved, head: int) -> None:
         last = self.undone[-1] if self.undone else None

@@ -1,0 +1,87 @@
+"""Chooses the steps that an undo takes back, and what of them can go back."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from bradawl.app.undo_plan import UndoRefused
+from bradawl.app.undo_text import label_of, unknown_text
+from bradawl.folds.undo_history import CallChange, Part, UndoHistory, Undone, UndoStep
+
+_EMPTY: Final = "There is nothing to undo: the session has no steps."
+
+
+def named_step(history: UndoHistory, name: str) -> UndoStep:
+    """The step with this name. Raises `UndoRefused`."""
+    step = history.named(name)
+    if step is None:
+        listed = "/rewind and `bradawl undo --list` list them"
+        raise UndoRefused(f"There is no step {name[:20]}; {listed}." if history.steps else _EMPTY)
+    return step
+
+
+def chosen_step(history: UndoHistory, name: str, part: Part, *, is_late: bool = False) -> UndoStep:
+    """The step with this name; without one the last step that changed files, or the last prompt for `talk`.
+
+    `is_late`: a search for changes did not end in time, and still may. Raises `UndoRefused`, without a name also if it
+    is not known what a later step changed.
+    """
+    if name:
+        return named_step(history, name)
+    if not history.steps:
+        raise UndoRefused(_EMPTY)
+    if part == "talk":
+        if (last := history.last_prompt()) is None:
+            raise UndoRefused("There is no prompt left in the conversation.")
+        return last
+    if (last := history.last_changed()) is None:
+        missed = _missed_text(history.applied)
+        if history.has_undone:
+            redo = " /redo takes the last undo back (outside of a conversation: bradawl undo --redo)."
+            said = f"what the steps changed was undone already.{redo if history.undone else ''}"
+        else:
+            said = "no step has changed a file that was saved."
+        raise UndoRefused(f"There is nothing to undo: {said}{missed}")
+    if (unknown := history.unknown_since(last)) is not None:
+        raise UndoRefused(unknown_text(history, last, unknown, is_late=is_late))
+    return last
+
+
+def possible_part(step: UndoStep, part: Part, calls: Sequence[CallChange], *, has_rest: bool) -> Part:
+    """What can go back of what was asked for. Raises `UndoRefused` for nothing."""
+    has_files = has_rest or any(call.ref for call in calls)
+    wants_files, wants_talk = part != "talk" and has_files, part != "code" and step.is_in_conversation
+    if wants_files and wants_talk:
+        return "both"
+    if wants_files:
+        return "code"
+    if wants_talk:
+        return "talk"
+    if part == "code":
+        raise UndoRefused(f"No file has changed since step {step.name} that undo can restore.{_missed_text(calls)}")
+    raise UndoRefused(f"Step {step.name} is not in the conversation any more.{_missed_text(calls)}")
+
+
+def _missed_text(calls: Sequence[CallChange]) -> str:
+    """What the last of these calls may have changed that is not saved, as a further sentence; else empty."""
+    missed = (each for each in reversed(calls) if each.uncovered)
+    return next((f" Not covered: {label_of(each)}: {each.uncovered}" for each in missed), "")
+
+
+def redone_calls(history: UndoHistory, last: Undone) -> tuple[CallChange, ...]:
+    """The calls whose changes a redo brings back, oldest first."""
+    present = set(history.applied)
+    return tuple(call for call in last.applied if call not in present)
+
+
+def uncovered_texts(calls: Sequence[CallChange], jobs: Sequence[str]) -> tuple[str, ...]:
+    """Sentences about what calls without a change record, and jobs with these commands, may have changed."""
+    # The records of the other calls, and so the plan of the files, have the same sentences.
+    said = dict.fromkeys(f"{label_of(call)}: {call.uncovered}" for call in calls if call.uncovered and not call.ref)
+    said |= dict.fromkeys(f"A background job ran: {job}" for job in jobs)
+    return tuple(said)
+
+
+def prompts_from(history: UndoHistory, step: UndoStep) -> tuple[str, ...]:
+    """The prompts that leave the conversation with this step, oldest first."""
+    gone = (each for each in history.steps if each.is_in_conversation and each.start >= step.start)
+    return tuple(each.prompt for each in gone if each.number == 1)

@@ -1,0 +1,147 @@
+"""Undo over calls of which it is not known, or not saved, what they changed: it says so, and does not guess."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scripted_agent import only
+from undo_world import UndoWorld, WalkingChanges
+
+from bradawl.agent.changes import UnsavedChanges
+from bradawl.app.undo import UndoRefused
+from bradawl.app.undo_text import outcome_text, plan_text
+from bradawl.core.events import CheckpointTaken
+from bradawl.core.workspace import Checkpoint
+from bradawl.testing.fakes import RecordingEmit
+
+DONE = {"text": "done"}
+WHY = "its changes are not saved and stay, because undo was switched off."
+LATE = "The search for its changes did not end in time: what it changed is not known."
+
+
+class SlowChanges(WalkingChanges):
+    """`WorkspaceChanges` whose searches do not end in time while `is_slow`."""
+
+    is_slow = False
+
+    async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
+        """Nothing while it is slow."""
+        return () if self.is_slow else await super().settle(owner)
+
+
+class GapChanges(WalkingChanges):
+    """`WorkspaceChanges` that finds changes outside of what it covers in each call without other changes."""
+
+    async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
+        """The checkpoints of an owner."""
+        found = await super().settle(owner)
+        return tuple(
+            each if each.ref else Checkpoint(each.call_id, "", "Changes in x are not covered.") for each in found
+        )
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[UndoWorld]:
+    world = UndoWorld(tmp_path)
+    world.write("a", "1")
+    yield world
+    world.close()
+
+
+@pytest.mark.parametrize("part", ["both", "code"])
+async def test_the_step_before_one_with_unknown_changes_is_not_undone_unasked(world: UndoWorld, part) -> None:
+    slow = SlowChanges(world.root, world.store)
+    script = [world.writing("first", "a", "2"), DONE, world.writing("second", "b", "new"), DONE]
+    agent, _ = world.agent(script, changes=slow)
+    async with agent.open() as session:
+        await session.run("one")
+        slow.is_slow = True
+        await session.run("two")
+        undo = world.undo(session)
+        with pytest.raises(UndoRefused) as refused:
+            await undo.plan("", part)
+        assert f"not known what step 2 changed, change(second). {LATE} Try again in a moment" in str(refused.value)
+        assert "`/undo 1` (outside of a conversation: `bradawl undo --to 1`)" in str(refused.value)
+        assert world.tree()["a"][1] == b"2"
+        slow.is_slow = False
+        plan = await undo.plan("", part)
+        assert plan.step is not None and plan.step.name == "2" and not plan.is_partial
+        await undo.carry_out(plan)
+        assert "b" not in world.tree() and world.tree()["a"][1] == b"2"
+        assert LATE not in plan_text(plan, str(world.root))
+
+
+async def test_a_step_with_unknown_changes_is_named_by_an_undo_over_it(world: UndoWorld) -> None:
+    slow = SlowChanges(world.root, world.store)
+    script = [world.writing("first", "a", "2"), DONE, world.writing("second", "b", "new"), DONE]
+    agent, _ = world.agent(script, changes=slow)
+    async with agent.open() as session:
+        await session.run("one")
+        slow.is_slow = True
+        await session.run("two")
+        plan = await world.undo(session).plan("1")
+        outcome = await world.undo(session).carry_out(plan)
+        assert world.tree()["a"][1] == b"1" and not outcome.is_complete
+        assert f"Not covered: change(second): {LATE}" in outcome_text(outcome, str(world.root))
+
+
+async def test_what_a_search_finds_late_replaces_the_entry_that_it_is_not_known(world: UndoWorld) -> None:
+    slow = SlowChanges(world.root, world.store)
+    slow.is_slow = True
+    agent, _ = world.agent([world.writing("first", "a", "2"), DONE, DONE], changes=slow)
+    emit = RecordingEmit()
+    async with agent.open() as session:
+        await session.run("one", emit)
+        assert [each.is_known for each in only(emit.events, CheckpointTaken)] == [False]
+        slow.is_slow = False
+        await session.log_changes()
+        history = await world.undo(session).history()
+        (found,) = history.applied
+        assert found.ref and found.is_known and not found.uncovered
+
+
+@pytest.mark.parametrize("step", ["1", "2"])
+async def test_taking_back_only_the_conversation_says_which_steps_are_not_saved(world: UndoWorld, step: str) -> None:
+    script = [world.writing("first", "a", "2"), DONE, world.writing("second", "b", "new"), DONE]
+    agent, _ = world.agent(script, changes=UnsavedChanges(WHY))
+    async with agent.open() as session:
+        await session.run("one")
+        await session.run("two")
+        undo = world.undo(session)
+        plan = await undo.plan(step)
+        assert plan.part == "talk" and plan.is_partial
+        outcome = await undo.carry_out(plan)
+        for text in (plan_text(plan, str(world.root)), outcome_text(outcome, str(world.root))):
+            assert f"Not covered: change(second): {WHY}" in text and "No file is restored." in text
+            assert (f"Not covered: change(first): {WHY}" in text) == (step == "1")
+        assert not outcome.is_complete
+
+
+async def test_taking_back_the_conversation_alone_as_asked_misses_nothing(world: UndoWorld) -> None:
+    agent, _ = world.agent([world.writing("first", "a", "2"), DONE], changes=UnsavedChanges(WHY))
+    async with agent.open() as session:
+        await session.run("one")
+        plan = await world.undo(session).plan("1", "talk")
+        assert not plan.is_partial and WHY not in plan_text(plan, str(world.root))
+
+
+async def test_restoring_files_alone_says_which_steps_are_not_saved(world: UndoWorld) -> None:
+    agent, _ = world.agent([world.writing("first", "a", "2"), DONE], changes=UnsavedChanges(WHY))
+    async with agent.open() as session:
+        await session.run("one")
+        with pytest.raises(UndoRefused, match=r"No file has changed since step 1 .* Not covered: change\(first\): its"):
+            await world.undo(session).plan("1", "code")
+
+
+async def test_changes_that_are_not_covered_do_not_stop_an_undo_of_the_step_before(world: UndoWorld) -> None:
+    changes = GapChanges(world.root, world.store)
+    script = [world.writing("first", "a", "2"), DONE, world.doing("test", asyncio.current_task), DONE]
+    agent, _ = world.agent(script, changes=changes)
+    async with agent.open() as session:
+        await session.run("one")
+        await session.run("two")
+        plan = await world.undo(session).plan()
+        assert plan.step is not None and plan.step.name == "1" and not plan.is_partial
+        await world.undo(session).carry_out(plan)
+        assert world.tree()["a"][1] == b"1"
