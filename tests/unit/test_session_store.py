@@ -407,3 +407,42 @@ async def test_a_blob_that_can_not_be_written_stays_in_memory_and_the_session_is
     in_the_way.unlink()
     assert session.log.close() is True
     assert LocalBlobs(in_the_way).get(ref) == b"data"
+
+
+# ---------------------------------------------------------------- sessions by what their files hold
+
+
+def test_sessions_are_found_by_a_text_in_their_file_the_last_written_first(tmp_path, project, store):
+    folder = folder_of(tmp_path, project)
+    found = [talk(store, "first", "needle 1"), talk(store, "none"), talk(store, "x" * 3_000_000, "needle 2")]
+    for seconds, name in enumerate(found):
+        age(folder / f"{name}.jsonl", seconds)
+    (folder / "01DAMAGED.jsonl").write_bytes(b"needle\n")
+    (folder / "01GONE.jsonl").symlink_to(folder / "nothing")
+    os.mkfifo(folder / "01FIFO.jsonl")
+    everything = list(store.containing(re.compile(b"needle [0-9]"), 10**9))
+    assert [(each.id, each.preview[:5]) for each in everything] == [(found[2], "xxxxx"), (found[0], "first")]
+    size = (folder / f"{found[2]}.jsonl").stat().st_size
+    assert [each.id for each in store.containing(re.compile(b"needle [0-9]"), size)] == [found[2]]
+    assert list(store.containing(re.compile(b"needle [0-9]"), 0)) == []
+
+
+@pytest.mark.parametrize("before", range(1024 * 1024 - 70, 1024 * 1024 + 5, 5))
+def test_a_text_is_found_across_the_pieces_in_which_a_file_is_read(tmp_path, project, store, before):
+    name = talk(store, "one")
+    path = folder_of(tmp_path, project) / f"{name}.jsonl"
+    data = path.read_bytes()
+    path.write_bytes(data + b" " * (before - len(data)) + b"n" * 60 + b"e")
+    assert [each.id for each in store.containing(re.compile(b"n{60}e"), 10**9)] == [name]
+
+
+def test_the_entries_of_an_open_session_can_be_read(store):
+    session = store.create()
+    session.log.append(OPENED)
+    session.log.append(PromptSubmitted((Text("hi"),)))
+    assert session.log.close()
+    again = store.open(session.log.session_id)
+    assert store.entries(session.log.session_id) == again.entries
+    again.log.close()
+    with pytest.raises(SessionError):
+        store.entries("01NOTHING")

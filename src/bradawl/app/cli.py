@@ -260,6 +260,7 @@ def _undo_options(parser: ArgumentParser) -> None:
         "--to", type=_step_name, metavar="STEP", help="go back to before this step, such as 3 or 3.2 (see --list)"
     )
     where.add_argument("--list", action="store_true", help="list the steps and what they changed")
+    where.add_argument("--sessions", action="store_true", help="list the sessions of this folder that changed files")
     where.add_argument("--redo", action="store_true", help="take the last undo back")
     parser.add_argument("--dry-run", action="store_true", help="show what would be restored, change nothing")
     part = parser.add_mutually_exclusive_group()
@@ -272,6 +273,7 @@ def _undo_options(parser: ArgumentParser) -> None:
 
 _OF_NO_USE: Final = {
     "list": ("dry_run", "code_only", "talk_only", "force", "keep_conflicts"),
+    "sessions": ("session", "dry_run", "code_only", "talk_only", "force", "keep_conflicts"),
     "redo": ("code_only", "talk_only"),
     "talk_only": ("force", "keep_conflicts"),
 }
@@ -283,7 +285,7 @@ def _check_undo_options(options: Mapping[str, object]) -> None:
     for name, others in _OF_NO_USE.items():
         for other in others:
             if options[name] and options[other]:
-                one, two = (f"--{each.replace('_', '-')}" for each in (other, name))
+                one, two = ("SESSION" if each == "session" else f"--{each.replace('_', '-')}" for each in (other, name))
                 raise UsageError(f"{one} has no effect with {two}; leave one of them out")
 
 

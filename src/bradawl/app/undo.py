@@ -18,7 +18,7 @@ from bradawl.app.rendering import cut
 from bradawl.app.undo_choice import chosen_step, named_step, possible_part, prompts_from, redone_calls, uncovered_texts
 from bradawl.app.undo_diff import Compare, diff_text, shown_path
 from bradawl.app.undo_plan import UndoOutcome, UndoPlan, UndoRefused, UndoStopped, conflicts_of, restores_nothing
-from bradawl.app.undo_restore import SessionRestores, merged, refusing_for_the_store
+from bradawl.app.undo_restore import SessionRestores, changes_of, merged, refusing_for_the_store
 from bradawl.app.undo_text import note_for_model, refusal_text
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.record import Change, ChangeRecord
@@ -264,10 +264,7 @@ class Undo:
 
     def changes_of(self, calls: Sequence[CallChange]) -> tuple[Change, ...] | None:
         """The changes of calls, as one; None if their records are not kept any more."""
-        try:
-            return merged([self.store.record(call.ref) for call in calls if call.ref])
-        except BradawlError:
-            return None
+        return changes_of(calls, self.store)
 
     @property
     def root(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from bradawl.app.undo_plan import UndoRefused
+from bradawl.app.undo_plan import NothingToUndo, UndoRefused
 from bradawl.app.undo_text import label_of, unknown_text
 from bradawl.folds.undo_history import CallChange, Part, UndoHistory, Undone, UndoStep
 
@@ -28,7 +28,7 @@ def chosen_step(history: UndoHistory, name: str, part: Part, *, is_late: bool = 
     if name:
         return named_step(history, name)
     if not history.steps:
-        raise UndoRefused(_EMPTY)
+        raise NothingToUndo(_EMPTY)
     if part == "talk":
         if (last := history.last_prompt()) is None:
             raise UndoRefused("There is no prompt left in the conversation.")
@@ -40,7 +40,7 @@ def chosen_step(history: UndoHistory, name: str, part: Part, *, is_late: bool = 
             said = f"what the steps changed was undone already.{redo if history.undone else ''}"
         else:
             said = "no step has changed a file that was saved."
-        raise UndoRefused(f"There is nothing to undo: {said}{missed}")
+        raise NothingToUndo(f"There is nothing to undo: {said}{missed}")
     if (unknown := history.unknown_since(last)) is not None:
         raise UndoRefused(unknown_text(history, last, unknown, is_late=is_late))
     return last

@@ -17,7 +17,7 @@ from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.undo import Undo, UndoRefused, UndoStopped
 from bradawl.app.undo_diff import shown_path
-from bradawl.app.undo_plan import UndoPlan, conflicts_of, refused_whole, with_agreement
+from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, refused_whole, with_agreement
 from bradawl.core.errors import SessionNotFound
 from bradawl.core.events import Envelope, Live
 
@@ -108,11 +108,14 @@ async def _run(
     signals: StopSignals,
 ) -> int:
     from bradawl.app.build.agent import build_agent
-    from bradawl.app.build.undo import build_undo
+    from bradawl.app.build.undo import build_undo, other_sessions_text
     from bradawl.checkpoints.restore_intent import unfinished_text
 
     agent = build_agent(settings)
     try:
+        if options.get("sessions"):
+            console.answer(f"{_sessions_text(agent, settings)}\n")
+            return OK
         async with agent.open(_session_id(agent, options)) as session:
             session.show_with(emit)
             with build_undo(session, settings) as undo:
@@ -125,10 +128,22 @@ async def _run(
                     elif rest := undo.unrestored(history):
                         console.say(f"bradawl: {undo_text.unrestored_text(len(rest))}")
                     console.answer(undo_text.steps_text(history, undo.changes_of) + "\n")
+                    if history.last_changed() is None and (others := other_sessions_text(session, settings)):
+                        console.say(f"bradawl: {others}")
                     return OK
-                return await _carry_out(undo, options, console, signals)
+                try:
+                    return await _carry_out(undo, options, console, signals)
+                except NothingToUndo as error:
+                    raise UndoRefused(f"{error} {other_sessions_text(session, settings)}".rstrip()) from error
     finally:
         await agent.aclose()
+
+
+def _sessions_text(agent: "Agent", settings: "Settings") -> str:
+    from bradawl.app.build.undo import build_changed_sessions
+
+    with build_changed_sessions(agent.store, settings) as sessions:
+        return sessions.listed() if sessions is not None else ""
 
 
 def _session_id(agent: "Agent", options: Options) -> str:

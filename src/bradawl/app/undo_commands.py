@@ -7,7 +7,7 @@ from bradawl.app import undo_text
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.slash_commands import CommandError, CommandResult, command
 from bradawl.app.undo import Undo, UndoRefused
-from bradawl.app.undo_plan import UndoPlan, conflicts_of, has_only_conflicts, refused_whole
+from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, has_only_conflicts, refused_whole
 from bradawl.checkpoints.record import Change
 from bradawl.folds.undo_history import Part
 
@@ -32,7 +32,11 @@ async def undo_steps(session: FrontendSession, step: str = "", part: _Part | Non
     """
     name, wanted = _step_and_part(step, part)
     with _undo_of(session) as undo:
-        return await _carry_out(session, undo, await undo.plan(name, wanted or "both"))
+        try:
+            plan = await undo.plan(name, wanted or "both")
+        except NothingToUndo as error:
+            raise UndoRefused(f"{error} {_others_text(session)}".rstrip()) from error
+        return await _carry_out(session, undo, plan)
 
 
 @command("redo")
@@ -50,7 +54,7 @@ async def rewind_to_step(session: FrontendSession, step: str = "", part: _Part |
     """
     with _undo_of(session) as undo:
         if not step:
-            return CommandResult(await _listed(undo))
+            return CommandResult(await _listed(session, undo))
         name, wanted = _step_and_part(step, part)
         plan = await undo.plan(name, wanted or "both")
         shown = _with_diff(undo_text.plan_text(plan, undo.root), undo, undo.preview(plan))
@@ -62,12 +66,14 @@ async def rewind_to_step(session: FrontendSession, step: str = "", part: _Part |
         return await _carry_out(session, undo, await undo.plan(name, cast("Part", answer)))
 
 
-async def _listed(undo: Undo) -> str:
+async def _listed(session: FrontendSession, undo: Undo) -> str:
     from bradawl.checkpoints.restore_intent import unfinished_text
 
     history = await undo.history()
     intent = undo.unfinished(history)
     steps = undo_text.steps_text(history, undo.changes_of)
+    if history.last_changed() is None:
+        steps = f"{steps}\n{_others_text(session)}".rstrip()
     if intent is not None:
         return f"{unfinished_text(intent)}\n{steps}"
     rest = undo.unrestored(history)
@@ -80,6 +86,12 @@ async def show_diff(session: FrontendSession, step: str = "") -> CommandResult:
     with _undo_of(session) as undo:
         changes = await undo.changes(step)
         return CommandResult(undo.diff(changes) or "No file has changed.", style="diff")
+
+
+def _others_text(session: FrontendSession) -> str:
+    from bradawl.app.build.undo import other_sessions_text
+
+    return other_sessions_text(session.session, session.frontend.settings)
 
 
 def _with_diff(text: str, undo: Undo, changes: Sequence[Change]) -> str:

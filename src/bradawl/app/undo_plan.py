@@ -19,6 +19,10 @@ class UndoRefused(BradawlError):
     """Undo can't do this now, or not at all; the text says what to do instead."""
 
 
+class NothingToUndo(UndoRefused):
+    """The session has no changes to undo; another one of the folder may have some."""
+
+
 class UndoStopped(BradawlError):
     """An undo or redo stopped before its end; the text says what was restored and how to go on."""
 

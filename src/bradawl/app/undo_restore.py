@@ -11,7 +11,7 @@ from bradawl.app.undo_text import stopped_text
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.core.errors import BradawlError
-from bradawl.folds.undo_history import UndoHistory, Undone
+from bradawl.folds.undo_history import CallChange, UndoHistory, Undone
 
 if TYPE_CHECKING:
     from bradawl.checkpoints.restore import RestorePlan
@@ -149,3 +149,11 @@ def merged(records: Sequence[ChangeRecord]) -> tuple[Change, ...]:
             before = states[change.path][0] if change.path in states else change.before
             states[change.path] = before, change.after
     return tuple(Change(path, before, after) for path, (before, after) in sorted(states.items()) if before != after)
+
+
+def changes_of(calls: Sequence[CallChange], store: "ContentStore") -> tuple[Change, ...] | None:
+    """The changes of calls, as one; None if their records are not kept any more."""
+    try:
+        return merged([store.record(call.ref) for call in calls if call.ref])
+    except BradawlError:
+        return None

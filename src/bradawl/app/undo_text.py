@@ -37,7 +37,7 @@ def steps_text(history: UndoHistory, count: Count) -> str:
     for steps in list(turns.values())[-_MOST_TURNS:]:
         first = steps[0]
         gone = "" if first.is_in_conversation else "  (taken back)"
-        lines.append(cut(f"{first.name:<5} {_time(first.at)}  {one_line(first.prompt)}", _WIDTH - len(gone)) + gone)
+        lines.append(cut(f"{first.name:<5} {time_text(first.at)}  {one_line(first.prompt)}", _WIDTH - len(gone)) + gone)
         lines += filter(None, (_step_line(step, history, count) for step in steps))
     if not lines:
         return "The session has no steps yet."
@@ -51,13 +51,15 @@ def _step_line(step: UndoStep, history: UndoHistory, count: Count) -> str:
         return ""
     saved = [call for call in calls if call.ref]
     changes = count(saved)
-    counts = "not kept any more" if changes is None else _counts(changes) if saved else "not saved"
+    counts = changes_text(changes) if saved else "not saved"
     labels = ", ".join(label_of(call) for call in calls)
     return cut(f"  {step.name:<5} {counts}  {labels}", _WIDTH)
 
 
-def _counts(changes: Iterable[Change]) -> str:
-    """`+1 ~2 -0`: files that were created, changed and removed."""
+def changes_text(changes: Iterable[Change] | None) -> str:
+    """`+1 ~2 -0`: files that were created, changed and removed. None: the records are gone."""
+    if changes is None:
+        return "not kept any more"
     found = Counter("+" if each.before is None else "-" if each.after is None else "~" for each in changes)
     return " ".join(f"{sign}{found[sign]}" for sign in "+~-")
 
@@ -67,7 +69,8 @@ def label_of(call: CallChange, width: int = 60) -> str:
     return call_line(ToolSpec(call.tool), call.raw_arguments, width) if call.tool else "a call"
 
 
-def _time(at_ms: int) -> str:
+def time_text(at_ms: int) -> str:
+    """A time of today, or a date with the time, in the local zone; `at_ms` is Unix time in milliseconds."""
     at, now = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(), datetime.now(UTC).astimezone()
     return at.strftime("%H:%M" if at.date() == now.date() else "%Y-%m-%d %H:%M")
 
@@ -91,7 +94,7 @@ def _headline(plan: UndoPlan) -> str:
     if plan.step is None:
         return f"redo the last undo: {_PARTS[plan.part]}."
     prompt = cut(one_line(plan.step.prompt), 50)
-    return f'go back to before step {plan.step.name} ({_time(plan.step.at)}, "{prompt}"): {_PARTS[plan.part]}.'
+    return f'go back to before step {plan.step.name} ({time_text(plan.step.at)}, "{prompt}"): {_PARTS[plan.part]}.'
 
 
 def _plan_lines(plan: UndoPlan, root: str) -> list[str]:

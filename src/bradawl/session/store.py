@@ -24,6 +24,8 @@ from bradawl.session.encoding import Reader
 from bradawl.session.journal import EntryNumbering, Journal, LoadedSession, MemoryLog, load
 
 _HEAD_BYTES = 64 * 1024
+_PIECE_BYTES = 1024 * 1024
+_LONGEST_MATCH = 64
 _PREVIEW_CHARS = 80
 _SHORTEST_PREFIX = 6
 _PROMPT = b'"type":"PromptSubmitted"'
@@ -102,6 +104,23 @@ class LocalStore:
                 if _can_be_opened(head):
                     found.append(SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head)))
         return tuple(found)
+
+    def containing(self, text: re.Pattern[bytes], most_bytes: int) -> Iterator[SessionSummary]:
+        """Readable sessions with a match in their file, the last written first.
+
+        Ends when so many bytes of files are read. A match must be shorter than 64 bytes.
+        """
+        for path, stat in self._newest_first():
+            if most_bytes <= 0:
+                return
+            with suppress(OSError):
+                most_bytes -= stat.st_size
+                if _contains(path, text) and _can_be_opened(head := _head(path)):
+                    yield SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head))
+
+    def entries(self, session_id: str) -> tuple[Envelope, ...]:
+        """All entries of a session, also of one that is open in another program. Raises `SessionError`."""
+        return self._read(session_id)
 
     def _path(self, session_id: str) -> Path:
         return self._sessions / f"{session_id}.jsonl"
@@ -221,6 +240,17 @@ def _not_saved(error: OSError) -> str:
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(_HEAD_BYTES)
+
+
+def _contains(path: Path, text: re.Pattern[bytes]) -> bool:
+    """Whether a file has a match. Raises `OSError`."""
+    last = b""
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            if text.search(last + piece):
+                return True
+            last = piece[-_LONGEST_MATCH:]
+    return False
 
 
 def _can_be_opened(head: bytes) -> bool:

@@ -1,5 +1,7 @@
 """Builds undo for the sessions of an agent."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,10 +9,12 @@ from bradawl.agent.given_changes import GivenChanges
 from bradawl.app.build.workspace import folders_of
 from bradawl.app.undo import Undo
 from bradawl.core.errors import SettingsError
+from bradawl.core.ports import SessionStore
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
     from bradawl.app.settings.settings import Settings
+    from bradawl.app.undo_sessions import ChangedSessions
     from bradawl.checkpoints.store import ContentStore
 
 
@@ -26,12 +30,34 @@ def build_undo(session: "Session", settings: "Settings") -> Undo:
         )
     folders = folders_of(settings)
 
-    def open_store() -> "ContentStore":
-        from bradawl.checkpoints.store import ContentStore
+    return Undo(session, lambda: _content_store(folders.checkpoints), folders.roots, _compare)
 
-        return ContentStore(Path(folders.checkpoints))
 
-    return Undo(session, open_store, folders.roots, _compare)
+@contextlib.contextmanager
+def build_changed_sessions(store: SessionStore, settings: "Settings") -> Iterator["ChangedSessions | None"]:
+    """The sessions of the folder with changes that are not undone; None if the store is not on the disk."""
+    from bradawl.app.undo_restore import changes_of
+    from bradawl.app.undo_sessions import ChangedSessions, SessionLogs
+    from bradawl.session.store import LocalStore
+
+    if not isinstance(store, LocalStore):
+        yield None
+        return
+    with _content_store(folders_of(settings).checkpoints) as contents:
+        logs = SessionLogs(store.containing, store.entries)
+        yield ChangedSessions(logs, lambda calls: changes_of(calls, contents))
+
+
+def other_sessions_text(session: "Session", settings: "Settings") -> str:
+    """A sentence that names other sessions of the folder that changed files; empty if there are none."""
+    with build_changed_sessions(session.agent.store, settings) as sessions:
+        return sessions.others_text(session.id) if sessions is not None else ""
+
+
+def _content_store(folder: str) -> "ContentStore":
+    from bradawl.checkpoints.store import ContentStore
+
+    return ContentStore(Path(folder))
 
 
 def _compare(before: str, after: str) -> tuple[int, int, str]:

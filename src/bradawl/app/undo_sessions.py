@@ -1,0 +1,119 @@
+"""Finds the sessions of a folder that changed files, to undo one that is not the last."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from bradawl.app.rendering import cut
+from bradawl.app.undo_text import changes_text, time_text
+from bradawl.checkpoints.record import Change
+from bradawl.core.errors import SessionError
+from bradawl.core.events import Envelope
+from bradawl.folds.undo_history import CallChange, undo_history
+
+_RECORD: Final = re.compile(rb'"checkpoint_ref":"[0-9A-Za-z]')
+"""In a line of a session's log: a call whose changes were saved, or an undo."""
+_MOST_BYTES: Final = 500_000_000
+"""Of logs that a search for a hint reads: about a second."""
+_MOST_LISTED_BYTES: Final = 5_000_000_000
+_MOST_LISTED: Final = 40
+_MOST_NAMED: Final = 2
+_WIDTH: Final = 100
+
+
+class Summary(Protocol):
+    """A session as a store of sessions lists it."""
+
+    @property
+    def id(self) -> str:
+        """Its ULID."""
+        ...
+
+    @property
+    def modified_s(self) -> float:
+        """Unix time of its last entry, in seconds."""
+        ...
+
+    @property
+    def preview(self) -> str:
+        """The beginning of its first prompt, on one line; may be empty."""
+        ...
+
+
+class SessionLogs(NamedTuple):
+    """How the logs of a folder's sessions are read."""
+
+    containing: Callable[[re.Pattern[bytes], int], Iterable[Summary]]
+    """The sessions with a match, the last written first; ends when so many bytes are read."""
+    entries: Callable[[str], tuple[Envelope, ...]]
+    """All entries of a session. Raises `SessionError`."""
+
+
+class ChangedSession(msgspec.Struct, frozen=True):
+    """A session with changes that are not undone."""
+
+    id: str
+    modified_s: float
+    """Unix time of its last entry, in seconds."""
+    prompt: str
+    """The beginning of its first prompt, on one line; may be empty."""
+    changes: tuple[Change, ...] | None
+    """What they are together; None if they are not kept any more."""
+
+
+class ChangedSessions:
+    """The sessions of a folder with changes that are not undone, the last written first."""
+
+    def __init__(
+        self, logs: SessionLogs, changes_of: Callable[[Sequence[CallChange]], tuple[Change, ...] | None]
+    ) -> None:
+        """`changes_of` reads the changes of calls as one; None if they are not kept any more."""
+        self._logs = logs
+        self._changes_of = changes_of
+
+    def find(self, most_bytes: int = _MOST_BYTES) -> Iterator[ChangedSession]:
+        """Read one log after the other, at most so many bytes. A log that can't be read is passed over."""
+        for found in self._logs.containing(_RECORD, most_bytes):
+            try:
+                history = undo_history(self._logs.entries(found.id))
+            except SessionError:
+                continue
+            calls = [call for call in history.applied if call.ref]
+            if calls and (changes := self._changes_of(calls)) != ():
+                yield ChangedSession(found.id, found.modified_s, found.preview, changes)
+
+    def listed(self) -> str:
+        """A line for each of the last 40 sessions, and how to undo one."""
+        found = [_line(each) for each in islice(self.find(_MOST_LISTED_BYTES), _MOST_LISTED)]
+        if not found:
+            return "No session of this folder has changed files that undo can restore."
+        how = "`bradawl undo SESSION` undoes the last step of a session, `bradawl undo SESSION --list` lists its steps."
+        return "\n".join((*found, how))
+
+    def others_text(self, session_id: str) -> str:
+        """A sentence that names the last sessions but this one, and the command that undoes one; empty if none."""
+        others = islice((each for each in self.find() if each.id != session_id), _MOST_NAMED)
+        named = [f"{each.id} ({_details(each)})" for each in others]
+        if not named:
+            return ""
+        return (
+            f"Other sessions of this folder changed files: {', '.join(named)}. "
+            f"`bradawl undo {named[0].partition(' ')[0]}` undoes the last step of that one, "
+            "`bradawl undo --sessions` lists all."
+        )
+
+
+def _line(session: ChangedSession) -> str:
+    return cut(f"{session.id}  {_time(session)}  {changes_text(session.changes)}  {session.prompt}", _WIDTH)
+
+
+def _details(session: ChangedSession) -> str:
+    prompt = f', "{cut(session.prompt, 40)}"' if session.prompt else ""
+    return f"{_time(session)}{prompt}, {changes_text(session.changes)}"
+
+
+def _time(session: ChangedSession) -> str:
+    return time_text(int(session.modified_s * 1000))
