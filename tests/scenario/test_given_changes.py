@@ -122,6 +122,44 @@ async def test_a_failed_search_is_reported_and_logged_as_unknown(name, reported)
     assert taken == [CheckpointTaken("id_a", "", UNKNOWN, is_known=False)]
 
 
+async def test_a_search_that_does_not_end_is_cancelled_and_its_changes_are_not_known(reported):
+    was_cancelled = []
+
+    async def hangs(*_: object) -> Any:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            was_cancelled.append(True)
+
+    agent, *_ = build(SCRIPT, policy=lambda: EVERYWHERE, changes=GivenChanges(Changes("settle", hangs), 0.02))
+    emit = RecordingEmit()
+    async with asyncio.timeout(20), agent.open() as session:
+        assert (await session.run("go", emit)).reason == "completed"
+    assert only(emit.events, CheckpointTaken) == [CheckpointTaken("id_a", "", UNKNOWN, is_known=False)]
+    assert was_cancelled and reported[0] == "`changes.settle` failed: TimeoutError: it did not end within 0.02 s"
+
+
+async def test_a_turn_that_waits_for_a_search_can_be_cancelled(reported):
+    is_waiting = asyncio.Event()
+
+    async def hangs(*_: object) -> Any:
+        is_waiting.set()
+        await asyncio.Event().wait()
+
+    agent, *_ = build(SCRIPT, policy=lambda: EVERYWHERE, changes=GivenChanges(Changes("settle", hangs), 1))
+
+    async def run() -> None:
+        async with agent.open() as session:
+            await session.run("go")
+
+    async with asyncio.timeout(20):
+        task = asyncio.create_task(run())
+        await is_waiting.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
 async def test_a_failed_end_is_reported_and_the_call_keeps_its_result(reported):
     first, _, _, shown = await two_turns(Changes("end", raises_at_once))
     assert (first.reason, shown, reported) == ("completed", ["did a"], ["`changes.end` failed: ValueError: disk"])

@@ -9,6 +9,10 @@ from bradawl.core.ports import WorkspaceChanges
 from bradawl.core.workspace import Checkpoint
 from bradawl.shaping.validation import validated
 
+SETTLE_S = 10.0
+"""Longest wait for the searches of ended calls, in seconds."""
+_AGAIN_S = 1.0
+"""The same after a search that did not end in time."""
 _UNKNOWN = "The search for its changes failed: what it changed is not known."
 
 
@@ -17,11 +21,13 @@ class GivenChanges:
 
     If `begin` fails, the turn ends with a `Failure` and the call is not run. If the search for changes fails, the event
     loop's exception handler gets the exception, and the checkpoints of the ended calls say that their changes are not
-    known. If `covers` fails, nothing is covered.
+    known. A search that does not end in time is cancelled, and fails. If `covers` fails, nothing is covered.
     """
 
-    def __init__(self, changes: WorkspaceChanges) -> None:
+    def __init__(self, changes: WorkspaceChanges, settle_s: float = SETTLE_S) -> None:
+        """`settle_s` is the longest wait for the searches of ended calls, in seconds."""
         self._changes = changes
+        self._settle_s = self._patience_s = settle_s
         self._ended: defaultdict[str, dict[str, None]] = defaultdict(dict)
         """By owner, the ended calls without a checkpoint."""
 
@@ -52,7 +58,17 @@ class GivenChanges:
         """The owner's checkpoints."""
 
         async def settle() -> tuple[Checkpoint, ...]:
-            return validated(await self._changes.settle(owner), tuple[Checkpoint, ...])
+            limit = asyncio.timeout(self._patience_s)
+            try:
+                async with limit:
+                    found = await self._changes.settle(owner)
+            except TimeoutError as error:
+                if not limit.expired():
+                    raise
+                late, self._patience_s = self._patience_s, min(self._settle_s, _AGAIN_S)
+                raise TimeoutError(f"it did not end within {late:g} s") from error
+            self._patience_s = self._settle_s
+            return validated(found, tuple[Checkpoint, ...])
 
         try:
             return self._known(owner, await answer_of("`changes.settle`", settle))
