@@ -1,11 +1,13 @@
 """After a question in a new session, undo names the earlier session that changed files."""
 
 import json
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from terminal import START, Terminal
-from test_undo_process import Project, differences
+from test_undo_process import Project, _bash, differences
 
 NOTHING = "There is nothing to undo: no step has changed a file that was saved."
 
@@ -85,3 +87,56 @@ def test_at_a_terminal_a_new_conversation_names_the_earlier_session(project: Pro
         terminal.wait_for(changed[:20])
     finally:
         terminal.end()
+
+
+def test_what_another_session_restores_while_a_command_runs_stays_at_its_undo(project: Project) -> None:
+    project.bash("rm b.txt", is_first=True)
+    (first,) = sessions_of(project)
+    before = project.state()
+    replies = [{"tool_calls": [_bash("rm c.txt; sleep 3; echo new > n.txt")]}, {"text": "done"}]
+    project.replies(*replies)
+    with subprocess.Popen(
+        [*START, "-y", "-p", "go"],
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        end = time.monotonic() + 30
+        while (project.root / "c.txt").exists():
+            assert time.monotonic() < end, "the command did not run"
+            time.sleep(0.02)
+        assert project.run("undo", first).returncode == 0
+        assert not (project.root / "n.txt").exists(), "the command is over already"
+        assert process.wait(60) == 0
+    (second,) = (each for each in sessions_of(project) if each != first)
+    done = project.run("undo", second)
+    assert done.returncode == 0 and "b.txt" not in done.stdout
+    changed = differences(project.state(), before)
+    assert set(changed) == {"b.txt"} and changed["b.txt"][0] is not None
+
+
+def test_a_file_that_the_user_edits_while_a_command_runs_is_asked_about(project: Project) -> None:
+    project.replies({"tool_calls": [_bash("rm c.txt; sleep 2; echo new > n.txt")]}, {"text": "done"})
+    with subprocess.Popen(
+        [*START, "-y", "-p", "go"],
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        end = time.monotonic() + 30
+        while (project.root / "c.txt").exists():
+            assert time.monotonic() < end, "the command did not run"
+            time.sleep(0.02)
+        (project.root / "b.txt").write_text("mine")
+        assert not (project.root / "n.txt").exists(), "the command is over already"
+        assert process.wait(60) == 0
+    done = project.run("undo")
+    assert done.returncode == 1 and "! b.txt: it changed while a command ran that does not name it" in done.stdout
+    assert not (project.root / "c.txt").exists()
+    done = project.run("undo", "--keep-conflicts")
+    assert done.returncode == 0 and (project.root / "b.txt").read_text() == "mine"
+    assert (project.root / "c.txt").exists() and not (project.root / "n.txt").exists()

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 from msgspec import structs
 
 from bradawl.app.rendering import cut
+from bradawl.app.undo_attribution import Restores, long_calls_text, no_restores
 from bradawl.app.undo_choice import chosen_step, named_step, possible_part, prompts_from, redone_calls, uncovered_texts
 from bradawl.app.undo_diff import Compare, diff_text, shown_path
 from bradawl.app.undo_plan import UndoOutcome, UndoPlan, UndoRefused, UndoStopped, conflicts_of, restores_nothing
-from bradawl.app.undo_restore import SessionRestores, changes_of, merged, refusing_for_the_store
-from bradawl.app.undo_text import note_for_model, refusal_text
+from bradawl.app.undo_restore import FilePlans, SessionRestores, changes_of, merged, refusing_for_the_store
+from bradawl.app.undo_text import label_of, note_for_model, refusal_text
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.errors import BradawlError
@@ -41,10 +42,16 @@ class Undo:
     """Undoes and redoes steps of an open session, one operation at a time. A context manager: it closes the store."""
 
     def __init__(
-        self, session: "Session", store: "Callable[[], ContentStore]", roots: Sequence[str], compare: Compare
+        self,
+        session: "Session",
+        store: "Callable[[], ContentStore]",
+        roots: Sequence[str],
+        compare: Compare,
+        restores: Restores = no_restores,
     ) -> None:
         """`store` opens the store of the session's project, and is called when needed; `roots` are the folders of the
-        workspace, first the project: nothing outside of them is restored. `compare` is for `diff`.
+        workspace, first the project: nothing outside of them is restored. `compare` is for `diff`; `restores` finds
+        what undos of other sessions restored while calls of this one ran.
         """
         self._session = session
         self._open_store = store
@@ -52,6 +59,7 @@ class Undo:
         self._opened_restores: SessionRestores | None = None
         self._roots = tuple(roots)
         self._compare = compare
+        self._restores_elsewhere = restores
 
     def __enter__(self) -> Self:
         return self
@@ -87,7 +95,7 @@ class Undo:
             return self._plan_unfinished("undo", intent, history)
         last, rest = self._restores.unrestored(history) if part != "talk" else (None, None)
         if last is not None and rest is not None and not step:
-            files = self._file_plan([], rest)
+            files = self._plans.of_records([], rest)
             if files is not None and (files.changes or files.git or files.impossible):
                 return self._plan_rest(last, files, history)
         changes = self._session.calls.changes
@@ -96,7 +104,7 @@ class Undo:
         if last is None or chosen.start > last.to:
             rest = None
         part = possible_part(chosen, part, calls, has_rest=rest is not None)
-        files = self._file_plan([call.ref for call in reversed(calls)], rest)
+        files = self._plans.of_calls(calls, rest)
         prompts = prompts_from(history, chosen) if part != "code" else ()
         jobs = tuple(command for each in history.steps if each.start >= chosen.start for command in each.jobs)
         return UndoPlan(
@@ -108,6 +116,7 @@ class Undo:
             prompts=prompts,
             files=files,
             uncovered=uncovered_texts(calls, jobs if part != "talk" else ()),
+            doubts=long_calls_text(calls, label_of),
             head=self._head(),
             completes=last.part if last is not None and rest is not None and not calls else None,
             lock=_lock(files),
@@ -141,7 +150,7 @@ class Undo:
         if not history.undone:
             raise UndoRefused("There is nothing to redo: nothing was undone since the last prompt.")
         last = history.undone[-1]
-        files = self._file_plan([last.ref]) if last.part != "talk" else None
+        files = self._plans.of_records([last.ref]) if last.part != "talk" else None
         return UndoPlan(
             kind="redo",
             part=last.part,
@@ -185,7 +194,7 @@ class Undo:
             )
             if goes_on and kind == "undo":
                 with contextlib.suppress(BradawlError):
-                    files = _with_paths_outside(files, self._file_plan([call.ref for call in reversed(calls)]))
+                    files = _with_paths_outside(files, self._plans.of_records([call.ref for call in reversed(calls)]))
         return UndoPlan(
             kind=kind,
             part=intent.part if goes_on else "code",
@@ -288,6 +297,10 @@ class Undo:
             self._opened_restores = SessionRestores(self.store, self._roots_as_bytes, self._session.id)
         return self._opened_restores
 
+    @property
+    def _plans(self) -> FilePlans:
+        return FilePlans(self.store, self._roots_as_bytes, self._restores_elsewhere)
+
     def _head(self) -> int:
         entries = self._session.conversation.entries()
         return entries[-1].seq if entries else -1
@@ -299,16 +312,6 @@ class Undo:
             raise UndoRefused("A turn is running, which may change files. Wait for its end, or cancel it.")
         if running := session.jobs.running:
             raise UndoRefused(f"A background job is running, which may change files: {running[0][:80]}. End it first.")
-
-    def _file_plan(self, refs: Sequence[str], rest: ChangeRecord | None = None) -> "RestorePlan | None":
-        """The plan for records, the newest first; `rest` is what a later undo could not restore."""
-        if not any(refs) and rest is None:
-            return None
-        from bradawl.checkpoints import restore
-
-        with refusing_for_the_store(self.store):
-            records = [*([] if rest is None else [rest]), *(self.store.record(ref) for ref in refs if ref)]
-            return restore.plan(self.store, records, self._roots_as_bytes)
 
     async def _restore(
         self, plan: UndoPlan, files: "RestorePlan", overwrite: Collection[bytes], should_stop: Callable[[], bool]

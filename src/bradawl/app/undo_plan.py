@@ -45,6 +45,8 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
     """None if no file is restored."""
     uncovered: tuple[str, ...] = ()
     """Sentences about what may have changed and is not restored."""
+    doubts: tuple[str, ...] = ()
+    """Sentences about changes that may have been made by the user or by another program."""
     head: int = -1
     """The last entry of the log when the plan was made."""
     resumes: "RestoreIntent | None" = None

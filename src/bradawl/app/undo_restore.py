@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from bradawl.app.undo_attribution import Restores, records_of, unnamed_changes, with_unnamed_conflicts
 from bradawl.app.undo_plan import UndoPlan, UndoRefused, UndoStopped
 from bradawl.app.undo_text import stopped_text
 from bradawl.checkpoints.errors import StoreError
@@ -17,6 +18,36 @@ if TYPE_CHECKING:
     from bradawl.checkpoints.restore import RestorePlan
     from bradawl.checkpoints.restore_intent import RestoreIntent
     from bradawl.checkpoints.store import ContentStore
+
+
+class FilePlans:
+    """Plans what restoring files would do. Each method changes nothing, and raises `UndoRefused` and `StoreError`."""
+
+    def __init__(self, store: "ContentStore", roots: Sequence[bytes], restores: Restores) -> None:
+        """`restores` finds what undos of other sessions restored. The store belongs to the caller."""
+        self._store = store
+        self._roots = roots
+        self._restores = restores
+
+    def of_records(self, refs: Sequence[str], rest: ChangeRecord | None = None) -> "RestorePlan | None":
+        """The plan for change records, the newest first; `rest` is what a later undo could not restore."""
+        if not any(refs) and rest is None:
+            return None
+        with refusing_for_the_store(self._store):
+            return self._plan([self._store.record(ref) for ref in refs if ref], rest)
+
+    def of_calls(self, calls: Sequence[CallChange], rest: ChangeRecord | None = None) -> "RestorePlan | None":
+        """The plan for calls, the oldest first, without what others may have changed while they ran."""
+        if rest is None and not any(call.ref for call in calls):
+            return None
+        with refusing_for_the_store(self._store):
+            records = records_of(calls, self._store, self._restores)
+            return with_unnamed_conflicts(self._plan(records, rest), unnamed_changes(calls, records))
+
+    def _plan(self, records: Sequence[ChangeRecord], rest: ChangeRecord | None) -> "RestorePlan":
+        from bradawl.checkpoints import restore
+
+        return restore.plan(self._store, [*([] if rest is None else [rest]), *records], self._roots)
 
 
 class SessionRestores:

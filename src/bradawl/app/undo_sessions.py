@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
@@ -11,11 +12,12 @@ from bradawl.app.rendering import cut
 from bradawl.app.undo_text import changes_text, time_text
 from bradawl.checkpoints.record import Change
 from bradawl.core.errors import SessionError
-from bradawl.core.events import Envelope
+from bradawl.core.events import Envelope, HeadMoved
 from bradawl.folds.undo_history import CallChange, undo_history
 
 _RECORD: Final = re.compile(rb'"checkpoint_ref":"[0-9A-Za-z]')
 """In a line of a session's log: a call whose changes were saved, or an undo."""
+_MOVE: Final = re.compile(rb'"type":"HeadMoved"')
 _MOST_BYTES: Final = 500_000_000
 """Of logs that a search for a hint reads: about a second."""
 _MOST_LISTED_BYTES: Final = 5_000_000_000
@@ -46,8 +48,8 @@ class Summary(Protocol):
 class SessionLogs(NamedTuple):
     """How the logs of a folder's sessions are read."""
 
-    containing: Callable[[re.Pattern[bytes], int], Iterable[Summary]]
-    """The sessions with a match, the last written first; ends when so many bytes are read."""
+    containing: Callable[[re.Pattern[bytes], int, float], Iterable[Summary]]
+    """The sessions with a match and written since a Unix time, the last first; ends when so many bytes are read."""
     entries: Callable[[str], tuple[Envelope, ...]]
     """All entries of a session. Raises `SessionError`."""
 
@@ -76,7 +78,7 @@ class ChangedSessions:
 
     def find(self, most_bytes: int = _MOST_BYTES) -> Iterator[ChangedSession]:
         """Read one log after the other, at most so many bytes. A log that can't be read is passed over."""
-        for found in self._logs.containing(_RECORD, most_bytes):
+        for found in self._logs.containing(_RECORD, most_bytes, 0.0):
             try:
                 history = undo_history(self._logs.entries(found.id))
             except SessionError:
@@ -104,6 +106,17 @@ class ChangedSessions:
             f"`bradawl undo {named[0].partition(' ')[0]}` undoes the last step of that one, "
             "`bradawl undo --sessions` lists all."
         )
+
+
+def undo_refs(logs: SessionLogs, session_id: str, since_ms: int) -> Iterator[str]:
+    """Names of the change records of undos and redos of other sessions since then. A damaged log is passed over."""
+    for found in logs.containing(_MOVE, _MOST_BYTES, since_ms / 1000):
+        if found.id == session_id:
+            continue
+        with suppress(SessionError):
+            for entry in logs.entries(found.id):
+                if isinstance(entry.event, HeadMoved) and entry.event.checkpoint_ref and entry.at >= since_ms:
+                    yield entry.event.checkpoint_ref
 
 
 def _line(session: ChangedSession) -> str:

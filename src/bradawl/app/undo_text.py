@@ -162,6 +162,7 @@ def _coverage_lines(plan: UndoPlan) -> list[str]:
     return [
         *(cut(f"Not covered: {one_line(text)}", 4 * _WIDTH) for text in said),
         *([f"... and {more} more that are not covered"] if more else []),
+        *plan.doubts[:_MOST_OTHERS],
         "No file is restored." if plan.part == "talk" else _NEVER,
     ]
 

@@ -18,6 +18,7 @@ from bradawl.core.events import (
     PromptSubmitted,
     RequestSent,
     ToolFinished,
+    ToolStarted,
 )
 from bradawl.core.messages import text_of
 from bradawl.folds.transcript import branch
@@ -70,6 +71,12 @@ class CallChange(msgspec.Struct, frozen=True):
     """The entry with which the call, or its background job, ended. Changes are ordered by it: those of a sub-agent are
     often logged before earlier ones of its caller.
     """
+    started_ms: int = 0
+    """When it started; Unix time in milliseconds."""
+    seconds: float = 0.0
+    """How long it ran, without a background job; 0 if that is not known."""
+    writes: tuple[str, ...] | None = None
+    """The only paths that it writes, or in which; None if that is not known exactly."""
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -182,6 +189,8 @@ class _Fold:
         """By call id, the entry with which the call and its jobs ended. Until then, what was found has the order of the
         log: it was found before the calls that began later.
         """
+        self._times: dict[str, tuple[int, int]] = {}
+        """By call id, when it started and ended; Unix time in milliseconds."""
         self._running_jobs: Counter[str] = Counter()
         """Number of running jobs by call id."""
 
@@ -211,8 +220,12 @@ class _Fold:
 
     def _take_other(self, entry: Envelope) -> None:
         match entry.event:
-            case ToolFinished(call_id) if not self._running_jobs[call_id]:
-                self._ended[call_id] = entry.seq
+            case ToolStarted(call_id):
+                self._times[call_id] = entry.at, entry.at
+            case ToolFinished(call_id):
+                self._times[call_id] = self._times.get(call_id, (entry.at,))[0], entry.at
+                if not self._running_jobs[call_id]:
+                    self._ended[call_id] = entry.seq
             case JobStarted(job_id, call_id, command) if self.steps:
                 self._call_of_job[entry.agent, job_id] = call_id
                 self._running_jobs[call_id] += 1
@@ -245,8 +258,19 @@ class _Fold:
         step = self._step_of_call.get(taken.call_id, len(self.steps) - 1)
         name, arguments = ("", "") if call is None else (call.name, call.raw_arguments)
         ended = self._ended.get(taken.call_id, seq)
+        started, finished = self._times.get(taken.call_id, (0, 0))
         change = CallChange(
-            step, taken.call_id, name, arguments, taken.checkpoint_ref, taken.uncovered, taken.is_known, ended
+            step,
+            taken.call_id,
+            name,
+            arguments,
+            taken.checkpoint_ref,
+            taken.uncovered,
+            taken.is_known,
+            ended,
+            started,
+            max(0, finished - started) / 1000,
+            call.effects.writes if call is not None and call.effects.understood else None,
         )
         insort(self.applied, change, key=_end)
         # A job that ends after a step back has changed the files that a redo finds.

@@ -105,13 +105,13 @@ class LocalStore:
                     found.append(SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head)))
         return tuple(found)
 
-    def containing(self, text: re.Pattern[bytes], most_bytes: int) -> Iterator[SessionSummary]:
-        """Readable sessions with a match in their file, the last written first.
+    def containing(self, text: re.Pattern[bytes], most_bytes: int, since_s: float = 0.0) -> Iterator[SessionSummary]:
+        """Readable sessions written since a Unix time with a match in their file, the last written first.
 
         Ends when so many bytes of files are read. A match must be shorter than 64 bytes.
         """
         for path, stat in self._newest_first():
-            if most_bytes <= 0:
+            if most_bytes <= 0 or stat.st_mtime < since_s:
                 return
             with suppress(OSError):
                 most_bytes -= stat.st_size

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from bradawl.agent.session import Session
     from bradawl.app.settings.settings import Settings
     from bradawl.app.undo_sessions import ChangedSessions
+    from bradawl.checkpoints.record import ChangeRecord
     from bradawl.checkpoints.store import ContentStore
 
 
@@ -30,7 +32,30 @@ def build_undo(session: "Session", settings: "Settings") -> Undo:
         )
     folders = folders_of(settings)
 
-    return Undo(session, lambda: _content_store(folders.checkpoints), folders.roots, _compare)
+    return Undo(
+        session,
+        lambda: _content_store(folders.checkpoints),
+        folders.roots,
+        _compare,
+        partial(_restores_elsewhere, session, folders.checkpoints),
+    )
+
+
+def _restores_elsewhere(session: "Session", folder: str, since_ms: int) -> "list[ChangeRecord]":
+    """What undos and redos of other sessions of the project restored since then."""
+    from bradawl.app.undo_sessions import SessionLogs, undo_refs
+    from bradawl.checkpoints.errors import StoreError
+    from bradawl.session.store import LocalStore
+
+    store = session.agent.store
+    found: list[ChangeRecord] = []
+    if isinstance(store, LocalStore):
+        refs = tuple(undo_refs(SessionLogs(store.containing, store.entries), session.id, since_ms))
+        with _content_store(folder) as contents:
+            for ref in refs:
+                with contextlib.suppress(StoreError):  # dropped to keep the quota
+                    found.append(contents.record(ref))
+    return found
 
 
 @contextlib.contextmanager
