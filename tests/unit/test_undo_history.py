@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bradawl.core.effects import UNKNOWN
+from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.events import (
     AgentSpawned,
     CallPrepared,
@@ -18,6 +18,7 @@ from bradawl.core.events import (
     RequestSent,
     SessionOpened,
     ToolFinished,
+    ToolStarted,
     TurnFinished,
 )
 from bradawl.core.messages import Text
@@ -273,3 +274,62 @@ def test_any_sequence_of_undos_and_redos_can_be_taken_back_completely(seed: int)
         states.pop()
         assert (log.history.applied, log.history.steps) == states[-1]
     assert len(states) == 1
+
+
+# ------------------------------------------------------------------ when calls ran, and what they are known to write
+
+KNOWN = Effects(writes=("/p/a",), commands=(("rm", "a"),), understood=True)
+
+
+def started(log: Log, call: str, effects: Effects = KNOWN) -> None:
+    log.add(CallPrepared(call, 1, "bash", "{}", effects))
+    log.add(ToolStarted(call))
+
+
+def finished(log: Log, call: str) -> None:
+    log.add(ToolFinished(call, "ok", ()))
+    log.add(CheckpointTaken(call, f"ref-{call}"))
+
+
+def writes_of(log: Log) -> dict[str, tuple[str, ...] | None]:
+    return {each.call_id: each.writes for each in log.history.applied}
+
+
+def test_the_time_and_the_writes_of_an_understood_command_are_known() -> None:
+    log = Log()
+    log.prompt("one")
+    started(log, "a")
+    finished(log, "a")
+    started(log, "b", UNKNOWN)
+    finished(log, "b")
+    first, second = log.history.applied
+    assert (first.started_ms, first.seconds, first.writes) == (3_000, 1.0, ("/p/a",))
+    assert second.writes is None
+
+
+def test_the_writes_of_calls_that_overlap_are_not_known() -> None:
+    log = Log()
+    log.prompt("one")
+    started(log, "a")
+    started(log, "b")
+    finished(log, "b")
+    finished(log, "a")
+    started(log, "c")
+    started(log, "read", Effects(reads=("/p/b",)))
+    finished(log, "c")
+    assert writes_of(log) == {"a": None, "b": None, "c": ("/p/a",)}
+
+
+def test_the_writes_of_calls_beside_a_background_job_are_not_known() -> None:
+    log = Log()
+    log.prompt("one")
+    started(log, "server")
+    log.add(JobStarted("job-1", "server", "serve"))
+    log.add(ToolFinished("server", "ok", ()))
+    started(log, "b")
+    finished(log, "b")
+    log.add(JobEnded("job-1", 0))
+    log.add(CheckpointTaken("server", "ref-server"))
+    started(log, "c")
+    finished(log, "c")
+    assert writes_of(log) == {"server": None, "b": None, "c": ("/p/a",)}

@@ -76,7 +76,7 @@ class CallChange(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     """How long it ran, without a background job; 0 if that is not known."""
     writes: tuple[str, ...] | None = None
-    """The only paths that it writes, or in which; None if that is not known exactly."""
+    """The only paths that it writes, or in which; None if that is not known exactly, or if others ran meanwhile."""
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -191,6 +191,10 @@ class _Fold:
         """
         self._times: dict[str, tuple[int, int]] = {}
         """By call id, when it started and ended; Unix time in milliseconds."""
+        self._running: set[str] = set()
+        """Calls that run or whose jobs run, except those that only read."""
+        self._overlapping: set[str] = set()
+        """Calls that ran at the same time as others."""
         self._running_jobs: Counter[str] = Counter()
         """Number of running jobs by call id."""
 
@@ -221,11 +225,12 @@ class _Fold:
     def _take_other(self, entry: Envelope) -> None:
         match entry.event:
             case ToolStarted(call_id):
-                self._times[call_id] = entry.at, entry.at
+                self._start(call_id, entry.at)
             case ToolFinished(call_id):
                 self._times[call_id] = self._times.get(call_id, (entry.at,))[0], entry.at
                 if not self._running_jobs[call_id]:
                     self._ended[call_id] = entry.seq
+                    self._running.discard(call_id)
             case JobStarted(job_id, call_id, command) if self.steps:
                 self._call_of_job[entry.agent, job_id] = call_id
                 self._running_jobs[call_id] += 1
@@ -234,8 +239,23 @@ class _Fold:
                 call_id = self._call_of_job.get((entry.agent, job_id), "")
                 self._running_jobs[call_id] -= 1
                 self._ended[call_id] = entry.seq
+                if not self._running_jobs[call_id]:
+                    self._running.discard(call_id)
             case _:
                 pass
+
+    def _start(self, call_id: str, at: int) -> None:
+        self._times[call_id] = at, at
+        prepared = self._calls.get(call_id)
+        if prepared is None or not prepared.effects.is_read_only:
+            self._running.add(call_id)
+            if len(self._running) > 1:
+                self._overlapping |= self._running
+
+    def _known_writes(self, call: CallPrepared) -> tuple[str, ...] | None:
+        """What one of several overlapping calls wrote may be credited to another one."""
+        is_known = call.effects.understood and call.call_id not in self._overlapping
+        return call.effects.writes if is_known else None
 
     def _begin(self, entry: Envelope, number: int, prompt: str) -> None:
         start = 0 if entry.parent is None else entry.parent
@@ -270,7 +290,7 @@ class _Fold:
             ended,
             started,
             max(0, finished - started) / 1000,
-            call.effects.writes if call is not None and call.effects.understood else None,
+            None if call is None else self._known_writes(call),
         )
         insort(self.applied, change, key=_end)
         # A job that ends after a step back has changed the files that a redo finds.
