@@ -1,14 +1,25 @@
 """Permission modes: sandbox warnings, the mode a session starts in, and advice on how to allow refused calls."""
 
+import tempfile
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from bradawl.app.data_folder import without_data_text
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.doctor import sandbox_checks
-from bradawl.app.modes import begin_in_mode, mode_text, sandbox_text, sandbox_warning, why_not
+from bradawl.app.modes import (
+    begin_in_mode,
+    help_with_refusals,
+    mode_text,
+    sandbox_text,
+    sandbox_warning,
+    undo_warning,
+    why_not,
+)
 from bradawl.app.policies import Policies
 from bradawl.app.refusal_advice import how_to_allow
 from bradawl.app.settings.model_settings import ModelSettings
@@ -18,7 +29,7 @@ from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import MODES, Allow, Ask, Policy, Question, Request, Sandbox, decide
 from bradawl.safety.permissions.rule_syntax import network_rule
 
-SETTINGS = Settings(model=ModelSettings(provider="scripted", name="x"), cwd="/ws", home="/home/u")
+SETTINGS = Settings(model=ModelSettings(provider="scripted", name="x"), cwd="/ws", home=tempfile.gettempdir())
 COMPLETE = Sandbox("bubblewrap")
 PARTIAL = Sandbox("landlock", ("udp", "unix_sockets"))
 MISSING = Sandbox()
@@ -48,6 +59,31 @@ def test_with_bubblewrap_installed_the_warning_names_doctor_instead_of_a_package
     with_it = sandbox_warning(lambda: MISSING, settings(environment={"PATH": str(tmp_path)}), user_is_there=True)
     assert "apt install" in without and "doctor" not in without
     assert "apt install" not in with_it and "`bradawl doctor` says why" in with_it
+
+
+@pytest.fixture
+def blocked(tmp_path: Path) -> str:
+    """A data folder below a file, which no user can make."""
+    (tmp_path / "file").write_text("")
+    return str(tmp_path / "file" / "share" / "bradawl")
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_without_a_data_folder_nothing_is_to_be_installed(blocked, tmp_path, is_installed):
+    if is_installed:
+        (tmp_path / "bwrap").write_text("#!/bin/sh\n")
+        (tmp_path / "bwrap").chmod(0o755)
+    there = settings(home=blocked, environment={"PATH": str(tmp_path)})
+    (check,) = sandbox_checks(MISSING, "auto", ("no luck",), without_data=without_data_text(blocked))
+    for text in (sandbox_warning(lambda: MISSING, there, user_is_there=False), help_with_refusals(there), check.hint):
+        assert f"No sandbox works, because {Path(blocked).parents[1]} can't be written" in text
+        assert "BRADAWL_HOME" in text and "apt install" not in text
+
+
+def test_changes_that_cannot_be_saved_are_announced_at_the_start(blocked):
+    said = f"Changes can't be undone: {Path(blocked).parents[1]} can't be written."
+    assert undo_warning(settings(home=blocked)).startswith(said)
+    assert undo_warning(settings(home=blocked, undo=False)) == undo_warning(SETTINGS) == ""
 
 
 def test_a_sandbox_that_the_user_switched_off_gives_no_warning():

@@ -13,6 +13,7 @@ import msgspec
 from bradawl._version import __version__
 from bradawl.app.console import Console
 from bradawl.app.context_window import longer_context
+from bradawl.app.data_folder import UNWRITABLE_HINT, unwritable_place, without_data_text
 from bradawl.app.local_models import find_local, server_name, suggestions
 from bradawl.app.models_command import Connect, Status, models_text, query_providers
 from bradawl.app.modes import mode_text, sandbox_text
@@ -142,12 +143,11 @@ def _file_checks(environ: Mapping[str, str], cwd: str) -> list[Check]:
         path = Path(places.config, name)
         checks.append(Check(name, "ok", str(path) if os.access(path, os.F_OK) else f"none at {path}"))
     folder = Path(places.data)
-    existing = next((one for one in (folder, *folder.parents) if os.access(one, os.F_OK)), folder)
-    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
-        checks.append(Check("sessions", "ok", f"kept below {folder}"))
+    if place := unwritable_place(places.data):
+        text = f"{place} can't be written, so no session can be saved."
+        checks.append(Check("sessions", "problem", text, UNWRITABLE_HINT))
     else:
-        hint = "Make it writable, or set BRADAWL_HOME to a folder that is."
-        checks.append(Check("sessions", "problem", f"{existing} can't be written, so no session can be saved.", hint))
+        checks.append(Check("sessions", "ok", f"kept below {folder}"))
     return checks
 
 
@@ -189,7 +189,13 @@ def _machine_checks(settings: Settings) -> list[Check]:
     no_bash, no_git = "Install bash: commands run in it.", "Install git, to see and undo what was changed."
     no_rg = "Install ripgrep (rg); the tool grep does not work without it."
     return [
-        *sandbox_checks(found, settings.sandbox, why, could_be=choice is None or choice.is_workspace_suitable),
+        *sandbox_checks(
+            found,
+            settings.sandbox,
+            why,
+            could_be=choice is None or choice.is_workspace_suitable,
+            without_data=without_data_text(settings.home),
+        ),
         *_process_limit_check(found),
         *_installation_check(folders.roots),
         _undo_check(settings, folders),
@@ -231,6 +237,8 @@ def _undo_check(settings: Settings, folders: "RunFolders") -> Check:
         return Check("undo", "ok", "switched off: changes are not saved")
     if reason := why_no_undo(folders):
         return Check("undo", "warning", f"off: {reason}")
+    if unwritable := unwritable_place(folders.checkpoints):
+        return Check("undo", "problem", f"{unwritable} can't be written, so no change can be undone.", UNWRITABLE_HINT)
     place = Path(folders.checkpoints)
     try:
         size = sum(each.lstat().st_size for each in place.iterdir()) if place.is_dir() else 0
@@ -240,9 +248,13 @@ def _undo_check(settings: Settings, folders: "RunFolders") -> Check:
     return Check("undo", "ok", f"{size / 1_000_000:.1f} MB in {place}; {not_covered}")
 
 
-def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, could_be: bool = True) -> list[Check]:
-    """The sandbox, and each guarantee it lacks. `why`: why the search found none or no better one. `could_be`: a better
-    sandbox would be possible in this workspace.
+def sandbox_checks(
+    sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, could_be: bool = True, without_data: str = ""
+) -> list[Check]:
+    """The sandbox, and each guarantee it lacks.
+
+    `why`: why the search found none or no better one. `could_be`: a better sandbox would be possible in this workspace.
+    `without_data`: that the data folder, without which there is none, can't be written; empty if it can.
     """
     from bradawl.app.sandbox_help import kernel_hints, repair_lines
     from bradawl.sandbox.guarantees import GUARANTEES
@@ -251,7 +263,7 @@ def sandbox_checks(sandbox: Sandbox, wanted: str, why: Sequence[str] = (), *, co
         return [Check("sandbox", "warning", "switched off: commands run with all your rights, once they are allowed")]
     better: tuple[str, ...] = ()
     if could_be and sandbox.name != "bubblewrap":
-        better = (*kernel_hints(), *repair_lines(why))
+        better = (without_data,) if without_data else (*kernel_hints(), *repair_lines(why))
     if not sandbox.name:
         state: Literal["warning", "problem"] = "problem" if wanted == "required" else "warning"
         text = "none: commands run with all your rights, and all that may change something is asked about"

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from bradawl.app.context_window import LONG_TOKENS, WindowWatch
-from bradawl.app.modes import begin_in_mode, choose_mode, current_mode, sandbox_warning, why_not
+from bradawl.app.modes import begin_in_mode, choose_mode, current_mode, sandbox_warning, undo_warning, why_not
 from bradawl.app.notices import NoticeStream
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import BradawlError, SettingsError
@@ -116,7 +116,7 @@ class Frontend:
             return
         self._is_announced = True
         warning = sandbox_warning(lambda: self.agent.policy().sandbox, self.settings, user_is_there=self.user_is_there)
-        for text in filter(None, (warning, *self._warnings())):
+        for text in filter(None, (warning, undo_warning(self.settings), *self._warnings())):
             self.notify(text)
 
     def emit(self, item: Envelope | Live) -> None:

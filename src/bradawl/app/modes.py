@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from bradawl.app.data_folder import UNWRITABLE_HINT, unwritable_place, without_data_text
 from bradawl.core.permissions import Mode, Sandbox
 
 if TYPE_CHECKING:
@@ -48,12 +49,20 @@ def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_i
     text = f"NO SANDBOX: nothing holds what commands do, so {instead} every command that may change something."
     if sys.platform != "linux":
         return text
+    if without_data := without_data_text(settings.home):
+        return f"{text} {without_data}"
     # With bubblewrap installed there is another reason, such as a workspace that contains the home folder.
     if _is_on_path("bwrap", settings.environment.get("PATH", os.defpath)):
         return f"{text} `bradawl doctor` says why there is none."
     from bradawl.app.sandbox_help import install_hint
 
     return f"{text} {install_hint()}"
+
+
+def undo_warning(settings: "Settings") -> str:
+    """The warning for the start that changes can't be undone, because the data folder can't be written; else empty."""
+    place = unwritable_place(settings.home) if settings.undo else ""
+    return f"Changes can't be undone: {place} can't be written. {UNWRITABLE_HINT}" if place else ""
 
 
 def _is_on_path(name: str, path: str) -> bool:
@@ -71,7 +80,9 @@ def help_with_refusals(settings: "Settings") -> str:
     from bradawl.app.sandbox_help import refused_hint
     from bradawl.sandbox.workspace_check import why_unsuitable
 
-    return "" if why_unsuitable(layout_of(settings, folders_of(settings))) else refused_hint()
+    if why_unsuitable(layout_of(settings, folders_of(settings))):
+        return ""
+    return without_data_text(settings.home) or refused_hint()
 
 
 def begin_in_mode(session: "Session", settings: "Settings", *, is_asked_for: bool) -> None:
