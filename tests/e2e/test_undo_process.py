@@ -170,6 +170,7 @@ def test_undo_and_redo_in_one_conversation_at_a_terminal(project: Project) -> No
         terminal.wait_for("> ")
         terminal.type("do it\r")
         terminal.wait_for("finished one")
+        terminal.wait_for("cost unknown")  # the turn is over: what is typed before waits for its end
         after = project.state()
         terminal.type("/undo\r")
         terminal.wait_for("/redo takes this back")
@@ -272,6 +273,7 @@ def test_it_refuses_while_a_job_runs(project: Project) -> None:
         terminal.wait_for("> ")
         terminal.type("do it\r")
         terminal.wait_for("finished one")
+        terminal.wait_for("cost unknown")  # the turn is over
         terminal.type("/undo\r")
         terminal.wait_for("background job is running")
     finally:

@@ -73,7 +73,9 @@ def test_without_a_data_folder_nothing_is_to_be_installed(blocked, tmp_path, is_
     if is_installed:
         (tmp_path / "bwrap").write_text("#!/bin/sh\n")
         (tmp_path / "bwrap").chmod(0o755)
-    there = settings(home=blocked, environment={"PATH": str(tmp_path)})
+    (tmp_path / "ws").mkdir()
+    home, environment = str(tmp_path / "home"), {"PATH": str(tmp_path)}
+    there = settings(home=blocked, cwd=str(tmp_path / "ws"), user_home=home, environment=environment)
     (check,) = sandbox_checks(MISSING, "auto", ("no luck",), without_data=without_data_text(blocked))
     for text in (sandbox_warning(lambda: MISSING, there, user_is_there=False), help_with_refusals(there), check.hint):
         assert f"No sandbox works, because {Path(blocked).parents[1]} can't be written" in text
