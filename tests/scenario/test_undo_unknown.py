@@ -9,11 +9,13 @@ from scripted_agent import only
 from undo_world import UndoWorld, WalkingChanges
 
 from bradawl.agent.changes import UnsavedChanges
-from bradawl.app.undo import UndoRefused
-from bradawl.app.undo_text import outcome_text, plan_text
+from bradawl.app.undo import Undo, UndoRefused
+from bradawl.app.undo_text import outcome_text, plan_text, refusal_text, steps_text
 from bradawl.core.events import CheckpointTaken
+from bradawl.core.messages import User
 from bradawl.core.workspace import Checkpoint
 from bradawl.testing.fakes import RecordingEmit
+from bradawl.tools.editing.diffs import describe_change
 
 DONE = {"text": "done"}
 WHY = "its changes are not saved and stay, because undo was switched off."
@@ -145,3 +147,44 @@ async def test_changes_that_are_not_covered_do_not_stop_an_undo_of_the_step_befo
         assert plan.step is not None and plan.step.name == "1" and not plan.is_partial
         await world.undo(session).carry_out(plan)
         assert world.tree()["a"][1] == b"1"
+
+
+async def test_the_notes_of_an_undo_and_its_redo_do_not_contradict_each_other(world: UndoWorld) -> None:
+    agent, model = world.agent([world.writing("first", "a", "2"), DONE, DONE])
+    async with agent.open() as session:
+        await session.run("one")
+        undo = world.undo(session)
+        await undo.carry_out(await undo.plan("", "code"))
+        await undo.carry_out(await undo.plan_redo())
+        await session.run("two")
+    (message,) = [each for each in model.requests[-1] if isinstance(each, User) and each.notes]
+    undone, redone = [note.text for note in message.notes]
+    assert "These are again as before: a. That was on purpose" in undone
+    assert "these files hold the changes again: a. What an earlier note says about undoing them" in redone
+
+
+async def test_a_call_with_several_records_is_listed_once(world: UndoWorld) -> None:
+    agent, _ = world.agent([world.writing("first", "a", "2"), DONE])
+    async with agent.open() as session:
+        emit = RecordingEmit()
+        await session.run("one", emit)
+        (taken,) = only(emit.events, CheckpointTaken)
+        session.conversation.record(taken)
+        undo = world.undo(session)
+        plan = await undo.plan()
+        history = await undo.history()
+        assert len(history.applied) == 2
+        for text in (plan_text(plan, str(world.root)), steps_text(history, undo.changes_of)):
+            assert text.count("change(first)") == 1
+
+
+async def test_a_redo_that_can_restore_nothing_does_not_offer_what_is_for_an_undo(world: UndoWorld) -> None:
+    agent, _ = world.agent([world.writing("first", "a", "2"), DONE])
+    async with agent.open() as session:
+        await session.run("one")
+        undo = world.undo(session)
+        await undo.carry_out(await undo.plan())
+        elsewhere = Undo(session, lambda: world.store, [str(world.root / "other")], describe_change)
+        plan = await elsewhere.plan_redo()
+        assert "--talk-only" not in refusal_text(plan, str(world.root))
+        assert "none of the files can be" in refusal_text(plan, str(world.root))

@@ -15,7 +15,7 @@ from session_histories import OPENED
 from session_samples import EVENTS, FORK, SUB_AGENT
 
 from bradawl.core.errors import SessionBusy, SessionDamaged, SessionError, SessionNotFound
-from bradawl.core.events import Cwd, PromptSubmitted, SessionForked, StateChanged
+from bradawl.core.events import Cwd, PromptSubmitted, SessionForked, SessionOpened, StateChanged
 from bradawl.core.messages import Image, Text
 from bradawl.core.ports import OpenSession
 from bradawl.folds.transcript import branch, fold
@@ -122,6 +122,19 @@ def test_an_id_of_another_folder_is_an_error_that_names_the_folder(tmp_path, sto
     other = LocalStore(tmp_path / "data", tmp_path, FakeClock(), FakeIds())
     with pytest.raises(SessionNotFound, match="belongs to the folder /p"):
         other.open(session_id)
+
+
+def test_an_id_of_a_folder_that_was_moved_is_an_error_that_says_what_to_do(tmp_path, project, store):
+    session = store.create()
+    session.log.append(SessionOpened(1, str(project), str(project)))
+    assert session.log.close()
+    moved = project.rename(tmp_path / "moved")
+    other = LocalStore(tmp_path / "data", moved, FakeClock(), FakeIds())
+    with pytest.raises(SessionNotFound, match="If that folder was renamed or moved, move it back"):
+        other.open(session.log.session_id)
+    moved.rename(project)
+    with pytest.raises(SessionNotFound, match="go on with it there"):
+        other.open(session.log.session_id)
 
 
 def test_the_latest_session_is_the_last_written_one_with_a_prompt(tmp_path, project, store):

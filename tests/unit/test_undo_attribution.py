@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bradawl.app.undo_attribution import long_calls_text, no_restores, records_of, unnamed_changes
+from bradawl.app.undo_plan import UndoRefused
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 from bradawl.folds.undo_history import CallChange
@@ -81,6 +82,12 @@ def test_the_time_of_calls_from_older_logs_is_not_known(store):
     assert record.changes == (change(None, ONE),)
 
 
+def test_a_record_that_is_not_kept_is_named_by_its_call(store):
+    gone = CallChange(0, "c", "bash", '{"command": "rm a"}', "ab" * 32, "")
+    with pytest.raises(UndoRefused, match=r"What bash\(rm a\) changed is not kept any more: undo no longer"):
+        records_of([gone], store, no_restores)
+
+
 def test_records_come_the_newest_first_and_calls_without_one_are_left_out(store):
     calls = [call(store, change(None, each)) for each in (ONE, TWO)]
     unsaved = CallChange(0, "c", "bash", "{}", "", "not saved")
@@ -118,6 +125,6 @@ def test_a_named_file_behind_a_link_of_the_workspace_is_named(store, tmp_path):
 )
 def test_changes_during_a_long_command_may_be_the_user_s(store, seconds, writes, is_said):
     made = call(store, change(ONE, TWO), seconds=seconds, writes=writes)
-    said = long_calls_text([made], lambda _: "bash(make)")
-    expected = "bash(make) ran for 90 s: you or another program may have made some of these changes."
+    said = long_calls_text([made])
+    expected = "bash() ran for 90 s: you or another program may have made some of these changes."
     assert said == ((expected,) if is_said else ())

@@ -20,7 +20,7 @@ from bradawl.app.undo_choice import chosen_step, named_step, possible_part, prom
 from bradawl.app.undo_diff import Compare, diff_text, shown_path
 from bradawl.app.undo_plan import UndoOutcome, UndoPlan, UndoRefused, UndoStopped, conflicts_of, restores_nothing
 from bradawl.app.undo_restore import FilePlans, SessionRestores, changes_of, merged, refusing_for_the_store
-from bradawl.app.undo_text import label_of, note_for_model, refusal_text
+from bradawl.app.undo_text import note_for_model, refusal_text
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.errors import BradawlError
@@ -116,7 +116,7 @@ class Undo:
             prompts=prompts,
             files=files,
             uncovered=uncovered_texts(calls, jobs if part != "talk" else ()),
-            doubts=long_calls_text(calls, label_of),
+            doubts=long_calls_text(calls),
             head=self._head(),
             completes=last.part if last is not None and rest is not None and not calls else None,
             lock=_lock(files),

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from bradawl.app.undo_plan import UndoRefused
+from bradawl.app.undo_text import label_of
+from bradawl.checkpoints.errors import ContentGone
 from bradawl.checkpoints.file_states import is_same
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.core.effects import is_within
@@ -33,12 +36,20 @@ def no_restores(_since_ms: int) -> Sequence[ChangeRecord]:
 def records_of(calls: Sequence[CallChange], store: "ContentStore", restores: Restores) -> list[ChangeRecord]:
     """The change records of calls, the newest first, without what other sessions restored meanwhile.
 
-    Raises `StoreError` and `OSError`.
+    Raises `UndoRefused` for a call whose record is not kept, `StoreError` and `OSError`.
     """
-    saved = [(call, store.record(call.ref)) for call in reversed(calls) if call.ref]
+    saved = [(call, _record_of(call, store)) for call in reversed(calls) if call.ref]
     started = [call.started_ms for call, _ in saved if call.started_ms]
     restored = sorted(restores(min(started)), key=lambda record: record.at) if started else []
     return [_without(record, call, restored) for call, record in saved]
+
+
+def _record_of(call: CallChange, store: "ContentStore") -> ChangeRecord:
+    try:
+        return store.record(call.ref)
+    except ContentGone as error:
+        text = f"What {label_of(call)} changed is not kept any more: undo no longer reaches so far back."
+        raise UndoRefused(text) from error
 
 
 def _without(record: ChangeRecord, call: CallChange, restored: Sequence[ChangeRecord]) -> ChangeRecord:
@@ -118,10 +129,10 @@ def with_unnamed_conflicts(files: "RestorePlan", unnamed: set[bytes]) -> "Restor
     return structs.replace(files, changes=tuple(map(asked, files.changes))) if unnamed else files
 
 
-def long_calls_text(calls: Sequence[CallChange], label: Callable[[CallChange], str]) -> tuple[str, ...]:
+def long_calls_text(calls: Sequence[CallChange]) -> tuple[str, ...]:
     """A sentence for each call with changes during which the user may have changed files."""
     long = [call for call in calls if call.ref and call.writes is None and call.seconds >= _LONG_S]
     return tuple(
-        f"{label(call)} ran for {call.seconds:,.0f} s: you or another program may have made some of these changes."
+        f"{label_of(call)} ran for {call.seconds:,.0f} s: you or another program may have made some of these changes."
         for call in long
     )

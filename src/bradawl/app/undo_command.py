@@ -149,7 +149,10 @@ def _sessions_text(agent: "Agent", settings: "Settings") -> str:
 def _session_id(agent: "Agent", options: Options) -> str:
     session_id = cast("str | None", options.get("session")) or agent.store.latest()
     if session_id is None:
-        raise SessionNotFound("This folder has no session, so there is nothing to undo; use -C DIR for another folder.")
+        raise SessionNotFound(
+            "This folder has no session, so there is nothing to undo; use -C DIR for another folder. If it was renamed "
+            "or moved, move it back first: sessions belong to the path of their folder."
+        )
     return session_id
 
 

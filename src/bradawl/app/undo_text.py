@@ -52,8 +52,13 @@ def _step_line(step: UndoStep, history: UndoHistory, count: Count) -> str:
     saved = [call for call in calls if call.ref]
     changes = count(saved)
     counts = changes_text(changes) if saved else "not saved"
-    labels = ", ".join(label_of(call) for call in calls)
+    labels = ", ".join(label_of(call) for call in _once(calls))
     return cut(f"  {step.name:<5} {counts}  {labels}", _WIDTH)
+
+
+def _once(calls: Iterable[CallChange]) -> list[CallChange]:
+    """The calls, each once: one that leaves a job running has several records."""
+    return list({call.call_id: call for call in calls}.values())
 
 
 def changes_text(changes: Iterable[Change] | None) -> str:
@@ -98,8 +103,9 @@ def _headline(plan: UndoPlan) -> str:
 
 
 def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
-    lines = [f"  {label_of(call, _WIDTH - 4)}" for call in plan.calls[:_MOST_OTHERS]]
-    if more := len(plan.calls) - len(lines):
+    calls = _once(plan.calls)
+    lines = [f"  {label_of(call, _WIDTH - 4)}" for call in calls[:_MOST_OTHERS]]
+    if more := len(calls) - len(lines):
         lines.append(f"  ... and {more} more calls")
     if len(plan.prompts) > 1:
         lines.append(f"{len(plan.prompts)} prompts leave the conversation.")
@@ -175,8 +181,8 @@ def refusal_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ()) -
         more = f" and {len(impossible) - _MOST_OTHERS} more" if len(impossible) > _MOST_OTHERS else ""
         return (
             f"Nothing is restored, because none of the files can be: {names}{more}. "
-            f"{_INSTEAD_OF_REST if plan.completes is not None else _INSTEAD_OF_FILES}"
-        )
+            f"{'' if plan.kind == 'redo' else _INSTEAD_OF_REST if plan.completes is not None else _INSTEAD_OF_FILES}"
+        ).rstrip()
     return conflicts_text(plan, root, overwrite)
 
 
@@ -281,11 +287,12 @@ def note_for_model(plan: UndoPlan, record: ChangeRecord | None, kept: Sequence[b
         names = _names([each.path for each in record.changes], root)
         if plan.kind == "redo":
             return (
-                f"The user restored changes that had been undone, in: {names}. Read these files before you edit them."
+                f"The user took back an undo: these files hold the changes again: {names}. What an earlier note says "
+                "about undoing them no longer applies. Read the files before you edit them."
             )
         return (
-            f"The user undid changes of yours in the files, not in this conversation: {names} are again as they were "
-            "before. That was on purpose: don't repeat those edits unasked, and read the files before you edit them."
+            "The user undid changes of yours in the files, not in this conversation. These are again as before: "
+            f"{names}. That was on purpose: don't repeat those edits unasked, and read the files before you edit them."
         )
     if plan.part == "talk" and plan.kind == "undo":
         return "The user took this conversation back to here. Files may hold changes that came later: read them again."

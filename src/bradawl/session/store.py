@@ -209,7 +209,13 @@ class LocalStore:
             first = _head(path).partition(b"\n")[0]
             event = Reader().feed(first)[0].event
             if isinstance(event, SessionOpened | SessionForked) and event.project:
-                return f"Session {path.stem} belongs to the folder {event.project}: go on with it there."
+                there = f"Session {path.stem} belongs to the folder {event.project}"
+                if Path(event.project).is_dir():
+                    return f"{there}: go on with it there."
+                return (
+                    f"{there}, which does not exist any more. If that folder was renamed or moved, move it back first: "
+                    "a session and its undo belong to the path of their folder."
+                )
         return ""
 
     def _newest_first(self) -> Iterator[tuple[Path, os.stat_result]]:
