@@ -283,6 +283,56 @@ def test_it_refuses_while_a_job_runs(project: Project) -> None:
     assert (project.root / "c.txt").exists() and "A background job ran" in done.stdout
 
 
+def test_a_job_is_ended_at_the_terminal_and_then_undone(project: Project) -> None:
+    before = project.state()
+    job = {"id": "job", "name": "bash", "arguments": {"command": "rm c.txt; sleep 60", "run_in_background": True}}
+    project.replies({"tool_calls": [job]}, {"text": "finished one"}, {"text": "finished two"})
+    terminal = Terminal([*START, "-y"], project.root, project.environ)
+    try:
+        terminal.wait_for("> ")
+        terminal.type("do it\r")
+        terminal.wait_for("finished one")
+        terminal.wait_for("cost unknown")  # the turn is over
+        terminal.type("/undo\r")
+        terminal.wait_for("`/jobs end job-1` ends it")
+        terminal.type("/jobs\r")
+        terminal.wait_for("job-1  rm c.txt; sleep 60")
+        terminal.type("/jobs end job-2\r")
+        terminal.wait_for("There is no background job 'job-2'; running: job-1.")
+        terminal.type("/jobs end job-1\r")
+        terminal.wait_for("Ended job-1.")
+        terminal.type("/jobs\r")
+        terminal.wait_for("No background job is running.")
+        terminal.type("/undo\r")
+        terminal.wait_for("/redo takes this back")
+    finally:
+        terminal.end()
+    assert differences(project.state(), before) == {}
+
+
+def test_an_undo_after_a_job_ended_takes_back_the_last_step_and_not_all_since_the_job_began(project: Project) -> None:
+    line = "while true; do date +%N > tick; sleep 0.05; done"
+    job = {"id": "job", "name": "bash", "arguments": {"command": line, "run_in_background": True}}
+    project.replies(
+        {"tool_calls": [job]},
+        {"tool_calls": [_bash("sleep 0.3; rm b.txt")]},
+        {"tool_calls": [_bash("sleep 0.3; rm c.txt")]},
+        {"tool_calls": [_bash("sleep 0.3")]},
+        {"tool_calls": [{"id": "kill", "name": "bash_kill", "arguments": {"job_id": "job-1"}}]},
+        {"text": "done"},
+    )
+    before = project.state()
+    assert project.run("-y", "-p", "go").returncode == 0
+    dry = project.run("undo", "--dry-run").stdout
+    assert "back to before step 1.3" in dry and "+ c.txt" in dry and "b.txt" not in dry, dry
+    assert "~ tick" in dry, dry
+    done = project.run("undo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (project.root / "c.txt").exists() and not (project.root / "b.txt").exists()
+    done = project.run("undo", "--to", "1")
+    assert done.returncode == 0 and differences(project.state(), before) == {}, done.stdout
+
+
 def test_what_a_job_writes_until_the_terminal_is_left_is_undone(project: Project) -> None:
     """The job writes before, during and after another command, and ends because the user leaves."""
     before = project.state()

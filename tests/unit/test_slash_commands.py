@@ -125,6 +125,7 @@ def test_the_status_of_a_continued_session_needs_no_request(world):
         ("/status", "status"),
         ("/MODE Accept_Edits", "mode"),
         ("/plan", "plan"),
+        ("/jobs end job-1", "jobs"),
     ],
 )
 def test_a_command_begins_with_a_slash_and_ignores_case(line, name):

@@ -307,6 +307,23 @@ def test_the_time_and_the_writes_of_an_understood_command_are_known() -> None:
     assert second.writes is None
 
 
+def test_a_job_that_changed_files_after_later_steps_does_not_make_its_step_the_last_one() -> None:
+    log = Log()
+    log.prompt("one")
+    started(log, "server")
+    log.add(JobStarted("job-1", "server", "serve"))
+    log.add(ToolFinished("server", "ok", ()))
+    log.step("b")
+    log.step("c")
+    log.add(JobEnded("job-1", 0))
+    log.add(CheckpointTaken("server", "ref-server"))
+    found = []
+    while (step := log.history.last_changed()) is not None:
+        found.append((step.name, [change.ref for change in log.history.changes_since(step.start)]))
+        log.add(HeadMoved(step.start, "both", "undo"))
+    assert found == [("1.2", ["ref-c", "ref-server"]), ("1", ["ref-b"])]
+
+
 def test_the_writes_of_calls_that_overlap_are_not_known() -> None:
     log = Log()
     log.prompt("one")

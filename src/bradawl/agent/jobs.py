@@ -87,9 +87,9 @@ class BackgroundJobs:
         self._lost = []
 
     @property
-    def running(self) -> tuple[str, ...]:
-        """The commands of the jobs that have not ended."""
-        return tuple(job.command for job in self._jobs.values() if job.result is None)
+    def running(self) -> dict[str, str]:
+        """The commands of the jobs that have not ended, by job id."""
+        return {job.job_id: job.command for job in self._jobs.values() if job.result is None}
 
     def add(self, process: Process, command: str, call_id: str) -> str:
         """Take over a running process and return the job's id. Raises `ToolError` while the session is not open."""

@@ -1,14 +1,14 @@
-"""bradawl's slash commands: `/help`, `/clear`, `/status`, `/model`, `/mode`, `/plan` and `/exit`.
+"""bradawl's slash commands: `/help`, `/clear`, `/status`, `/model`, `/mode`, `/plan`, `/jobs` and `/exit`.
 
 To add a command, write one function here: its docstring is its help, its annotations check its arguments. `/undo`,
 `/redo`, `/rewind` and `/diff` are in `undo_commands`.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.modes import mode_text, sandbox_text
-from bradawl.app.rendering import one_line, usage_text
+from bradawl.app.rendering import cut, one_line, usage_text
 from bradawl.app.slash_commands import CommandError, CommandRegistry, CommandResult, command, commands_in
 from bradawl.core.permissions import Mode
 
@@ -81,6 +81,25 @@ def toggle_plan_mode(session: FrontendSession) -> str:
     """
     session.toggle_plan_mode()
     return f"mode {mode_text(session.mode)}"
+
+
+@command("jobs", needs_user=True)
+async def list_or_end_jobs(session: FrontendSession, action: Literal["end"] | None = None, job: str = "") -> str:
+    """List the background jobs that run, or end one: /jobs end job-1.
+
+    The model is told that you ended the job.
+    """
+    inner = session.session
+    running = inner.jobs.running
+    if action is None:
+        lines = (f"{name}  {cut(one_line(line), 100)}" for name, line in running.items())
+        return "\n".join(lines) or "No background job is running."
+    if job not in running:
+        known = f"running: {', '.join(running)}" if running else "none is running"
+        raise CommandError(f"There is no background job {job[:40]!r}; {known}.")
+    await inner.jobs.end(job)
+    inner.conversation.note(f"The user ended {job}: {cut(one_line(running[job]), 200)}")
+    return f"Ended {job}."
 
 
 @command("exit", "quit", needs_user=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 
 from msgspec import structs
 
-from bradawl.app.rendering import cut
+from bradawl.app.rendering import cut, one_line
 from bradawl.app.undo_attribution import Restores, long_calls_text, no_restores
 from bradawl.app.undo_choice import chosen_step, named_step, possible_part, prompts_from, redone_calls, uncovered_texts
 from bradawl.app.undo_diff import Compare, diff_text, shown_path
@@ -311,7 +311,11 @@ class Undo:
         if session.is_running:
             raise UndoRefused("A turn is running, which may change files. Wait for its end, or cancel it.")
         if running := session.jobs.running:
-            raise UndoRefused(f"A background job is running, which may change files: {running[0][:80]}. End it first.")
+            job, command = next(iter(running.items()))
+            raise UndoRefused(
+                f"A background job is running, which may change files: {job}, {cut(one_line(command), 80)}. "
+                f"`/jobs end {job}` ends it; or leave with /exit, which ends all jobs, and run `bradawl undo`."
+            )
 
     async def _restore(
         self, plan: UndoPlan, files: "RestorePlan", overwrite: Collection[bytes], should_stop: Callable[[], bool]

@@ -108,9 +108,12 @@ class UndoHistory(msgspec.Struct, frozen=True):
     """Whether changes of files were ever undone."""
 
     def last_changed(self) -> UndoStep | None:
-        """The last step whose changes are in the files; None if there is none."""
-        changes = (change for change in reversed(self.applied) if change.ref)
-        return next((self.steps[change.step] for change in changes), None)
+        """The last step whose changes are in the files; None if there is none.
+
+        An earlier step whose background job changed files later is not the last one.
+        """
+        last = max((change.step for change in self.applied if change.ref), default=None)
+        return None if last is None else self.steps[last]
 
     def unknown_since(self, step: UndoStep) -> CallChange | None:
         """The last call of a later step whose changes are not known; None for none."""
