@@ -51,6 +51,8 @@ class PlannedChange(msgspec.Struct, frozen=True):
     """The present path of the wanted file or folder, which is renamed; empty if it is made or changed."""
     moves_away: bool = False
     """Whether what is there now is renamed to another path of the plan."""
+    link: bytes = b""
+    """Path of the wanted file after all renames, which gets this further name (a hard link); empty for any other."""
 
 
 class RestorePlan(msgspec.Struct, frozen=True):
@@ -138,7 +140,10 @@ def plan(
                 changes += more
                 impossible += why
                 continue
-            planned = _plan_path(same, path, composed, copies.conflicts.get(path, ""))
+            if path in copies.links:
+                planned = _plan_linked(same, path, composed, copies.links[path])
+            else:
+                planned = _plan_path(same, path, composed, copies.conflicts.get(path, ""))
             if isinstance(planned, str):
                 impossible.append((path, planned))
             elif planned is not None:
@@ -263,6 +268,15 @@ def _plan_renamed(
     if conflict == _TOO_LARGE and moves_away:
         conflict = ""
     return [PlannedChange(path, now, wanted, conflict, source, moves_away)], impossible
+
+
+def _plan_linked(same: _Comparison, path: bytes, composed: ComposedChange, link: bytes) -> PlannedChange | str:
+    """The change of a path whose file has another name."""
+    try:
+        now = read_state(same.walk, path)
+    except OSError as error:
+        return _unreadable(error)
+    return PlannedChange(path, now, composed.wanted, _conflict(same, path, now, composed), link=link)
 
 
 def _no_digest(_file: int, _size: int) -> str:
