@@ -15,8 +15,10 @@ from typing import Final
 import msgspec
 
 from bradawl.checkpoints import index_files
+from bradawl.checkpoints.call_journal import CallJournal
 from bradawl.checkpoints.coverage import Coverage
 from bradawl.checkpoints.errors import StoreError
+from bradawl.checkpoints.interrupted_calls import InterruptedCalls
 from bradawl.checkpoints.protocol import (
     Begin,
     Cover,
@@ -61,8 +63,6 @@ _LATE: Final = (
 )
 _NOT_COVERED: Final = "Undo does not cover the whole workspace, so commands that discard work are asked about."
 _OVERLAP: Final = "It ran in the background: some of these changes may have been made by other programs or the user."
-_INTERRUPTED: Final = "The agent ended while it ran: some of these changes may have been made by the user since."
-_UNKNOWN: Final = "The agent ended while it ran: what it changed is not known."
 
 
 class _Call(msgspec.Struct):
@@ -102,6 +102,8 @@ class Worker:
         self._sent = 0
         """Number of results that were sent."""
         self._needs_flush = self._needs_saving = self._needs_collection = False
+        self._journal = CallJournal(self._folder, self._store.folder.user)
+        self._interrupted = InterruptedCalls(self._folder, self._store, self._new_tree)
         self._intents = RestoreIntents(self._store.folder)
         self._unfinished: set[str] = set()
         """Sessions with an undo that stopped in the middle."""
@@ -206,8 +208,26 @@ class Worker:
             if time.monotonic() > request.until + GRACE_S:
                 call.problem = call.problem or _LATE
         self._needs_flush = True
+        if call.is_searched:
+            self._write_down(request)
         self._calls[request.call_id] = call
         self._send(Ready(request.number))
+
+    def _write_down(self, request: Begin) -> None:
+        """Note that a call begins, so that it is known what it changed if all processes are killed."""
+        try:
+            if not self._journal.is_started and self._tree.is_listed:
+                self._save_index()
+        except OSError as error:
+            self._not_saved(error)
+        self._journal.begin(request.call_id, request.paths)
+
+    def _save_index(self) -> None:
+        self._journal.start(self._tree.dump(), self._running(), tuple(self._answers))
+
+    def _running(self) -> dict[str, tuple[str, ...] | None]:
+        """The running calls that the index is the state before, with their files."""
+        return {name: call.paths for name, call in self._calls.items() if call.is_searched}
 
     def _complete_index(self, until: float) -> bool:
         """Go on with the first search until it is complete or the time is over; true if all files are listed."""
@@ -229,19 +249,8 @@ class Worker:
 
     def _find_changes(self, call_id: str, call: _Call, *, answers_end: bool, more: tuple[str, ...] = ()) -> None:
         sentences = (*((call.problem,) if call.problem else ()), *more)
-        self._search(self._tree, call_id, call.paths, sentences, answers_end=answers_end)
-
-    def _search(
-        self,
-        tree: WorkspaceTree,
-        call_id: str,
-        paths: tuple[str, ...] | None,
-        sentences: tuple[str, ...],
-        *,
-        answers_end: bool = True,
-    ) -> None:
         ref = ""
-        changes, gaps = tree.changes(paths)
+        changes, gaps = self._tree.changes(call.paths)
         uncovered = (*(sentences if changes else ()), *gaps)
         try:
             if changes:
@@ -254,7 +263,9 @@ class Worker:
             self._report(call_id, ref, " ".join(uncovered)[:_UNCOVERED_CHARACTERS], answers_end=answers_end)
 
     def _report(self, call_id: str, ref: str, uncovered: str, *, answers_end: bool) -> None:
-        self._answers.append(index_files.Answer(call_id, ref, uncovered, answers_end))
+        answer = index_files.Answer(call_id, ref, uncovered, answers_end)
+        self._answers.append(answer)
+        self._journal.found(answer)
         self._sent += 1
         self._send(Found(call_id, ref, uncovered, answers_end))
 
@@ -280,19 +291,13 @@ class Worker:
         return True
 
     def _find_changes_of_interrupted_call(self, call_id: str) -> None:
-        answers = index_files.saved_answers(self._folder, call_id)
+        try:
+            answers = self._interrupted.find(call_id)
+        except OSError as error:
+            answers = (index_files.Answer(call_id, "", self._not_saved(error), True),)
         for each in answers:
-            self._report(call_id, each.ref, each.uncovered, answers_end=each.answers_end)
-        if any(each.answers_end for each in answers):
-            return
-        before = index_files.take_interrupted(self._folder, call_id)
-        if before is None:
-            self._report(call_id, "", _UNKNOWN, answers_end=True)
-        else:
-            known, paths = before
-            tree = self._new_tree(known)
-            self._search(tree, call_id, paths, (_INTERRUPTED,))
-            tree.close()
+            self._report(call_id, each.ref, each.uncovered[:_UNCOVERED_CHARACTERS], answers_end=each.answers_end)
+        self._needs_flush = True
 
     def _warn_of_full_disk(self) -> None:
         if self._tree.store_error is not None:
@@ -311,6 +316,8 @@ class Worker:
             return 0
         if self._needs_flush:
             return _FLUSH_S
+        if self._needs_saving and not self._journal.is_started:
+            return 0
         return _IDLE_S if self._needs_saving or self._needs_collection else None
 
     @property
@@ -326,10 +333,11 @@ class Worker:
             elif self._needs_flush:
                 self._needs_flush = False
                 self._store.flush()
+                self._journal.flush()
             elif self._needs_saving:
                 self._needs_saving = False
                 self._needs_collection = True
-                index_files.save(self._folder, self._tree.dump())
+                self._save_index()
             else:
                 self._needs_collection = False
                 self._store.collect_garbage(self._tree.contents())
@@ -347,10 +355,11 @@ class Worker:
             self._store.flush()
             if self._answers:
                 index_files.save_answers(self._folder, tuple(self._answers))
-            if running := {name: call.paths for name, call in self._calls.items() if call.is_searched}:
+            if running := self._running():
                 index_files.save_interrupted(self._folder, running, self._tree.dump())
             elif self._needs_saving and self._tree.is_listed:
                 index_files.save(self._folder, self._tree.dump())
+            self._journal.close()
         self._tree.close()
         self._store.close()
 
