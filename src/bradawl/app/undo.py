@@ -309,7 +309,7 @@ class Undo:
 
         with refusing_for_the_store(self.store):
             records = [*([] if rest is None else [rest]), *(self.store.record(ref) for ref in refs if ref)]
-            return restore.plan(self.store, records, self._roots_as_bytes)
+            return restore.plan(self.store, records, self._roots_as_bytes, abandoned=self._restores.abandoned())
 
     async def _restore(
         self, plan: UndoPlan, files: "RestorePlan", overwrite: Collection[bytes], should_stop: Callable[[], bool]

@@ -51,6 +51,15 @@ class SessionRestores:
                     return last, ChangeRecord("", record.at, record.unrestored)
         return None, None
 
+    def abandoned(self) -> tuple[ChangeRecord, ...]:
+        """Records of the restores that stopped and were neither finished nor taken back. Raises `UndoRefused`."""
+        found: list[ChangeRecord] = []
+        with refusing_for_the_store(self._store):
+            for ref in self._intents.abandoned(self._session):
+                with contextlib.suppress(StoreError):  # dropped to keep the quota
+                    found.append(self._store.record(ref))
+        return tuple(found)
+
     def restore(
         self, plan: UndoPlan, files: "RestorePlan", overwrite: Collection[bytes], should_stop: Callable[[], bool]
     ) -> tuple[ChangeRecord, str]:
@@ -70,6 +79,8 @@ class SessionRestores:
             nonlocal ref
             ref = self._store.save_record(begun if begun is not None and plan.takes_back else _as_one(begun, intended))
             self._store.flush()
+            if plan.resumes is None:
+                self._intents.abandon(self._session)
             self._intents.write(self._intent_of(plan, ref, temporary, opened))
 
         with refusing_for_the_store(self._store):

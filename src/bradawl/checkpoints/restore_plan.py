@@ -109,12 +109,18 @@ def compose(records: Sequence[ChangeRecord], is_same: IsSame = _is_same_state) -
 
 
 def plan(
-    store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[bytes], *, is_interrupted: bool = False
+    store: ContentStore,
+    records: Sequence[ChangeRecord],
+    roots: Sequence[bytes],
+    *,
+    is_interrupted: bool = False,
+    abandoned: Sequence[ChangeRecord] = (),
 ) -> RestorePlan:
     """What undoing the records would do; the newest comes first. Changes nothing, and blocks while it reads files.
 
     With `is_interrupted` a restore between the two states of the only record was killed: the states that it leaves
-    for a moment are no conflicts.
+    for a moment are no conflicts. The same holds for `abandoned`, the records of restores that were killed or stopped
+    and then neither finished nor taken back.
 
     `roots` are absolute, resolved paths of folders. A closed folder is opened while it is read. Raises `OSError` only
     for the store's folder, and `RestoreRefused` if the only copy of an unsaved folder would be lost.
@@ -122,8 +128,8 @@ def plan(
     changes: list[PlannedChange] = []
     impossible: list[tuple[bytes, str]] = []
     with FolderWalk(tuple(roots)) as walk:
-        same = _Comparison(store, walk, is_interrupted=is_interrupted)
-        composed_changes = compose(records, same.is_same)
+        same = _Comparison(store, walk, abandoned, is_interrupted=is_interrupted)
+        composed_changes = compose(records, same.is_unbroken)
         copies = find_kept_copies(walk, {path: each.wanted for path, each in composed_changes.items()}, records)
         outside = [
             Change(path, each.wanted, each.expected)
@@ -178,10 +184,27 @@ def _impossible_outside(paths: Sequence[bytes]) -> dict[bytes, str]:
 class _Comparison:
     """Compares states; of git's index what is staged, because `git status` rewrites the rest."""
 
-    def __init__(self, store: ContentStore, walk: FolderWalk, *, is_interrupted: bool) -> None:
+    def __init__(
+        self, store: ContentStore, walk: FolderWalk, abandoned: Sequence[ChangeRecord], *, is_interrupted: bool
+    ) -> None:
         self.store = store
         self.walk = walk
         self._is_interrupted = is_interrupted
+        self._abandoned: dict[bytes, list[Change]] = {}
+        """Changes of restores that were not finished, by path."""
+        for change in (change for record in abandoned for change in record.changes):
+            self._abandoned.setdefault(change.path, []).append(change)
+
+    def is_unbroken(self, path: bytes, after: FileState | None, before: FileState | None) -> bool:
+        """Whether only undo changed a path between the state after one record and the state before the next one."""
+        return self.is_same(path, after, before) or self._is_own_work(path, before)
+
+    def _is_own_work(self, path: bytes, state: FileState | None) -> bool:
+        """Whether a restore that was not finished has left a state."""
+        return any(
+            is_same(state, each.after) or _is_on_the_way(state, each.before, each.after)
+            for each in self._abandoned.get(path, ())
+        )
 
     def is_same(self, path: bytes, one: FileState | None, other: FileState | None, now: bytes = b"") -> bool:
         """Whether two states are the same for the user; `now` is the content of the first if it is not saved."""
@@ -215,21 +238,17 @@ class _Comparison:
 
     def is_between(self, path: bytes, now: FileState | None, composed: ComposedChange) -> bool:
         """Whether a restore that was killed on the way from one state to the other may have left the present one."""
-        one, other = composed.expected, composed.wanted
-        if not self._is_interrupted:
-            return False
-        if now is None:
-            return one is not None and other is not None and (one.kind == "folder") != (other.kind == "folder")
-        known = [state for state in (one, other) if state is not None and state.kind == now.kind]
-        if now.kind == "folder":
-            return any(now.mode & 0o777 == 0o700 or now.mode == state.mode | 0o700 for state in known)
-        if now.kind != "file" or not any(now.mode in (state.mode, state.mode | 0o200) for state in known):
-            return False
-        return now.content in [state.content for state in known] or self._is_mixture(path, known)
+        ways = [(each.before, each.after) for each in self._abandoned.get(path, ())]
+        if self._is_interrupted:
+            ways.append((composed.expected, composed.wanted))
+        return self._is_own_work(path, now) or any(
+            _is_on_the_way(now, *way) or self._is_mixture(path, now, way) for way in ways
+        )
 
-    def _is_mixture(self, path: bytes, states: Sequence[FileState]) -> bool:
+    def _is_mixture(self, path: bytes, present: FileState | None, way: tuple[FileState | None, ...]) -> bool:
         """Whether a file begins like one of two contents and ends like the other: overwritten in place in part."""
-        if len(states) != 2 or not all(state.content for state in states):
+        states = [state for state in way if state is not None and state.kind == "file" and state.content]
+        if len(states) != 2 or present is None or not _has_passing_mode(present, states):
             return False
         try:
             now = read_content(self.walk, path)
@@ -241,6 +260,21 @@ class _Comparison:
             if len(now) in (len(old), max(len(old), same)) and now[same:] == old[same:]:
                 return True
         return False
+
+
+def _is_on_the_way(now: FileState | None, one: FileState | None, other: FileState | None) -> bool:
+    """Whether a restore leaves a state for a moment between two others, apart from contents in parts."""
+    if now is None:
+        return one is not None and other is not None and (one.kind == "folder") != (other.kind == "folder")
+    known = [state for state in (one, other) if state is not None and state.kind == now.kind]
+    if now.kind == "folder":
+        return any(now.mode & 0o777 == 0o700 or now.mode == state.mode | 0o700 for state in known)
+    return _has_passing_mode(now, known) and now.content in [state.content for state in known]
+
+
+def _has_passing_mode(now: FileState, known: Sequence[FileState]) -> bool:
+    """Whether a file has the mode of one of the states, or the one that it has while it is overwritten."""
+    return now.kind == "file" and any(now.mode in (state.mode, state.mode | 0o200) for state in known)
 
 
 def _common_length(one: bytes, other: bytes) -> int:

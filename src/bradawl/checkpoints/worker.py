@@ -126,7 +126,7 @@ class Worker:
         for session in [session for session in self._unfinished if call_id.startswith(f"{session}.")]:
             self._unfinished.discard(session)
             with contextlib.suppress(OSError):
-                self._intents.remove(session)
+                self._intents.abandon(session)
 
     def _new_tree(self, known: bytes | None) -> WorkspaceTree:
         return WorkspaceTree(self._roots, self._store, self._coverage, known)
