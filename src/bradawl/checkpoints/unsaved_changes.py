@@ -81,10 +81,15 @@ def identified(folder: Folder, name: str) -> FileState | None:
     state = folder.states.get(name)
     if state is None or state.kind not in ("file", "folder") or state.content:
         return state
-    if state.kind == "folder" and (below := folder.folders.get(name)) is not None and not below.reason:
+    if state.kind == "folder" and (below := folder.folders.get(name)) is not None and _is_known(below):
         return state
     mode, inode, _, ctime, mtime, device = folder.signatures[name]
     return msgspec.structs.replace(state, identity=(device, inode, ctime, mtime)) if mode else state
+
+
+def _is_known(folder: Folder) -> bool:
+    """Whether a folder is entered, or was before it was closed."""
+    return not folder.reason and (folder.closed_at is None or bool(folder.states))
 
 
 def differs(before: FileState, after: FileState) -> bool:
