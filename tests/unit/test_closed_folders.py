@@ -16,8 +16,9 @@ NOBODY = 65_534
 
 @pytest.fixture
 def work() -> Iterator[Work]:
+    # Others can't enter the folders of pytest.
     with contextlib.ExitStack() as ending:
-        folder = Path(tempfile.mkdtemp(prefix="bradawl-closed.", dir="/tmp"))  # others can't enter the folders of pytest
+        folder = Path(tempfile.mkdtemp(prefix="bradawl-closed.", dir="/tmp"))
         ending.callback(shutil.rmtree, folder)
         if os.geteuid() == 0:
             os.chown(folder, NOBODY, NOBODY)

@@ -45,7 +45,7 @@ _SENTENCES: Final[dict[Gap, str]] = {
     "quiet": "Caches are not covered: {paths}.",
 }
 _SHOWN: Final = 5
-_PART: Final = 120
+_PART: Final = 150
 """Characters that are shown of the beginning and of the end of a long path."""
 
 

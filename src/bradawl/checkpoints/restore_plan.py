@@ -71,11 +71,13 @@ class RestorePlan(msgspec.Struct, frozen=True):
     """Sentences about folders that come back empty."""
     outside: tuple[Change, ...] = ()
     """Changes outside of the roots, which are also among the impossible: the state to restore, and the expected one."""
+    is_exact: bool = True
+    """False if the records may lack changes; `uncovered` says so."""
 
     @property
     def is_partial(self) -> bool:
-        """Whether something can't be restored, apart from conflicts."""
-        return bool(self.impossible or self.lost)
+        """Whether something can't be restored, or may not be, apart from conflicts."""
+        return bool(self.impossible or self.lost) or not self.is_exact
 
     @property
     def conflicts(self) -> tuple[PlannedChange, ...]:
@@ -165,6 +167,7 @@ def plan(
         uncovered=tuple(dict.fromkeys(sentence for record in records for sentence in record.uncovered)),
         lost=copies.lost,
         outside=tuple(outside),
+        is_exact=all(record.is_exact for record in records),
     )
 
 

@@ -254,7 +254,8 @@ class Worker:
         uncovered = (*(sentences if changes else ()), *gaps)
         try:
             if changes:
-                ref = self._save(call_id, changes, uncovered)
+                is_exact = self._tree.is_exact and call.problem != _LATE
+                ref = self._save(call_id, changes, uncovered, is_exact=is_exact)
         except OSError as error:
             uncovered = (*uncovered, self._not_saved(error))
         self._warn_of_full_disk()
@@ -269,9 +270,9 @@ class Worker:
         self._sent += 1
         self._send(Found(call_id, ref, uncovered, answers_end))
 
-    def _save(self, call_id: str, changes: tuple[Change, ...], uncovered: tuple[str, ...]) -> str:
+    def _save(self, call_id: str, changes: tuple[Change, ...], uncovered: tuple[str, ...], *, is_exact: bool) -> str:
         bare_id = call_id.partition("/")[2] or call_id
-        return self._store.save_record(ChangeRecord(bare_id, int(time.time() * 1000), changes, uncovered))
+        return self._store.save_record(ChangeRecord(bare_id, int(time.time() * 1000), changes, uncovered, is_exact))
 
     def _find_changes_of_running_calls(self, paths: tuple[str, ...] | None) -> bool:
         """Before these paths may change otherwise, find what running calls changed in them; false if none may have.
