@@ -31,7 +31,8 @@ __all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
 
 _FOLDER_STAYS: Final = "the folder holds other files, so it stays"
 _REPOSITORY_STAYS: Final = (
-    "git's objects and hooks in it stay, because redo needs them; remove the folder to make the repository again"
+    "git's objects or hooks in it stay, because they are too large or were changed since; remove the folder to make the"
+    " repository again"
 )
 
 

@@ -13,6 +13,7 @@ from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same
 from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
 from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
+from bradawl.checkpoints.made_repositories import rest_of_made_repositories
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
@@ -132,7 +133,8 @@ def plan(
     with FolderWalk(tuple(roots)) as walk:
         same = _Comparison(store, walk, abandoned, is_interrupted=is_interrupted)
         composed_changes = compose(records, same.is_unbroken)
-        copies = find_kept_copies(walk, {path: each.wanted for path, each in composed_changes.items()}, records)
+        wanted = {path: each.wanted for path, each in composed_changes.items()}
+        copies = find_kept_copies(walk, wanted, records)
         outside = [
             Change(path, each.wanted, each.expected)
             for path, each in sorted(composed_changes.items())
@@ -156,6 +158,11 @@ def plan(
                 impossible.append((path, planned))
             elif planned is not None:
                 changes.append(planned)
+        left_alone = {change.path for change in changes if change.conflict} | {path for path, _ in impossible}
+        rest = rest_of_made_repositories(
+            walk, {path: each.wanted for path, each in composed_changes.items()}, left_alone
+        )
+        changes = sorted((*changes, *(PlannedChange(path, now, None) for path, now in rest.items())), key=_path)
         kept, blocked = _without_blocked(walk, changes)
         kept = _with_git_conflicts(same, kept)
         git = {change.path for change in kept if is_git_data(change.path, walk.root_of(change.path) or b"")}
@@ -169,6 +176,10 @@ def plan(
         outside=tuple(outside),
         is_exact=all(record.is_exact for record in records),
     )
+
+
+def _path(change: PlannedChange) -> bytes:
+    return change.path
 
 
 def _impossible_outside(paths: Sequence[bytes]) -> dict[bytes, str]:
