@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from bradawl.checkpoints.packs import write_all
+from bradawl.safety.private_folders import make_private_folder
 
 _LATEST: Final = "workspace.index"
 _INTERRUPTED: Final = ".interrupted"
@@ -105,7 +106,7 @@ def _named(folder: Path, ending: str) -> list[Path]:
 
 
 def _replace(folder: Path, name: str, data: bytes) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(folder)
     temporary = folder / f"{name}-{os.urandom(6).hex()}.tmp"
     file = os.open(temporary, _NEW, 0o600)
     try:
