@@ -184,3 +184,13 @@ def test_a_killed_undo_or_redo_is_finished_and_taken_back_to_the_byte(project: P
     assert differences(project.state(), project.before) == {}
     project.done("undo", "--redo")
     assert differences(project.state(), project.after) == {}
+
+
+def test_a_killed_undo_is_no_change_by_others_after_the_next_prompt(project: Project) -> None:
+    choice = random.Random(0)  # noqa: S311 a repeatable test
+    for _ in range(3):
+        project.signalled(signal.SIGKILL, Wait(project, choice), "undo")
+        project.model("echo more >> f30", "-c")
+    done = project.run("undo", "--to", "1")
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert differences(project.state(), project.before) == {}

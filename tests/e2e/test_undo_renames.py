@@ -18,6 +18,7 @@ class Project:
         (folder / "home").mkdir()
         (self.root / "node_modules" / "x").mkdir(parents=True)
         (self.root / "node_modules" / "x" / "i.js").write_text("1")
+        (self.root / "empty").touch()
         with (self.root / "big").open("wb") as file:
             file.truncate(BIG_BYTES)
         self.environ = {
@@ -91,3 +92,33 @@ def test_a_renamed_folder_that_a_later_step_changed_goes_back_step_by_step(proje
         code, said = project.run("undo")
         assert code == 0, said
     assert project.names() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "lost", "copy"),
+    [("cp big b2; rm big", "big", "b2"), ("tar cf nm.tar node_modules; rm -r node_modules", "node_modules", "nm.tar")],
+)
+def test_a_copy_or_an_archive_of_what_is_lost_is_left_alone(
+    project: Project, command: str, lost: str, copy: str
+) -> None:
+    before = project.names()
+    project.model(f"{command}; rm empty")
+    for argv in (("undo", "--dry-run"), ("undo",)):
+        code, said = project.run(*argv)
+        assert code == 1 and f"! {copy}: it may hold what was {lost}, which is not saved" in said, said
+    code, said = project.run("undo", "--keep-conflicts")
+    assert code == 1 and f"Left alone: {copy}: it may hold what was {lost}" in said, said
+    gone = {"big"} if lost == "big" else {"node_modules/x", "node_modules/x/i.js"}
+    assert project.names() == before - gone | {copy}
+
+
+def test_a_removed_large_file_comes_back_from_its_hard_link(project: Project) -> None:
+    (project.root / "link").hardlink_to(project.root / "big")
+    before = project.names()
+    project.model("rm big")
+    assert "+0 ~0 -1" in project.run("undo", "--list")[1]
+    code, said = project.run("undo")
+    assert code == 0, said
+    assert project.names() == before and (project.root / "big").samefile(project.root / "link")
+    assert project.run("undo", "--redo")[0] == 0
+    assert project.names() == before - {"big"}

@@ -252,3 +252,28 @@ async def test_finishing_a_stopped_undo_names_what_is_outside(world: UndoWorld, 
         store = undo.store
         wider = Undo(session, lambda: store, [str(world.root), str(folder)], describe_change)
         assert (await wider.carry_out(await wider.plan())).is_complete and (folder / "f").exists()
+
+
+async def test_a_stopped_undo_is_no_change_by_others_after_the_next_prompt(world: UndoWorld) -> None:
+    files = [world.write(f"folder/{name}", name) for name in "abcd"]
+    before = world.tree()
+
+    def remove() -> None:
+        for path in files:
+            path.unlink()
+        files[0].parent.rmdir()
+
+    script = [world.doing("remove", remove), DONE, world.writing("second", "folder/a", "2"), DONE, DONE]
+    agent, _ = world.agent(script)
+    async with agent.open() as session:
+        await session.run("one")
+        undo = world.undo(session)
+        answers = iter([False, False, False, True])
+        with pytest.raises(UndoStopped):
+            await undo.carry_out(await undo.plan(), should_stop=lambda: next(answers))
+        files[0].parent.chmod(0o700)  # the mode at which a kill leaves it
+        await session.run("two")
+        plan = await undo.plan("1")
+        assert plan.files is not None and plan.files.conflicts == ()
+        assert (await undo.carry_out(plan)).is_complete
+        assert world.tree() == before

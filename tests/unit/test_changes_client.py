@@ -16,6 +16,7 @@ from bradawl.checkpoints import client as client_module
 from bradawl.checkpoints import protocol
 from bradawl.checkpoints.client import LocalChanges
 from bradawl.checkpoints.record import ChangeRecord
+from bradawl.checkpoints.restore import plan
 from bradawl.checkpoints.store import ContentStore
 from bradawl.core.workspace import Checkpoint
 
@@ -271,6 +272,9 @@ async def test_a_call_waits_two_seconds_at_most_for_a_process_that_hangs(workspa
         os.kill(pid, signal.SIGCONT)
     (found,) = await changes.settle("s")
     assert list(workspace.changed(found)) == ["a"] and "not complete when it began" in found.uncovered
+    with ContentStore(workspace.folder) as store:
+        assert not store.record(found.ref).is_exact
+        assert plan(store, [store.record(found.ref)], [os.fsencode(workspace.root)]).is_partial
 
 
 async def test_a_call_cancelled_while_it_waits_leaves_the_others_alone(workspace: Workspace):

@@ -1,5 +1,6 @@
 """Restores that are stopped or killed: what each leaves is found by its intent, and nothing else is removed."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -168,3 +169,63 @@ def test_a_file_of_the_user_under_the_temporary_name_stays(work: Workspace) -> N
     apply(work.plan(), work.store, temporary=TEMPORARY)
     assert (work.top / "file").read_text() == "old"
     assert (work.top / TEMPORARY.decode()).read_text() == "the user's"
+
+
+def test_the_records_of_abandoned_restores_are_kept_once_each(work: Workspace) -> None:
+    intents = RestoreIntents(work.store.folder)
+    assert intents.abandoned("session") == ()
+    intents.abandon("session")
+    assert intents.abandoned("session") == ()
+    for ref in ("ab" * 32, "cd" * 32, "ab" * 32):
+        intents.write(msgspec.structs.replace(INTENT, ref=ref))
+        assert intents.abandoned("session")[-1] == ref
+        intents.abandon("session")
+        assert intents.read("session") is None
+    assert intents.abandoned("session") == ("ab" * 32, "cd" * 32)
+    assert intents.abandoned("other") == ()
+    (work.store.folder.path / "session.abandoned").write_bytes(b"ab" * 32 + b"\xff" * 64 + b"cd")
+    assert intents.abandoned("session") == ("ab" * 32,)
+
+
+@pytest.mark.parametrize("stop_after", range(12))
+def test_what_an_abandoned_restore_has_done_is_no_conflict(work: Workspace, stop_after: int) -> None:
+    (work.top / "folder").mkdir(mode=0o750)
+    for number in range(4):
+        (work.top / "folder" / f"old{number}").write_text("old")
+    (work.top / "closed").mkdir(mode=0o500)
+    work.start()
+    for number in range(4):
+        (work.top / "folder" / f"old{number}").unlink()
+        (work.top / f"new{number}").write_text("new")
+    (work.top / "folder").rmdir()
+    (work.top / "closed").chmod(0o555)
+    work.changed()
+    first = work.records[0]
+    intended: list[ChangeRecord] = []
+    calls = iter(range(99))
+    roots = [os.fsencode(work.top)]
+    with pytest.raises(RestoreStopped) if stop_after < 10 else contextlib.nullcontext():
+        apply(
+            work.plan(),
+            work.store,
+            begin=lambda record, _: intended.append(record),
+            should_stop=lambda: next(calls) >= stop_after,
+        )
+    if (work.top / "folder").exists():
+        (work.top / "folder").chmod(0o700)  # as if the process had been killed, which sets no modes at its end
+    work.trees.append(work.scan())
+    for number in (0, 3):
+        for name in (f"folder/old{number}", f"new{number}"):
+            if (work.top / name).exists():
+                (work.top / name).write_text("by a later call")
+    work.changed()
+    records = [work.records[-1], first]
+    if 6 <= stop_after < 10:
+        assert plan(work.store, records, roots).conflicts
+    planned = plan(work.store, records, roots, abandoned=intended)
+    assert planned.conflicts == ()
+    apply(planned, work.store)
+    assert work.scan() == work.trees[0]
+    (work.top / "folder/old1").write_text("the user's")
+    planned = plan(work.store, [inverse(first)], roots, abandoned=intended)
+    assert [each.path for each in planned.conflicts] == [work.path("folder/old1")]

@@ -9,9 +9,7 @@ import pytest
 from restored_workspace import Workspace
 
 from bradawl.checkpoints.errors import RestoreRefused
-from bradawl.checkpoints.record import ChangeRecord
-from bradawl.checkpoints.restore import apply, plan
-from bradawl.checkpoints.tree import WorkspaceTree
+from bradawl.checkpoints.restore import apply
 
 
 @pytest.fixture
@@ -79,30 +77,3 @@ def test_a_refreshed_index_is_no_conflict_and_another_one_is(work: Workspace):
     (work.top / ".git" / "index").write_bytes(changed)
     apply(work.plan(), work.store)
     assert work.scan() == work.trees[0] | {path: state for path, state in work.scan().items() if b"/objects" in path}
-
-
-def test_of_a_repository_that_is_undone_the_objects_stay_and_redo_completes_it(work: Workspace):
-    def git(*arguments: str) -> str:
-        command = ["git", "-c", "user.name=T", "-c", "user.email=t@example.org", *arguments]
-        environment = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
-        return subprocess.run(command, cwd=work.top, env=environment, check=True, capture_output=True, text=True).stdout
-
-    (work.top / "file").write_text("1")
-    roots = [os.fsencode(work.top)]
-    tree = WorkspaceTree(tuple(roots), work.store)
-    try:
-        assert tree.baseline(float("inf"))
-        git("init", "-q", "-b", "main")
-        git("add", "-A")
-        git("commit", "-qm", "first")
-        made = ChangeRecord("call", 0, tree.changes()[0])
-    finally:
-        tree.close()
-    undone = apply(plan(work.store, [made], roots), work.store)
-    assert not (work.top / ".git/HEAD").exists()
-    assert [each for each in undone.uncovered if "objects and hooks" in each] == [
-        f"{str(work.top / '.git')!r} was not restored: git's objects and hooks in it stay, because redo needs them;"
-        " remove the folder to make the repository again."
-    ]
-    apply(plan(work.store, [undone], roots), work.store)
-    assert git("log", "--format=%s") == "first\n" and git("status", "--short") == ""

@@ -195,15 +195,15 @@ def test_a_copy_of_a_large_file_is_a_conflict(work: Work) -> None:
     assert [path for path, _ in planned.impossible] == [work.path("big")]
 
 
-def test_a_file_that_only_has_the_inode_number_of_a_removed_one_is_removed(work: Work) -> None:
+def test_a_file_that_only_has_the_inode_number_of_a_removed_one_is_not_taken_for_it(work: Work) -> None:
     (work / "big").write_bytes(BIG)
     work.start()
     (work / "big").unlink()
     (work / "new").write_bytes(b"n" * 2_100)
     work.call()
     planned = work.plan()
-    assert not planned.conflicts
-    apply(planned, work.store)
+    assert [each.conflict for each in planned.conflicts] == ["it may hold what was big, which is not saved"]
+    apply(planned, work.store, overwrite=[work.path("new")])
     assert not (work / "new").exists()
 
 

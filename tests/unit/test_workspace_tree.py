@@ -322,6 +322,7 @@ def test_a_search_that_takes_too_long_ends_and_says_so(root: Path, make_tree: Ma
     tree = make_tree(search_s=0.0)
     _, uncovered = tree.changes()
     assert uncovered == ("The search ended after 0 s: only 1 folders were searched.",)
+    assert not tree.is_exact
     assert not tree.is_incremental
 
 

@@ -299,7 +299,7 @@ class Undo:
 
     @property
     def _plans(self) -> FilePlans:
-        return FilePlans(self.store, self._roots_as_bytes, self._restores_elsewhere)
+        return FilePlans(self.store, self._roots_as_bytes, self._restores_elsewhere, self._restores.abandoned)
 
     def _head(self) -> int:
         entries = self._session.conversation.entries()

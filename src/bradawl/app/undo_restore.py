@@ -23,11 +23,21 @@ if TYPE_CHECKING:
 class FilePlans:
     """Plans what restoring files would do. Each method changes nothing, and raises `UndoRefused` and `StoreError`."""
 
-    def __init__(self, store: "ContentStore", roots: Sequence[bytes], restores: Restores) -> None:
-        """`restores` finds what undos of other sessions restored. The store belongs to the caller."""
+    def __init__(
+        self,
+        store: "ContentStore",
+        roots: Sequence[bytes],
+        restores: Restores,
+        abandoned: Callable[[], Sequence[ChangeRecord]],
+    ) -> None:
+        """`restores` finds what undos of other sessions restored, `abandoned` what those of this one that stopped did.
+
+        The store belongs to the caller.
+        """
         self._store = store
         self._roots = roots
         self._restores = restores
+        self._abandoned = abandoned
 
     def of_records(self, refs: Sequence[str], rest: ChangeRecord | None = None) -> "RestorePlan | None":
         """The plan for change records, the newest first; `rest` is what a later undo could not restore."""
@@ -47,7 +57,8 @@ class FilePlans:
     def _plan(self, records: Sequence[ChangeRecord], rest: ChangeRecord | None) -> "RestorePlan":
         from bradawl.checkpoints import restore
 
-        return restore.plan(self._store, [*([] if rest is None else [rest]), *records], self._roots)
+        every = [*([] if rest is None else [rest]), *records]
+        return restore.plan(self._store, every, self._roots, abandoned=self._abandoned())
 
 
 class SessionRestores:
@@ -82,6 +93,15 @@ class SessionRestores:
                     return last, ChangeRecord("", record.at, record.unrestored)
         return None, None
 
+    def abandoned(self) -> tuple[ChangeRecord, ...]:
+        """Records of the restores that stopped and were neither finished nor taken back. Raises `UndoRefused`."""
+        found: list[ChangeRecord] = []
+        with refusing_for_the_store(self._store):
+            for ref in self._intents.abandoned(self._session):
+                with contextlib.suppress(StoreError):  # dropped to keep the quota
+                    found.append(self._store.record(ref))
+        return tuple(found)
+
     def restore(
         self, plan: UndoPlan, files: "RestorePlan", overwrite: Collection[bytes], should_stop: Callable[[], bool]
     ) -> tuple[ChangeRecord, str]:
@@ -101,6 +121,8 @@ class SessionRestores:
             nonlocal ref
             ref = self._store.save_record(begun if begun is not None and plan.takes_back else _as_one(begun, intended))
             self._store.flush()
+            if plan.resumes is None:
+                self._intents.abandon(self._session)
             self._intents.write(self._intent_of(plan, ref, temporary, opened))
 
         with refusing_for_the_store(self._store):

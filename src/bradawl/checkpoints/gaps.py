@@ -45,6 +45,8 @@ _SENTENCES: Final[dict[Gap, str]] = {
     "quiet": "Caches are not covered: {paths}.",
 }
 _SHOWN: Final = 5
+_PART: Final = 150
+"""Characters that are shown of the beginning and of the end of a long path."""
 
 
 class Gaps:
@@ -76,4 +78,9 @@ class Gaps:
         """A path as text, relative to the only root."""
         if len(self._roots) == 1 and path.startswith(self._roots[0] + b"/"):
             path = path[len(self._roots[0]) + 1 :]
-        return path.decode(errors="backslashreplace")
+        return shortened(path.decode(errors="backslashreplace"))
+
+
+def shortened(path: str) -> str:
+    """A path for a sentence: of a very long one the beginning and the end."""
+    return path if len(path) <= 2 * _PART else f"{path[:_PART]}...{path[-_PART:]}"

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from bradawl.checkpoints.packs import write_all
+from bradawl.safety.private_folders import make_private_folder
 
 _LATEST: Final = "workspace.index"
 _INTERRUPTED: Final = ".interrupted"
@@ -32,14 +33,23 @@ class _Interrupted(msgspec.Struct, frozen=True, array_like=True):
     index: bytes
 
 
-def save(folder: Path, index: bytes) -> None:
-    """Save the latest index. Raises `OSError`."""
-    _replace(folder, _LATEST, index)
+def save(folder: Path, index: bytes, also_as: str = "") -> None:
+    """Save the latest index, also under the name `also_as` if given. Raises `OSError`."""
+    if not also_as:
+        _replace(folder, _LATEST, index)
+        return
+    _replace(folder, also_as, index)
+    temporary = folder / f"{_LATEST}-{os.urandom(6).hex()}.tmp"
+    try:
+        temporary.hardlink_to(folder / also_as)
+        temporary.replace(folder / _LATEST)
+    except OSError:  # a file system without hard links
+        _replace(folder, _LATEST, index)
 
 
 def load(folder: Path) -> bytes | None:
     """The latest index; None if there is none that can be read."""
-    return _read(folder / _LATEST)
+    return read(folder / _LATEST)
 
 
 def save_interrupted(folder: Path, calls: dict[str, Paths], index: bytes) -> None:
@@ -53,7 +63,7 @@ def save_interrupted(folder: Path, calls: dict[str, Paths], index: bytes) -> Non
 def take_interrupted(folder: Path, call_id: str) -> tuple[bytes, Paths] | None:
     """Remove and return the index as it was before this call, and the call's files; None if there is none."""
     for path in _named(folder, _INTERRUPTED):
-        data = _read(path)
+        data = read(path)
         with contextlib.suppress(msgspec.DecodeError, OSError):
             found = msgspec.msgpack.decode(data or b"", type=_Interrupted)
             if call_id in found.calls:
@@ -84,7 +94,7 @@ def saved_answers(folder: Path, call_id: str) -> tuple[Answer, ...]:
     """What the searches for a call found that an earlier agent may not have received, in order."""
     for path in _named(folder, _ANSWERS):
         with contextlib.suppress(msgspec.DecodeError):
-            answers = msgspec.msgpack.decode(_read(path) or b"", type=tuple[Answer, ...])
+            answers = msgspec.msgpack.decode(read(path) or b"", type=tuple[Answer, ...])
             if found := tuple(each for each in answers if each.call_id == call_id):
                 return found
     return ()
@@ -97,7 +107,7 @@ def _named(folder: Path, ending: str) -> list[Path]:
 
 
 def _replace(folder: Path, name: str, data: bytes) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(folder)
     temporary = folder / f"{name}-{os.urandom(6).hex()}.tmp"
     file = os.open(temporary, _NEW, 0o600)
     try:
@@ -112,7 +122,8 @@ def _replace(folder: Path, name: str, data: bytes) -> None:
         raise
 
 
-def _read(path: Path) -> bytes | None:
+def read(path: Path) -> bytes | None:
+    """The content of a file, links not followed; None if it can't be read, or is too large."""
     try:
         file = os.open(path, _READ)
     except OSError:

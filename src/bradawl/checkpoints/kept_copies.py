@@ -1,19 +1,22 @@
 """Finds files and folders that an undo would remove although they hold the only copy of what it can't restore.
 
 Such a file is one whose content was not saved, or a folder that undo does not cover, under another name than before.
-It is renamed back if it is surely the same one, and left alone if it may be.
+It is renamed back if it is surely the same one, and left alone if it may be. A hard link brings a removed file back.
+If nothing of that is found, the new files that may be copies or archives are left alone.
 """
 
 import contextlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from bradawl.checkpoints.birth_time import birth_time_ns
+from bradawl.checkpoints.coverage import QUIET_FOLDERS
 from bradawl.checkpoints.errors import RestoreRefused
+from bradawl.checkpoints.gaps import shortened
 from bradawl.checkpoints.record import ChangeRecord, FileState, Identity
 
 if TYPE_CHECKING:
@@ -21,6 +24,11 @@ if TYPE_CHECKING:
 
 _Inode = tuple[int, int]
 _LEFT: Final = "what was in it is not saved (how much that was is not known)"
+_QUIET: Final = frozenset(map(str.encode, QUIET_FOLDERS))
+_COMPRESSION: Final = 1_000
+"""A compressed file is at most about this many times smaller than its content: 1,032 times with deflate."""
+_SMALLEST_ARCHIVE: Final = 100
+"""Bytes. Archives and copies of folders are larger, but for a copy of a folder with small files only."""
 
 
 class WantedState(msgspec.Struct, frozen=True):
@@ -34,6 +42,8 @@ class KeptCopies(msgspec.Struct):
 
     renames: dict[bytes, bytes] = {}
     """Present path by the path to rename to."""
+    links: dict[bytes, bytes] = {}
+    """Present path, after the renames, of the file that is to get a further name (a hard link), by that name."""
     conflicts: dict[bytes, str] = {}
     """Files that are left alone unless the user agrees, and why."""
     impossible: dict[bytes, str] = {}
@@ -75,6 +85,7 @@ def find_kept_copies(
     search = _CopySearch(walk, wanted, needed)
     search.pair()
     search.check_folders(records)
+    search.leave_possible_copies(records)
     return search.result
 
 
@@ -86,6 +97,8 @@ class _CopySearch:
         self._walk = walk
         self._wanted = wanted
         self._needed = needed
+        self._lost: dict[bytes, FileState] = {}
+        """What is neither at its path nor under another name."""
         self._present = {path: found for path in sorted(wanted) if (found := present_status(walk, path)) is not None}
         self._by_inode: dict[_Inode, list[bytes]] = {}
         for path, found in self._present.items():
@@ -93,18 +106,40 @@ class _CopySearch:
 
     def pair(self) -> None:
         """Find the present name of each path that can't be restored from the store."""
-        lost: list[str] = []
-        for path, state in sorted(self._needed.items()):
-            if self._is_in_place(path, state) or self._pair_by_inode(path, state) or self._pair_by_time(path, state):
-                continue
-            found = self._present.get(path)
-            if state.kind == "folder" and (found is None or not stat.S_ISDIR(found.st_mode)):
-                lost.append(f"{self._shown(path)} was removed; {_LEFT}.")
-        self.result.lost = tuple(lost)
+        unpaired = {
+            path: state
+            for path, state in sorted(self._needed.items())
+            if not self._is_in_place(path, state) and not self._pair_by_inode(path, state)
+        }
+        for path, state in unpaired.items():
+            if not self._pair_by_link(path, state) and not self._pair_by_time(path, state):
+                self._lost[path] = state
+        removed = [path for path, state in self._lost.items() if state.kind == "folder" and not self._is_folder(path)]
+        self.result.lost = tuple(f"{self._shown(path)} was removed; {_LEFT}." for path in removed)
 
     def _is_in_place(self, path: bytes, state: FileState) -> bool:
+        """Whether the file or folder is still at its path; a file that became shorter counts as lost, too."""
         found = self._present.get(path)
-        return found is not None and (found.st_dev, found.st_ino) == _inode(state)
+        if found is None or (found.st_dev, found.st_ino) != _inode(state):
+            return False
+        if state.kind == "file" and found.st_size < state.size:
+            self._lost[path] = state
+        return True
+
+    def _is_folder(self, path: bytes) -> bool:
+        found = self._present.get(path)
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def _pair_by_link(self, path: bytes, state: FileState) -> bool:
+        """Find another name of a removed file that stays, or that is renamed back."""
+        for other in self._by_inode.get(_inode(state), ()) if state.kind == "file" else ():
+            if not _looks_alike(self._present[other], state) or not stat.S_ISREG(self._present[other].st_mode):
+                continue
+            target = next((to for to, source in self.result.renames.items() if source == other), b"")
+            if target or not self._is_replaced(other, state):
+                self.result.links[path] = target or other
+                return True
+        return False
 
     def _pair_by_inode(self, path: bytes, state: FileState) -> bool:
         """Find it by its inode, which a rename keeps."""
@@ -161,6 +196,46 @@ class _CopySearch:
         self.result.impossible[present] = why
         self.result.left_out = (*self.result.left_out, present + b"/")
 
+    def leave_possible_copies(self, records: Sequence[ChangeRecord]) -> None:
+        """Leave the files alone that calls made or enlarged, if they may be copies or archives of what is lost.
+
+        A copy or an archive of a file has a thousandth of its size at least, together with others if it is split. Of a
+        folder the size is not known.
+        """
+        lost = [path for path, state in self._lost.items() if state.kind == "file"]
+        added = self._added_bytes(records) if self._lost else {}
+        if lost and _COMPRESSION * sum(added.values()) >= min(self._lost[path].size for path in lost):
+            self._leave_copies(added, lost[0])
+        for folder in self._lost:
+            if folder not in lost and not self._is_folder(folder) and folder.rpartition(b"/")[2] not in _QUIET:
+                of_folder = [path for path, size in added.items() if self._may_hold_folder(path, size)]
+                self._leave_copies(of_folder, folder)
+
+    def _added_bytes(self, records: Sequence[ChangeRecord]) -> dict[bytes, int]:
+        """By path of each file that calls made or enlarged and undo would remove or replace: how much was added."""
+        added: dict[bytes, int] = {}
+        for change in (change for record in records if record.call_id for change in record.changes):
+            found, wanted = self._present.get(change.path), self._wanted[change.path]
+            if found is None or not stat.S_ISREG(found.st_mode) or b"/.git/" in change.path:
+                continue
+            if change.path in self.result.sources or change.path.startswith(self.result.left_out):
+                continue
+            if wanted is None or wanted.kind != "file":
+                added[change.path] = found.st_size
+            elif wanted.identity is None:
+                added[change.path] = found.st_size - wanted.size
+        return {path: size for path, size in added.items() if size > 0}
+
+    def _may_hold_folder(self, path: bytes, size: int) -> bool:
+        """Whether a new file may be an archive of a folder, or be in a copy of it."""
+        above = path.rpartition(b"/")[0]
+        is_in_new_folder = above in self._wanted and self._wanted[above] is None
+        return self._wanted[path] is None and (size >= _SMALLEST_ARCHIVE or is_in_new_folder)
+
+    def _leave_copies(self, paths: Iterable[bytes], lost: bytes) -> None:
+        for path in paths:
+            self.result.conflicts.setdefault(path, f"it may hold what was {self._shown(lost)}, which is not saved")
+
     # ------------------------------------------------------------------ folders
 
     def check_folders(self, records: Sequence[ChangeRecord]) -> None:
@@ -192,7 +267,7 @@ class _CopySearch:
 
     def _shown(self, path: bytes) -> str:
         root = self._walk.root_of(path) or b""
-        return (path[len(root) :].lstrip(b"/") or path).decode(errors="backslashreplace")
+        return shortened((path[len(root) :].lstrip(b"/") or path).decode(errors="backslashreplace"))
 
 
 def _inode(state: FileState) -> _Inode:

@@ -44,5 +44,7 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     """Sorted by path. A new or removed folder is listed with everything in it."""
     uncovered: tuple[str, ...] = ()
     """Sentences about what may have changed and can't be restored."""
+    is_exact: bool = True
+    """False if changes may be missing, or older than the call: the state before it was not known completely."""
     unrestored: tuple[Change, ...] = ()
     """What an undo could not restore and a later one may: `before` is the state to restore, `after` the one found."""

@@ -17,14 +17,22 @@ from bradawl.checkpoints.planned_renames import CHANGED, PlannedRenames, Stamp, 
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.restore_intent import new_temporary_name
 from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, compose, plan
-from bradawl.checkpoints.restored_files import overwrite_file, own_like_folder, place_file, place_link, set_file_mode
+from bradawl.checkpoints.restored_files import (
+    overwrite_file,
+    own_like_folder,
+    place_file,
+    place_link,
+    place_name,
+    set_file_mode,
+)
 from bradawl.checkpoints.store import ContentStore
 
 __all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
 
 _FOLDER_STAYS: Final = "the folder holds other files, so it stays"
 _REPOSITORY_STAYS: Final = (
-    "git's objects and hooks in it stay, because redo needs them; remove the folder to make the repository again"
+    "git's objects or hooks in it stay, because they are too large or were changed since; remove the folder to make the"
+    " repository again"
 )
 
 
@@ -312,6 +320,9 @@ class _Restoration:
         parent, name = self._parent(change.path)
         found = _status(parent, name)
         self._check_unchanged(change, found)
+        if change.link:
+            self._make_name(change, wanted, parent, name)
+            return
         if found is not None and not wanted.content:
             set_file_mode(parent, name, wanted.mode, (found.st_dev, found.st_ino))
             return
@@ -328,6 +339,14 @@ class _Restoration:
             return
         is_locked = self._is_locked_by_git(change.path)
         place_file(parent, name, wanted, self._store, self._temporary, lock=is_locked)
+
+    def _make_name(self, change: PlannedChange, wanted: FileState, parent: int, name: bytes) -> None:
+        """Give a file with another name this one, too. Raises `OSError`, also if the other one has changed."""
+        parent = os.dup(parent)
+        try:
+            place_name(self._walk.parent(change.link), (parent, name), wanted, self._temporary)
+        finally:
+            os.close(parent)
 
     def _check_unchanged(self, change: PlannedChange, found: os.stat_result | None) -> None:
         """Raises `OSError` if the path is not as saved, or as left by the removals."""

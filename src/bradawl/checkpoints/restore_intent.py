@@ -1,7 +1,8 @@
 """What a restore is about to do, written to the disk before its first change, so that one that was killed can go on.
 
 A file `SESSION.restore` in the store's folder, locked while the restore runs, names the change record of the restore
-and its temporary files. It is removed when the session's log has the restore.
+and its temporary files. It is removed when the session's log has the restore. If the session goes on instead, the name
+of the change record is added to `SESSION.abandoned`: what that restore had done is no change by others.
 """
 
 import contextlib
@@ -18,7 +19,11 @@ from bradawl.checkpoints.packs import write_all
 from bradawl.checkpoints.store_folder import StoreFolder
 
 _SUFFIX: Final = ".restore"
+_ABANDONED: Final = ".abandoned"
+_REF_BYTES: Final = 64
+_MOST_ABANDONED: Final = 100
 _MOST_BYTES: Final = 64_000_000
+_HEX: Final = frozenset("0123456789abcdef")
 
 
 class RestoreIntent(msgspec.Struct, frozen=True):
@@ -101,7 +106,12 @@ class RestoreIntents:
 
     def write(self, intent: RestoreIntent) -> None:
         """Write the intent of a session to the disk, in place of an earlier one, and lock it. Raises `OSError`."""
-        name = intent.session + _SUFFIX
+        file = self._replaced(intent.session + _SUFFIX, msgspec.msgpack.encode(intent))
+        self.close()
+        self._locked = file
+
+    def _replaced(self, name: str, data: bytes) -> int:
+        """Write a file to the disk, in place of an earlier one; returns its descriptor, locked."""
         temporary = f"{name}.new"
         self._folder.made()
         self._folder.remove(temporary)
@@ -109,7 +119,7 @@ class RestoreIntents:
         try:
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            write_all(file, msgspec.msgpack.encode(intent))
+            write_all(file, data)
             os.fsync(file)
             self._folder.rename(temporary, name)
             self._folder.sync()
@@ -118,8 +128,33 @@ class RestoreIntents:
             with contextlib.suppress(OSError):
                 self._folder.remove(temporary)
             raise
-        self.close()
-        self._locked = file
+        return file
+
+    def abandon(self, session: str) -> None:
+        """Remove the intent of a session that went on, and keep the name of its record. Raises `OSError`."""
+        if (intent := self.read(session)) is not None:
+            refs = dict.fromkeys((*self.abandoned(session), intent.ref))
+            os.close(self._replaced(session + _ABANDONED, "".join(refs).encode()[-_MOST_ABANDONED * _REF_BYTES :]))
+        self.remove(session)
+
+    def abandoned(self, session: str) -> tuple[str, ...]:
+        """Names of the change records of the session's restores that were neither finished nor taken back, the oldest
+        first, and of the one with an intent. Raises `OSError`.
+        """
+        intent = self.read(session)
+        last = () if intent is None else (intent.ref,)
+        if self._folder.descriptor() < 0:
+            return last
+        try:
+            file = self._folder.open(session + _ABANDONED)
+        except FileNotFoundError:
+            return last
+        try:
+            refs = os.pread(file, _MOST_ABANDONED * _REF_BYTES, 0).decode(errors="replace")
+        finally:
+            os.close(file)
+        found = (refs[at : at + _REF_BYTES] for at in range(0, len(refs), _REF_BYTES))
+        return (*(ref for ref in found if _HEX.issuperset(ref) and len(ref) == _REF_BYTES), *last)
 
     def remove(self, session: str) -> None:
         """Remove the intent of a session if there is one. Raises `OSError`."""

@@ -13,6 +13,7 @@ from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same
 from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
 from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
+from bradawl.checkpoints.made_repositories import rest_of_made_repositories
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
@@ -51,6 +52,8 @@ class PlannedChange(msgspec.Struct, frozen=True):
     """The present path of the wanted file or folder, which is renamed; empty if it is made or changed."""
     moves_away: bool = False
     """Whether what is there now is renamed to another path of the plan."""
+    link: bytes = b""
+    """Path of the wanted file after all renames, which gets this further name (a hard link); empty for any other."""
 
 
 class RestorePlan(msgspec.Struct, frozen=True):
@@ -69,11 +72,13 @@ class RestorePlan(msgspec.Struct, frozen=True):
     """Sentences about folders that come back empty."""
     outside: tuple[Change, ...] = ()
     """Changes outside of the roots, which are also among the impossible: the state to restore, and the expected one."""
+    is_exact: bool = True
+    """False if the records may lack changes; `uncovered` says so."""
 
     @property
     def is_partial(self) -> bool:
-        """Whether something can't be restored, apart from conflicts."""
-        return bool(self.impossible or self.lost)
+        """Whether something can't be restored, or may not be, apart from conflicts."""
+        return bool(self.impossible or self.lost) or not self.is_exact
 
     @property
     def conflicts(self) -> tuple[PlannedChange, ...]:
@@ -107,12 +112,18 @@ def compose(records: Sequence[ChangeRecord], is_same: IsSame = _is_same_state) -
 
 
 def plan(
-    store: ContentStore, records: Sequence[ChangeRecord], roots: Sequence[bytes], *, is_interrupted: bool = False
+    store: ContentStore,
+    records: Sequence[ChangeRecord],
+    roots: Sequence[bytes],
+    *,
+    is_interrupted: bool = False,
+    abandoned: Sequence[ChangeRecord] = (),
 ) -> RestorePlan:
     """What undoing the records would do; the newest comes first. Changes nothing, and blocks while it reads files.
 
     With `is_interrupted` a restore between the two states of the only record was killed: the states that it leaves
-    for a moment are no conflicts.
+    for a moment are no conflicts. The same holds for `abandoned`, the records of restores that were killed or stopped
+    and then neither finished nor taken back.
 
     `roots` are absolute, resolved paths of folders. A closed folder is opened while it is read. Raises `OSError` only
     for the store's folder, and `RestoreRefused` if the only copy of an unsaved folder would be lost.
@@ -120,9 +131,10 @@ def plan(
     changes: list[PlannedChange] = []
     impossible: list[tuple[bytes, str]] = []
     with FolderWalk(tuple(roots)) as walk:
-        same = _Comparison(store, walk, is_interrupted=is_interrupted)
-        composed_changes = compose(records, same.is_same)
-        copies = find_kept_copies(walk, {path: each.wanted for path, each in composed_changes.items()}, records)
+        same = _Comparison(store, walk, abandoned, is_interrupted=is_interrupted)
+        composed_changes = compose(records, same.is_unbroken)
+        wanted = {path: each.wanted for path, each in composed_changes.items()}
+        copies = find_kept_copies(walk, wanted, records)
         outside = [
             Change(path, each.wanted, each.expected)
             for path, each in sorted(composed_changes.items())
@@ -138,11 +150,19 @@ def plan(
                 changes += more
                 impossible += why
                 continue
-            planned = _plan_path(same, path, composed, copies.conflicts.get(path, ""))
+            if path in copies.links:
+                planned = _plan_linked(same, path, composed, copies.links[path])
+            else:
+                planned = _plan_path(same, path, composed, copies.conflicts.get(path, ""))
             if isinstance(planned, str):
                 impossible.append((path, planned))
             elif planned is not None:
                 changes.append(planned)
+        left_alone = {change.path for change in changes if change.conflict} | {path for path, _ in impossible}
+        rest = rest_of_made_repositories(
+            walk, {path: each.wanted for path, each in composed_changes.items()}, left_alone
+        )
+        changes = sorted((*changes, *(PlannedChange(path, now, None) for path, now in rest.items())), key=_path)
         kept, blocked = _without_blocked(walk, changes)
         kept = _with_git_conflicts(same, kept)
         git = {change.path for change in kept if is_git_data(change.path, walk.root_of(change.path) or b"")}
@@ -154,7 +174,12 @@ def plan(
         uncovered=tuple(dict.fromkeys(sentence for record in records for sentence in record.uncovered)),
         lost=copies.lost,
         outside=tuple(outside),
+        is_exact=all(record.is_exact for record in records),
     )
+
+
+def _path(change: PlannedChange) -> bytes:
+    return change.path
 
 
 def _impossible_outside(paths: Sequence[bytes]) -> dict[bytes, str]:
@@ -173,10 +198,27 @@ def _impossible_outside(paths: Sequence[bytes]) -> dict[bytes, str]:
 class _Comparison:
     """Compares states; of git's index what is staged, because `git status` rewrites the rest."""
 
-    def __init__(self, store: ContentStore, walk: FolderWalk, *, is_interrupted: bool) -> None:
+    def __init__(
+        self, store: ContentStore, walk: FolderWalk, abandoned: Sequence[ChangeRecord], *, is_interrupted: bool
+    ) -> None:
         self.store = store
         self.walk = walk
         self._is_interrupted = is_interrupted
+        self._abandoned: dict[bytes, list[Change]] = {}
+        """Changes of restores that were not finished, by path."""
+        for change in (change for record in abandoned for change in record.changes):
+            self._abandoned.setdefault(change.path, []).append(change)
+
+    def is_unbroken(self, path: bytes, after: FileState | None, before: FileState | None) -> bool:
+        """Whether only undo changed a path between the state after one record and the state before the next one."""
+        return self.is_same(path, after, before) or self._is_own_work(path, before)
+
+    def _is_own_work(self, path: bytes, state: FileState | None) -> bool:
+        """Whether a restore that was not finished has left a state."""
+        return any(
+            is_same(state, each.after) or _is_on_the_way(state, each.before, each.after)
+            for each in self._abandoned.get(path, ())
+        )
 
     def is_same(self, path: bytes, one: FileState | None, other: FileState | None, now: bytes = b"") -> bool:
         """Whether two states are the same for the user; `now` is the content of the first if it is not saved."""
@@ -210,21 +252,17 @@ class _Comparison:
 
     def is_between(self, path: bytes, now: FileState | None, composed: ComposedChange) -> bool:
         """Whether a restore that was killed on the way from one state to the other may have left the present one."""
-        one, other = composed.expected, composed.wanted
-        if not self._is_interrupted:
-            return False
-        if now is None:
-            return one is not None and other is not None and (one.kind == "folder") != (other.kind == "folder")
-        known = [state for state in (one, other) if state is not None and state.kind == now.kind]
-        if now.kind == "folder":
-            return any(now.mode & 0o777 == 0o700 or now.mode == state.mode | 0o700 for state in known)
-        if now.kind != "file" or not any(now.mode in (state.mode, state.mode | 0o200) for state in known):
-            return False
-        return now.content in [state.content for state in known] or self._is_mixture(path, known)
+        ways = [(each.before, each.after) for each in self._abandoned.get(path, ())]
+        if self._is_interrupted:
+            ways.append((composed.expected, composed.wanted))
+        return self._is_own_work(path, now) or any(
+            _is_on_the_way(now, *way) or self._is_mixture(path, now, way) for way in ways
+        )
 
-    def _is_mixture(self, path: bytes, states: Sequence[FileState]) -> bool:
+    def _is_mixture(self, path: bytes, present: FileState | None, way: tuple[FileState | None, ...]) -> bool:
         """Whether a file begins like one of two contents and ends like the other: overwritten in place in part."""
-        if len(states) != 2 or not all(state.content for state in states):
+        states = [state for state in way if state is not None and state.kind == "file" and state.content]
+        if len(states) != 2 or present is None or not _has_passing_mode(present, states):
             return False
         try:
             now = read_content(self.walk, path)
@@ -236,6 +274,21 @@ class _Comparison:
             if len(now) in (len(old), max(len(old), same)) and now[same:] == old[same:]:
                 return True
         return False
+
+
+def _is_on_the_way(now: FileState | None, one: FileState | None, other: FileState | None) -> bool:
+    """Whether a restore leaves a state for a moment between two others, apart from contents in parts."""
+    if now is None:
+        return one is not None and other is not None and (one.kind == "folder") != (other.kind == "folder")
+    known = [state for state in (one, other) if state is not None and state.kind == now.kind]
+    if now.kind == "folder":
+        return any(now.mode & 0o777 == 0o700 or now.mode == state.mode | 0o700 for state in known)
+    return _has_passing_mode(now, known) and now.content in [state.content for state in known]
+
+
+def _has_passing_mode(now: FileState, known: Sequence[FileState]) -> bool:
+    """Whether a file has the mode of one of the states, or the one that it has while it is overwritten."""
+    return now.kind == "file" and any(now.mode in (state.mode, state.mode | 0o200) for state in known)
 
 
 def _common_length(one: bytes, other: bytes) -> int:
@@ -263,6 +316,15 @@ def _plan_renamed(
     if conflict == _TOO_LARGE and moves_away:
         conflict = ""
     return [PlannedChange(path, now, wanted, conflict, source, moves_away)], impossible
+
+
+def _plan_linked(same: _Comparison, path: bytes, composed: ComposedChange, link: bytes) -> PlannedChange | str:
+    """The change of a path whose file has another name."""
+    try:
+        now = read_state(same.walk, path)
+    except OSError as error:
+        return _unreadable(error)
+    return PlannedChange(path, now, composed.wanted, _conflict(same, path, now, composed), link=link)
 
 
 def _no_digest(_file: int, _size: int) -> str:

@@ -134,6 +134,23 @@ def place_link(parent: int, name: bytes, target: bytes, temporary: bytes) -> Non
         raise
 
 
+def place_name(source: tuple[int, bytes], target: tuple[int, bytes], wanted: FileState, temporary: bytes) -> None:
+    """Give the file `source` a further name, in place of what has it; both are an open folder and a name in it.
+
+    Raises `OSError`, also if the source is not the wanted file any more.
+    """
+    found = os.stat(source[1], dir_fd=source[0], follow_symlinks=False)
+    identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    if wanted.identity is None or identity != (*wanted.identity[:2], wanted.size, wanted.identity[3]):
+        raise _replaced()
+    os.link(source[1], temporary, src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)
+    try:
+        os.rename(temporary, target[1], src_dir_fd=target[0], dst_dir_fd=target[0])
+    except BaseException:
+        os.unlink(temporary, dir_fd=target[0])
+        raise
+
+
 def overwrite_file(parent: int, name: bytes, wanted: FileState, store: ContentStore, inode: tuple[int, int]) -> None:
     """Write a content into a file with other names, which keeps its inode. A crash may leave a mixture.
 

@@ -348,6 +348,8 @@ class Search:
         """Record a difference. An unlisted folder's new entry may have existed before: it is only taken over."""
         if not self.records or (before is None and not is_known and not self._knows_absent):
             return
+        if path in self._limits.excluded:
+            return  # the store's own folder
         if after is None and before is not None and before.kind == "file" and before.identity is not None:
             self._unsaved.add_gone(path, before.identity)
         self.changes.append(Change(path, before, after))

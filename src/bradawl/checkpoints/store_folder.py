@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bradawl.checkpoints.packs import write_all
+from bradawl.safety.private_folders import make_private_folder
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _USER: Final = ".user"
@@ -47,7 +48,7 @@ class StoreFolder:
     def made(self) -> int:
         """The open folder, made with this process's `.user` file if they are missing. Raises `OSError`."""
         if self.descriptor() < 0:
-            _make_private(self.path)
+            make_private_folder(self.path)
             self._folder = os.open(self.path, _FOLDER)
         if self._user_file < 0:
             self._user_file = os.open(self.user + _USER, _NEW, 0o600, dir_fd=self._folder)
@@ -175,13 +176,3 @@ def _lock(file: int, how: int, wait_s: float = _WAIT_S) -> bool:
             time.sleep(_PAUSE_S)
         else:
             return True
-
-
-def _make_private(folder: Path) -> None:
-    """Create a folder and its parents, accessible by this user only; existing ones are not changed."""
-    if folder.is_dir() and not folder.is_symlink():
-        return
-    if folder.parent != folder and not folder.parent.is_dir():
-        _make_private(folder.parent)
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)

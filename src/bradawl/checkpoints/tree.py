@@ -57,6 +57,8 @@ class WorkspaceTree:
         self._steps: Iterator[None] | None = self._baseline_steps()
         self.is_listed = loaded is not None
         """Whether all files are in the index, so that `changes` finds what existed before."""
+        self.is_exact = True
+        """Whether the last `changes` compared everything with the state before."""
         self.store_error: OSError | None = None
         """The error of the content store in the last search, as of a full disk; None if it could save everything."""
 
@@ -109,6 +111,7 @@ class WorkspaceTree:
         Searches everything, or `paths` only, and updates the index. Contents of new and changed files are saved.
         """
         search = self._search(records=True, knows_absent=paths is not None)
+        self.is_exact = True
         if paths is not None:
             self._look_at(search, paths)
         else:
@@ -118,6 +121,7 @@ class WorkspaceTree:
             for folder in self._index.limited:
                 search.gaps.add("limit", folder.path)
             if self._is_late:
+                self.is_exact = False
                 search.gaps.add_sentence(_LATE)
                 self._is_late = not self.is_listed
         self._note_error(search.store_error)
@@ -214,7 +218,7 @@ class WorkspaceTree:
                     search.gaps.add_sentence(
                         f"The search ended after {self._limits.search_s:g} s: only {visited} folders were searched."
                     )
-                    self._is_watching = False
+                    self._is_watching = self.is_exact = False
                     return
         self._is_watching = self.is_listed = True
         self._index.forget_gone()

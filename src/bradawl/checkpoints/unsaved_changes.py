@@ -16,6 +16,8 @@ class UnsavedChanges:
         """New entries by device and inode."""
         self._lost: list[tuple[bytes, Identity, Gap]] = []
         """Files whose earlier contents were not saved, and may be gone."""
+        self._other_names: dict[tuple[int, int], Change] = {}
+        """Files that only have another number of names (hard links) than before, by device and inode."""
         self._replaced: list[tuple[Change, Identity]] = []
         """Files and folders in place of others with the same state."""
 
@@ -33,22 +35,33 @@ class UnsavedChanges:
         if before is None or after is None:
             return
         is_other = identity[:2] != (at[5], at[1])
+        if not is_other and before.kind == "file" and (before.size, identity[3]) == (after.size, at[4]):
+            state = msgspec.structs.replace(after, identity=(at[5], at[1], at[3], at[4]))
+            self._other_names[identity[:2]] = Change(change.path, state, state)
         if is_other and before.kind == after.kind and not differs(before, after):
             self._replaced.append((change, identity))
         if before.kind == "file" and (is_other or identity[3] != at[4] or before.size != after.size):
             self._lost.append((change.path, identity, "large" if before.size > self._file_bytes else "lost"))
 
     def completed(self, changes: list[Change], gaps: Gaps) -> list[Change]:
-        """The changes, with what is known at the end of the search; adds what is lost to the gaps."""
+        """The changes, with what is known at the end of the search; adds what is lost to the gaps.
+
+        Another name of a removed file is added as a change to the same state.
+        """
+        others: list[Change] = []
         for path, identity, gap in self._lost:
-            if identity[:2] not in self._new:
+            if (other := self._other_names.get(identity[:2])) is not None:
+                others.append(other)
+            elif identity[:2] not in self._new:
                 gaps.add(gap, path)
+        known = {change.path for change in changes}
         replaced = [
             change
             for change, identity in self._replaced
             if identity[:2] in self._new or (change.after is not None and change.after.kind == "file")
         ]
-        return [self._with_content(change) for change in changes] + replaced
+        links = {each.path: each for each in others if each.path not in known}
+        return [self._with_content(change) for change in changes] + replaced + list(links.values())
 
     def _with_content(self, change: Change) -> Change:
         """The change, with the earlier content of a file that is saved now under its new name."""
@@ -68,10 +81,15 @@ def identified(folder: Folder, name: str) -> FileState | None:
     state = folder.states.get(name)
     if state is None or state.kind not in ("file", "folder") or state.content:
         return state
-    if state.kind == "folder" and (below := folder.folders.get(name)) is not None and not below.reason:
+    if state.kind == "folder" and (below := folder.folders.get(name)) is not None and _is_known(below):
         return state
     mode, inode, _, ctime, mtime, device = folder.signatures[name]
     return msgspec.structs.replace(state, identity=(device, inode, ctime, mtime)) if mode else state
+
+
+def _is_known(folder: Folder) -> bool:
+    """Whether a folder is entered, or was before it was closed."""
+    return not folder.reason and (folder.closed_at is None or bool(folder.states))
 
 
 def differs(before: FileState, after: FileState) -> bool:

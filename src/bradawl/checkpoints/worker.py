@@ -15,8 +15,10 @@ from typing import Final
 import msgspec
 
 from bradawl.checkpoints import index_files
+from bradawl.checkpoints.call_journal import CallJournal
 from bradawl.checkpoints.coverage import Coverage
 from bradawl.checkpoints.errors import StoreError
+from bradawl.checkpoints.interrupted_calls import InterruptedCalls
 from bradawl.checkpoints.protocol import (
     Begin,
     Cover,
@@ -61,8 +63,6 @@ _LATE: Final = (
 )
 _NOT_COVERED: Final = "Undo does not cover the whole workspace, so commands that discard work are asked about."
 _OVERLAP: Final = "It ran in the background: some of these changes may have been made by other programs or the user."
-_INTERRUPTED: Final = "The agent ended while it ran: some of these changes may have been made by the user since."
-_UNKNOWN: Final = "The agent ended while it ran: what it changed is not known."
 
 
 class _Call(msgspec.Struct):
@@ -102,6 +102,8 @@ class Worker:
         self._sent = 0
         """Number of results that were sent."""
         self._needs_flush = self._needs_saving = self._needs_collection = False
+        self._journal = CallJournal(self._folder, self._store.folder.user)
+        self._interrupted = InterruptedCalls(self._folder, self._store, self._new_tree)
         self._intents = RestoreIntents(self._store.folder)
         self._unfinished: set[str] = set()
         """Sessions with an undo that stopped in the middle."""
@@ -124,7 +126,7 @@ class Worker:
         for session in [session for session in self._unfinished if call_id.startswith(f"{session}.")]:
             self._unfinished.discard(session)
             with contextlib.suppress(OSError):
-                self._intents.remove(session)
+                self._intents.abandon(session)
 
     def _new_tree(self, known: bytes | None) -> WorkspaceTree:
         return WorkspaceTree(self._roots, self._store, self._coverage, known)
@@ -206,8 +208,26 @@ class Worker:
             if time.monotonic() > request.until + GRACE_S:
                 call.problem = call.problem or _LATE
         self._needs_flush = True
+        if call.is_searched:
+            self._write_down(request)
         self._calls[request.call_id] = call
         self._send(Ready(request.number))
+
+    def _write_down(self, request: Begin) -> None:
+        """Note that a call begins, so that it is known what it changed if all processes are killed."""
+        try:
+            if not self._journal.is_started and self._tree.is_listed:
+                self._save_index()
+        except OSError as error:
+            self._not_saved(error)
+        self._journal.begin(request.call_id, request.paths)
+
+    def _save_index(self) -> None:
+        self._journal.start(self._tree.dump(), self._running(), tuple(self._answers))
+
+    def _running(self) -> dict[str, tuple[str, ...] | None]:
+        """The running calls that the index is the state before, with their files."""
+        return {name: call.paths for name, call in self._calls.items() if call.is_searched}
 
     def _complete_index(self, until: float) -> bool:
         """Go on with the first search until it is complete or the time is over; true if all files are listed."""
@@ -229,23 +249,13 @@ class Worker:
 
     def _find_changes(self, call_id: str, call: _Call, *, answers_end: bool, more: tuple[str, ...] = ()) -> None:
         sentences = (*((call.problem,) if call.problem else ()), *more)
-        self._search(self._tree, call_id, call.paths, sentences, answers_end=answers_end)
-
-    def _search(
-        self,
-        tree: WorkspaceTree,
-        call_id: str,
-        paths: tuple[str, ...] | None,
-        sentences: tuple[str, ...],
-        *,
-        answers_end: bool = True,
-    ) -> None:
         ref, is_known = "", True
-        changes, gaps = tree.changes(paths)
+        changes, gaps = self._tree.changes(call.paths)
         uncovered = (*(sentences if changes else ()), *gaps)
         try:
             if changes:
-                ref = self._save(call_id, changes, uncovered)
+                is_exact = self._tree.is_exact and call.problem != _LATE
+                ref = self._save(call_id, changes, uncovered, is_exact=is_exact)
         except OSError as error:
             uncovered, is_known = (*uncovered, self._not_saved(error)), False
         self._warn_of_full_disk()
@@ -257,13 +267,15 @@ class Worker:
     def _report(
         self, call_id: str, ref: str, uncovered: str, *, answers_end: bool = True, is_known: bool = True
     ) -> None:
-        self._answers.append(index_files.Answer(call_id, ref, uncovered, answers_end, is_known))
+        answer = index_files.Answer(call_id, ref, uncovered, answers_end, is_known)
+        self._answers.append(answer)
+        self._journal.found(answer)
         self._sent += 1
         self._send(Found(call_id, ref, uncovered, answers_end, is_known))
 
-    def _save(self, call_id: str, changes: tuple[Change, ...], uncovered: tuple[str, ...]) -> str:
+    def _save(self, call_id: str, changes: tuple[Change, ...], uncovered: tuple[str, ...], *, is_exact: bool) -> str:
         bare_id = call_id.partition("/")[2] or call_id
-        return self._store.save_record(ChangeRecord(bare_id, int(time.time() * 1000), changes, uncovered))
+        return self._store.save_record(ChangeRecord(bare_id, int(time.time() * 1000), changes, uncovered, is_exact))
 
     def _find_changes_of_running_calls(self, paths: tuple[str, ...] | None) -> bool:
         """Before these paths may change otherwise, find what running calls changed in them; false if none may have.
@@ -283,19 +295,14 @@ class Worker:
         return True
 
     def _find_changes_of_interrupted_call(self, call_id: str) -> None:
-        answers = index_files.saved_answers(self._folder, call_id)
+        try:
+            answers = self._interrupted.find(call_id)
+        except OSError as error:
+            answers = (index_files.Answer(call_id, "", self._not_saved(error), True, is_known=False),)
         for each in answers:
-            self._report(call_id, each.ref, each.uncovered, answers_end=each.answers_end, is_known=each.is_known)
-        if any(each.answers_end for each in answers):
-            return
-        before = index_files.take_interrupted(self._folder, call_id)
-        if before is None:
-            self._report(call_id, "", _UNKNOWN, is_known=False)
-        else:
-            known, paths = before
-            tree = self._new_tree(known)
-            self._search(tree, call_id, paths, (_INTERRUPTED,))
-            tree.close()
+            said = each.uncovered[:_UNCOVERED_CHARACTERS]
+            self._report(call_id, each.ref, said, answers_end=each.answers_end, is_known=each.is_known)
+        self._needs_flush = True
 
     def _warn_of_full_disk(self) -> None:
         if self._tree.store_error is not None:
@@ -314,6 +321,8 @@ class Worker:
             return 0
         if self._needs_flush:
             return _FLUSH_S
+        if self._needs_saving and not self._journal.is_started:
+            return 0
         return _IDLE_S if self._needs_saving or self._needs_collection else None
 
     @property
@@ -329,10 +338,11 @@ class Worker:
             elif self._needs_flush:
                 self._needs_flush = False
                 self._store.flush()
+                self._journal.flush()
             elif self._needs_saving:
                 self._needs_saving = False
                 self._needs_collection = True
-                index_files.save(self._folder, self._tree.dump())
+                self._save_index()
             else:
                 self._needs_collection = False
                 self._store.collect_garbage(self._tree.contents())
@@ -350,10 +360,11 @@ class Worker:
             self._store.flush()
             if self._answers:
                 index_files.save_answers(self._folder, tuple(self._answers))
-            if running := {name: call.paths for name, call in self._calls.items() if call.is_searched}:
+            if running := self._running():
                 index_files.save_interrupted(self._folder, running, self._tree.dump())
             elif self._needs_saving and self._tree.is_listed:
                 index_files.save(self._folder, self._tree.dump())
+            self._journal.close()
         self._tree.close()
         self._store.close()
 

@@ -7,18 +7,10 @@ import os
 from pathlib import Path
 
 from bradawl.core.errors import SessionError
+from bradawl.safety.private_folders import make_private_folder
 
 _PIECE = 1_048_576
 _HEX = frozenset("0123456789abcdef")
-
-
-def make_private_folder(folder: Path) -> None:
-    """Create a folder and its parents, accessible by this user only; existing ones are not changed."""
-    if folder.is_dir():
-        return
-    if folder.parent != folder:
-        make_private_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -17,7 +17,8 @@ import msgspec
 from bradawl.core.errors import SessionBusy
 from bradawl.core.events import FORMAT_VERSION, Cwd, Envelope, Event, SessionForked, SessionOpened, StateChanged
 from bradawl.core.ports import Clock
-from bradawl.session.blobs import LocalBlobs, make_private_folder, sync_folder
+from bradawl.safety.private_folders import make_private_folder
+from bradawl.session.blobs import LocalBlobs, sync_folder
 from bradawl.session.encoding import MAIN, Reader, encode
 
 _READ_BUFFER = 1 << 20

@@ -178,6 +178,7 @@ class FakeChanges:
     def __init__(self, files: MemoryFiles) -> None:
         self._files = files
         self._before: dict[str, bytes] = {}
+        self._begun: set[str] = set()
         self._ended: list[tuple[str, Checkpoint]] = []
         self.changed: dict[str, dict[str, tuple[bytes | None, bytes | None]]] = {}
         """By reference and path, the content before and after; None for a missing file."""
@@ -185,14 +186,19 @@ class FakeChanges:
     async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
         """Remember all files, whatever `paths` are."""
         del paths
-        self._before = dict(self._files.files)
+        self._before = dict(self._files.files) if not self._begun else self._before
+        self._begun.add(call_id)
         return await self.settle(_owner_and_id(call_id)[0])
 
     def end(self, call_id: str) -> None:
-        """Compare all files; each call may overlap with others only if they change nothing."""
+        """Compare all files. Of calls that overlap, the one that ends first is credited with all changes."""
         before, after = self._before, self._files.files
         paths = (path for path in {**before, **after} if before.get(path) != after.get(path))
         owner, bare_id = _owner_and_id(call_id)
+        if call_id not in self._begun:
+            self._ended.append((owner, Checkpoint(bare_id, "", "What it changed is not known.")))
+            return
+        self._begun.remove(call_id)
         ref = ""
         if changed := {path: (before.get(path), after.get(path)) for path in paths}:
             ref = f"checkpoint-{bare_id}"

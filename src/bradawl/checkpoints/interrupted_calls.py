@@ -1,0 +1,100 @@
+"""Finds what calls changed that ran, or were not searched, when an earlier agent ended."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from bradawl.checkpoints import index_files
+from bradawl.checkpoints.call_journal import LeftJournal, left_journal
+from bradawl.checkpoints.errors import StoreError
+from bradawl.checkpoints.file_states import is_same
+from bradawl.checkpoints.index_files import Answer, Paths
+from bradawl.checkpoints.record import Change, ChangeRecord, FileState
+from bradawl.checkpoints.store import ContentStore
+from bradawl.checkpoints.tree import WorkspaceTree
+
+_INTERRUPTED: Final = "The agent ended while it ran: some of these changes may have been made by the user since."
+_UNKNOWN: Final = "The agent ended while it ran: what it changed is not known."
+
+
+class InterruptedCalls:
+    """Calls that an earlier process has begun, and that no checkpoint is logged for."""
+
+    def __init__(self, folder: Path, store: ContentStore, new_tree: Callable[[bytes], WorkspaceTree]) -> None:
+        """`folder` is that of the store, `new_tree` makes a tree for an index."""
+        self._folder = folder
+        self._store = store
+        self._new_tree = new_tree
+
+    def find(self, call_id: str) -> tuple[Answer, ...]:
+        """What the call changed; the last part has `answers_end`. Raises `OSError` if the store can't be written."""
+        answers = index_files.saved_answers(self._folder, call_id)
+        if any(each.answers_end for each in answers):
+            return answers
+        if (before := index_files.take_interrupted(self._folder, call_id)) is not None:
+            return (*answers, self._searched(call_id, *before))
+        if (journal := left_journal(self._folder, call_id)) is not None:
+            return self._find_by_journal(call_id, journal)
+        return (*answers, Answer(call_id, "", _UNKNOWN, True, is_known=False))
+
+    def _find_by_journal(self, call_id: str, journal: LeftJournal) -> tuple[Answer, ...]:
+        answers = tuple(each for each in journal.answers(call_id) if not each.ref or self._record(each.ref) is not None)
+        if any(each.answers_end for each in answers):
+            return answers
+        found = self._searched(call_id, journal.index(), journal.paths_of(call_id), journal.found())
+        journal.add(found)
+        return (*answers, found)
+
+    def _searched(self, call_id: str, known: bytes | None, paths: Paths, found: Sequence[Answer] = ()) -> Answer:
+        """Compare the workspace with an index, without what was found since."""
+        tree = self._new_tree(known or b"")
+        try:
+            if not tree.is_listed:
+                return Answer(call_id, "", _UNKNOWN, True, is_known=False)
+            changes, gaps = tree.changes(paths)
+            records = [record for each in found if each.ref and (record := self._record(each.ref)) is not None]
+            changes = later_changes(changes, records, paths)
+        finally:
+            tree.close()
+        sentences = (*((_INTERRUPTED,) if changes else ()), *gaps)
+        ref = self._save(call_id, changes, sentences) if changes else ""
+        return Answer(call_id, ref, " ".join(sentences), True)
+
+    def _save(self, call_id: str, changes: tuple[Change, ...], sentences: tuple[str, ...]) -> str:
+        bare_id = call_id.partition("/")[2] or call_id
+        return self._store.save_record(ChangeRecord(bare_id, int(time.time() * 1000), changes, sentences))
+
+    def _record(self, ref: str) -> ChangeRecord | None:
+        """A record; None if it did not reach the disk."""
+        with contextlib.suppress(StoreError):
+            return self._store.record(ref)
+        return None
+
+
+def later_changes(
+    changes: Sequence[Change], records: Sequence[ChangeRecord], paths: Paths = None
+) -> tuple[Change, ...]:
+    """What changed after the records, sorted by path, given what changed since before them.
+
+    The oldest record comes first. With `paths`, `changes` are those of these files and folders alone.
+    """
+    found = {change.path: change for change in changes}
+    recorded: dict[bytes, tuple[FileState | None, FileState | None]] = {}
+    for change in (change for record in records for change in record.changes):
+        if _is_in(change.path, paths):
+            first = recorded[change.path][0] if change.path in recorded else change.before
+            recorded[change.path] = first, change.after
+    later = {path: change for path, change in found.items() if path not in recorded}
+    for path, (first, last) in recorded.items():
+        now = found[path].after if path in found else first
+        if not is_same(last, now):
+            later[path] = Change(path, last, now)
+    return tuple(later[path] for path in sorted(later))
+
+
+def _is_in(path: bytes, paths: Paths) -> bool:
+    above = None if paths is None else [os.fsencode(each) for each in paths]
+    return above is None or any(path == each or path.startswith(each + b"/") for each in above)

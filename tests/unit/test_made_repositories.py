@@ -1,0 +1,165 @@
+"""Undo of calls that made repositories: they go as a whole, come back by a redo, and the user's data in them stay."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kept_copies_world import Work
+
+from bradawl.checkpoints.coverage import Coverage
+from bradawl.checkpoints.errors import RestoreStopped
+from bradawl.checkpoints.record import ChangeRecord
+from bradawl.checkpoints.restore import apply, plan
+
+GIT = {
+    **{f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    **{
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "HOME": "/nonexistent",
+        "PATH": os.environ["PATH"],
+    },
+}
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Work]:
+    made = Work(tmp_path, Coverage(search_s=60, reading_s=60))
+    yield made
+    made.close()
+
+
+def shell(work: Work, line: str) -> str:
+    done = subprocess.run(["bash", "-ec", line], cwd=work.top, env=GIT, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def roundtrip(work: Work, before: dict[str, tuple[int, int, bytes]]) -> None:
+    after = work.state()
+    undone = work.undo()
+    assert undone.uncovered == () and work.state() == before
+    redone = work.redo(undone)
+    assert redone.uncovered == () and work.state() == after
+
+
+def test_a_new_repository_goes_as_a_whole_and_comes_back(work: Work) -> None:
+    (work / "file").write_bytes(b"1")
+    work.start()
+    before = work.state()
+    shell(
+        work, "git init -q -b main; git add -A; git commit -qm first; git gc -q; echo 2 >> file; git commit -qam second"
+    )
+    work.call()
+    roundtrip(work, before)
+    assert shell(work, "git log --format=%s; git fsck --strict; git status --short") == "second\nfirst\n"
+
+
+def test_an_added_submodule_goes_as_a_whole_and_can_be_added_again(work: Work) -> None:
+    shell(work, "git init -q -b main sub; cd sub; echo s > s; git add -A; git commit -qm sub")
+    shell(work, "git init -q -b main; echo a > a; git add a; git commit -qm first")
+    add = "git -c protocol.file.allow=always submodule add -q ./sub libs/smod"
+    work.start()
+    before = work.state()
+    shell(work, add)
+    work.call()
+    after = work.state()
+    undone = work.undo()
+    assert undone.uncovered == ()
+    ours = {name for name in work.state() if "/objects/" not in name}
+    assert ours == {name for name in before if "/objects/" not in name}
+    assert not (work / ".git/modules").exists()
+    work.redo(undone)
+    assert work.state().keys() == after.keys()
+    assert (
+        shell(work, "git submodule status --recursive; git -C libs/smod status --short")
+        .strip()
+        .endswith("(heads/main)")
+    )
+    work.undo()
+    shell(work, add)
+    assert (work / "libs/smod/s").read_text() == "s\n"
+
+
+def test_a_new_working_tree_goes_as_a_whole(work: Work) -> None:
+    shell(work, "git init -q -b main; echo a > a; git add a; git commit -qm first")
+    work.start()
+    before = work.state()
+    shell(work, "git worktree add -q wt; cd wt; echo 1 > new; git add new; git commit -qm in-wt")
+    work.call()
+    undone = work.undo()
+    assert undone.uncovered == ()
+    assert {name for name in work.state() if "/objects/" not in name} == {n for n in before if "/objects/" not in n}
+    work.redo(undone)
+    assert shell(work, "git -C wt log --format=%s") == "in-wt\nfirst\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo '#!/bin/sh' > .git/hooks/pre-commit",
+        "mkdir -p .git/lfs/objects; echo large > .git/lfs/objects/1",
+        "echo mine > .git/notes-of-the-user",
+        "mkfifo .git/objects/pipe",
+        "git update-ref refs/heads/mine main",
+        "touch .git/index.lock.other",
+    ],
+)
+def test_a_new_repository_with_data_of_the_user_keeps_its_objects(work: Work, line: str) -> None:
+    (work / "file").write_bytes(b"1")
+    work.start()
+    shell(work, "git init -q -b main; git add -A; git commit -qm first")
+    work.call()
+    shell(work, line)
+    before = {name for name in work.state() if name.startswith(".git/objects")}
+    planned = work.plan()
+    undone = apply(planned, work.store)
+    assert any("objects or hooks in it stay" in each for each in undone.uncovered)
+    assert {name for name in work.state() if name.startswith(".git/objects")} == before
+    work.redo(undone)
+    assert shell(work, "git log --format=%s main") == "first\n"
+
+
+def test_a_commit_of_the_user_in_a_new_repository_is_a_conflict_and_keeps_the_objects(work: Work) -> None:
+    (work / "file").write_bytes(b"1")
+    work.start()
+    shell(work, "git init -q -b main; git add -A; git commit -qm first")
+    work.call()
+    shell(work, "echo 2 >> file; git commit -qam mine")
+    planned = work.plan()
+    assert work.path(".git/refs/heads/main") in [each.path for each in planned.conflicts]
+    apply(planned, work.store)
+    (work / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    assert shell(work, "git log --format=%s") == "mine\nfirst\n"
+
+
+def test_a_repository_that_existed_before_keeps_its_objects(work: Work) -> None:
+    shell(work, "git init -q -b main; echo a > a; git add a; git commit -qm first")
+    work.start()
+    shell(work, "echo b > b; git add b; git commit -qm second")
+    work.call()
+    before = {name for name in work.state() if name.startswith(".git/objects")}
+    assert work.undo().uncovered == ()
+    assert {name for name in work.state() if name.startswith(".git/objects")} == before
+
+
+@pytest.mark.parametrize("stop_after", [1, 5, 20])
+def test_a_stopped_removal_of_a_repository_is_finished_and_taken_back(work: Work, stop_after: int) -> None:
+    work.start()
+    before = work.state()
+    shell(work, "git init -q -b main; echo 1 > file; git add -A; git commit -qm first")
+    work.call()
+    after = work.state()
+    intended: list[ChangeRecord] = []
+    calls: Callable[[], int] = iter(range(999)).__next__
+    with pytest.raises(RestoreStopped):
+        apply(
+            work.plan(),
+            work.store,
+            begin=lambda record, _: intended.append(record),
+            should_stop=lambda: calls() >= stop_after,
+        )
+    undone = apply(plan(work.store, intended, [os.fsencode(work.top)], is_interrupted=True), work.store)
+    assert undone.uncovered == () and work.state() == after
+    assert work.undo().uncovered == () and work.state() == before

@@ -1,0 +1,233 @@
+"""Undo of packed, copied and hard-linked files: nothing is removed that may be the only copy of what is not saved."""
+
+import os
+import random
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kept_copies_world import BIG, OTHER_BIG, Work, check_undo_and_redo, make_packages
+
+from bradawl.checkpoints.coverage import Coverage
+from bradawl.checkpoints.restore import apply
+
+NOISE = random.Random(1).randbytes(900_000)  # noqa: S311 - test data
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Work]:
+    made = Work(tmp_path)
+    yield made
+    made.close()
+
+
+def copied(work: Work) -> None:
+    (work / "big.bak").write_bytes((work / "big").read_bytes())
+
+
+def compressed(work: Work) -> None:
+    (work / "big.gz").write_bytes(zlib.compress((work / "big").read_bytes()))
+
+
+def split(work: Work) -> None:
+    for at in range(0, len(NOISE), 700):
+        (work / f"part{at}").write_bytes(NOISE[at : at + 700])
+
+
+def appended(work: Work) -> None:
+    with (work / "small").open("ab") as file:
+        file.write((work / "big").read_bytes())
+
+
+def packed(work: Work) -> None:
+    with tarfile.open(work / "all.tar.gz", "w:gz") as archive:
+        archive.add(work / "big", "big")
+
+
+@pytest.mark.parametrize("pack", [copied, compressed, split, appended, packed])
+def test_what_may_hold_a_lost_file_is_left_alone_unless_the_user_agrees(
+    work: Work, pack: Callable[[Work], None]
+) -> None:
+    (work / "big").write_bytes(NOISE)
+    (work / "small").write_bytes(b"small")
+    (work / "edited").write_bytes(b"old")
+    work.start()
+    before = set(work.state())
+    pack(work)
+    (work / "big").unlink()
+    (work / "edited").write_bytes(b"new")
+    work.call()
+    after = work.state()
+    planned = work.plan()
+    made = {name for name in after if name not in before} or {"small"}
+    assert {each.path for each in planned.conflicts} == {work.path(name) for name in made}
+    assert "may hold what was big, which is not saved" in planned.conflicts[0].conflict
+    assert [path for path, _ in planned.impossible] == [work.path("big")]
+    apply(planned, work.store)
+    assert all((work / name).read_bytes() == after[name][2] for name in made)
+    again = work.plan()
+    undone = apply(again, work.store, overwrite=[each.path for each in again.conflicts])
+    assert set(work.state()) == before - {"big"} and (work / "small").read_bytes() == b"small"
+    work.redo(undone)
+    assert all((work / name).read_bytes() == after[name][2] for name in made)
+
+
+def test_small_new_files_beside_a_lost_large_one_are_removed(work: Work) -> None:
+    (work / "big").write_bytes(NOISE)
+    work.start()
+    (work / "big").unlink()
+    (work / "new").write_bytes(b"n" * 300)
+    work.call()
+    assert not work.plan().conflicts
+    work.undo()
+    assert not (work / "new").exists()
+
+
+def test_new_files_are_removed_if_the_large_file_only_grew(work: Work) -> None:
+    (work / "log").write_bytes(BIG)
+    work.start()
+    with (work / "log").open("ab") as file:
+        file.write(b"line\n")
+    (work / "new").write_bytes(OTHER_BIG)
+    work.call()
+    assert [each.path for each in work.plan().conflicts] == []
+    work.undo()
+    assert not (work / "new").exists()
+
+
+def test_a_copy_of_a_large_file_that_was_emptied_is_left_alone(work: Work) -> None:
+    (work / "big").write_bytes(BIG)
+    work.start()
+    (work / "copy").write_bytes(BIG)
+    (work / "big").write_bytes(b"")
+    work.call()
+    assert [each.path for each in work.plan().conflicts] == [work.path("copy")]
+
+
+def test_an_archive_of_removed_packages_is_left_alone(work: Work) -> None:
+    make_packages(work)
+    work.start()
+    with tarfile.open(work / "packages.tar.gz", "w:gz") as archive:
+        archive.add(work / "node_modules", "node_modules")
+    shutil.rmtree(work / "node_modules")
+    (work / "note").write_bytes(b"done")
+    work.call()
+    planned = work.plan()
+    assert [each.path for each in planned.conflicts] == [work.path("packages.tar.gz")]
+    apply(planned, work.store)
+    assert (work / "packages.tar.gz").exists() and not (work / "note").exists()
+
+
+def test_a_copy_of_removed_packages_is_left_alone(work: Work) -> None:
+    make_packages(work)
+    work.start()
+    shutil.copytree(work / "node_modules", work / "copy")
+    for name in ("copy", "copy/x"):
+        os.utime(work / name, (1, 1))
+    shutil.rmtree(work / "node_modules")
+    work.call()
+    assert [each.path for each in work.plan().conflicts] == [work.path("copy/x/i.js")]
+
+
+def test_new_files_beside_a_removed_cache_are_removed(work: Work) -> None:
+    make_packages(work, ".pytest_cache")
+    work.start()
+    shutil.rmtree(work / ".pytest_cache")
+    (work / "report").write_bytes(b"r" * 500)
+    work.call()
+    assert not work.plan().conflicts
+
+
+def test_a_redo_removes_new_files_although_something_is_lost(work: Work) -> None:
+    make_packages(work)
+    (work / "text").write_bytes(b"t" * 500)
+    work.start()
+    (work / "node_modules").rename(work / "other")
+    (work / "text").unlink()
+    work.call()
+    undone = work.undo()
+    shutil.rmtree(work / "node_modules")
+    assert not work.plan([undone]).conflicts
+
+
+# ------------------------------------------------------------------ hard links
+
+
+def test_a_hard_link_brings_a_removed_large_file_back(work: Work) -> None:
+    (work / "big").write_bytes(BIG)
+    (work / "sub").mkdir()
+    (work / "sub/link").hardlink_to(work / "big")
+    work.start()
+    before = work.state()
+    (work / "big").unlink()
+    work.call()
+    assert work.sentences == ()
+    assert [each.path for each in work.plan().changes] == [work.path("big")]
+    check_undo_and_redo(work, before)
+    assert (work / "big").samefile(work / "sub/link")
+
+
+def test_a_hard_link_brings_a_file_back_that_the_first_search_did_not_save(tmp_path: Path) -> None:
+    work = Work(tmp_path, Coverage(file_bytes=10_000, baseline_bytes=1_000, search_s=60, reading_s=60))
+    (work / "big").write_bytes(BIG)
+    (work / "link").hardlink_to(work / "big")
+    work.start()
+    (work / "big").unlink()
+    work.call()
+    undone = work.undo()
+    assert undone.uncovered == () and (work / "big").read_bytes() == BIG
+    work.close()
+
+
+def test_a_replaced_large_file_comes_back_from_its_hard_link(work: Work) -> None:
+    (work / "big").write_bytes(BIG)
+    (work / "link").hardlink_to(work / "big")
+    work.start()
+    before = work.state()
+    (work / "big").unlink()
+    (work / "big").write_bytes(b"new")
+    work.call()
+    undone = work.undo()
+    assert undone.uncovered == () and work.state() == before
+    assert (work / "big").samefile(work / "link")
+    work.redo(undone)
+    assert (work / "big").read_bytes() == b"new" and (work / "link").read_bytes() == BIG
+
+
+def test_a_removed_name_comes_back_from_a_renamed_one(work: Work) -> None:
+    (work / "big").write_bytes(BIG)
+    (work / "link").hardlink_to(work / "big")
+    work.start()
+    before = work.state()
+    (work / "big").unlink()
+    (work / "link").rename(work / "other")
+    work.call()
+    check_undo_and_redo(work, before)
+    assert (work / "big").samefile(work / "link")
+
+
+def test_a_hard_link_that_was_written_to_since_is_not_used(work: Work) -> None:
+    (work / "big").write_bytes(BIG)
+    (work / "link").hardlink_to(work / "big")
+    work.start()
+    (work / "big").unlink()
+    work.call()
+    (work / "link").write_bytes(OTHER_BIG)
+    planned = work.plan()
+    assert [path for path, _ in planned.impossible] == [work.path("big")] and not planned.changes
+
+
+def test_a_hard_link_that_changes_between_plan_and_restore_is_not_used(work: Work) -> None:
+    (work / "big").write_bytes(BIG)
+    (work / "link").hardlink_to(work / "big")
+    work.start()
+    (work / "big").unlink()
+    work.call()
+    planned = work.plan()
+    (work / "link").unlink()
+    (work / "link").write_bytes(OTHER_BIG)
+    record = apply(planned, work.store)
+    assert len(record.uncovered) == 1 and not (work / "big").exists()
