@@ -265,6 +265,29 @@ def test_the_last_step_comes_back_if_the_program_is_killed_while_the_model_answe
     assert differences(project.state(), before) == {}
 
 
+def test_a_command_that_changes_nothing_is_no_doubt_if_the_program_is_killed_while_it_runs(project: Project) -> None:
+    project.bash("printf 1 > first.txt", is_first=True)
+    before = project.state()
+    project.replies({"tool_calls": [_bash("rm -r a.txt ignored")]}, {"tool_calls": [_bash("sleep 60")]}, {"text": "-"})
+    with subprocess.Popen(
+        [*START, "-c", "-y", "-p", "break it"],
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        (log,) = project.home.rglob("*.jsonl")
+        end = time.monotonic() + 30
+        while log.read_text().count('"type":"ToolStarted"') < 3:
+            assert time.monotonic() < end, "the command did not run"
+            time.sleep(0.02)
+        process.kill()
+    done = project.run("undo")
+    assert done.returncode == 0 and "not known" not in done.stdout, done.stdout + done.stderr
+    assert differences(project.state(), before) == {}
+
+
 def test_it_refuses_while_a_job_runs(project: Project) -> None:
     job = {"id": "job", "name": "bash", "arguments": {"command": "rm c.txt; sleep 60", "run_in_background": True}}
     project.replies({"tool_calls": [job]}, {"text": "finished one"})

@@ -323,17 +323,15 @@ class Session:
     def _find_changes_of_interrupted_calls(self) -> None:
         if (changes := self.calls.changes) is None:
             return
-        for call_id in self.transcript.started:
-            prepared = self.transcript.prepared.get(call_id)  # None if its reply was logged
-            if prepared is None or files_it_may_change(prepared.effects) != ():
-                changes.end(call_id)
-        if self.transcript.turn_is_open:
-            from bradawl.folds.unknown_changes import calls_without_checkpoint
+        if not self.transcript.turn_is_open:
+            return
+        from bradawl.folds.unknown_changes import calls_without_checkpoint
 
-            entries = self.conversation.entries()
-            for call_id, effects in calls_without_checkpoint(entries, self.conversation.name).items():
-                if files_it_may_change(effects) != ():
-                    changes.end(call_id)
+        calls = calls_without_checkpoint(self.conversation.entries(), self.conversation.name)
+        for call_id in dict.fromkeys((*self.transcript.started, *calls)):
+            effects = calls.get(call_id)
+            if effects is None or files_it_may_change(effects) != ():
+                changes.end(call_id)
 
     async def _close_turn(self, finished: TurnFinished) -> bool:
         """Answer the open calls, log the end, and wait for the disk. True if the whole session is on the disk."""

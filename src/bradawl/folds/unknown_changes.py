@@ -8,19 +8,17 @@ from bradawl.core.events import (
     CheckpointTaken,
     Envelope,
     PromptSubmitted,
-    ToolFinished,
     ToolStarted,
 )
 
 
 def calls_without_checkpoint(entries: Iterable[Envelope], agent: str) -> dict[str, Effects]:
-    """The calls of the agent's last turn that ran, ended, and have no checkpoint, with the effects they declared.
+    """The calls of the agent's last turn that were started and have no checkpoint, with the effects they declared.
 
     A call that changed nothing has one, too.
     """
     declared: dict[str, Effects] = {}
-    ended: dict[str, Effects] = {}
-    started: set[str] = set()
+    started: dict[str, Effects] = {}
     for entry in entries:
         if entry.agent != agent:
             continue
@@ -28,15 +26,12 @@ def calls_without_checkpoint(entries: Iterable[Envelope], agent: str) -> dict[st
             case PromptSubmitted():
                 declared.clear()
                 started.clear()
-                ended.clear()
             case CallPrepared(call_id) as prepared:
                 declared[call_id] = prepared.effects
-            case ToolStarted(call_id):
-                started.add(call_id)
-            case ToolFinished(call_id) if call_id in started and call_id in declared:
-                ended[call_id] = declared[call_id]
+            case ToolStarted(call_id) if call_id in declared:
+                started[call_id] = declared[call_id]
             case CheckpointTaken(call_id):
-                ended.pop(call_id, None)
+                started.pop(call_id, None)
             case _:
                 pass
-    return ended
+    return started
