@@ -1,6 +1,9 @@
 """Undo over calls of which it is not known, or not saved, what they changed: it says so, and does not guess."""
 
 import asyncio
+import mmap
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from undo_world import UndoWorld, WalkingChanges
 from bradawl.agent.changes import UnsavedChanges
 from bradawl.app.undo import Undo, UndoRefused
 from bradawl.app.undo_text import outcome_text, plan_text, refusal_text, steps_text
+from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.events import CheckpointTaken
 from bradawl.core.messages import User
 from bradawl.core.workspace import Checkpoint
@@ -30,6 +34,20 @@ class SlowChanges(WalkingChanges):
     async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
         """Nothing while it is slow."""
         return () if self.is_slow else await super().settle(owner)
+
+
+class DatedChanges(WalkingChanges):
+    """`WorkspaceChanges` whose records are made 40 ms after the search, so that no file has changed just before."""
+
+    def end(self, call_id: str) -> None:
+        """Read all files and save what differs."""
+        before, after = self._before, self.read()
+        paths = sorted(path for path in {**before, **after} if before.get(path) != after.get(path))
+        owner, _, name = call_id.rpartition("/")
+        at = int(time.time() * 1000) + 40
+        changes = tuple(Change(path, before.get(path), after.get(path)) for path in paths)
+        self._found.append((owner, Checkpoint(name, self.store.save_record(ChangeRecord(name, at, changes)))))
+        self.store.flush()
 
 
 class GapChanges(WalkingChanges):
@@ -188,3 +206,31 @@ async def test_a_redo_that_can_restore_nothing_does_not_offer_what_is_for_an_und
         plan = await elsewhere.plan_redo()
         assert "--talk-only" not in refusal_text(plan, str(world.root))
         assert "none of the files can be" in refusal_text(plan, str(world.root))
+
+
+async def test_a_file_that_changed_only_through_a_mapping_is_no_conflict(world: UndoWorld) -> None:
+    """A database maps its file: it changes without a new time of change."""
+    mapped = world.write("mapped", "1234")
+    with mapped.open("r+b") as file, mmap.mmap(file.fileno(), 4) as mapping:
+
+        def change() -> None:
+            mapping[:1] = b"x"
+            world.write("other", "2")
+
+        agent, _ = world.agent([world.doing("change", change), DONE], changes=DatedChanges(world.root, world.store))
+        async with agent.open() as session:
+            await session.run("one")
+            times = mapped.stat()
+            mapping[1:2] = b"y"
+            assert mapped.stat().st_ctime_ns == times.st_ctime_ns, "this file system shows it"
+            undo = world.undo(session)
+            plan = await undo.plan()
+            assert plan.files is not None and plan.files.conflicts == ()
+            await undo.carry_out(plan)
+            assert world.tree()["mapped"][1] == b"1234"
+            await undo.carry_out(await undo.plan_redo())
+            assert world.tree()["mapped"][1] == b"xy34"
+            await asyncio.sleep(0.05)  # until after the time of the record
+            mapped.write_text("mine")
+            plan = await undo.plan()
+            assert plan.files is not None and [each.path for each in plan.files.conflicts] == [os.fsencode(mapped)]

@@ -25,6 +25,8 @@ _LONG_S: Final = 5.0
 """A shorter command leaves a user no time for an edit."""
 _RESTORE_MS: Final = 10_000
 """The record of a restore is made at its end, which may be later than the end of the call."""
+_CLOCK_STEP_NS: Final = 20_000_000
+"""Kernels count time in steps of up to 10 ms."""
 _NOT_NAMED: Final = "it changed while a command ran that does not name it: maybe you or another program changed it"
 
 
@@ -127,6 +129,42 @@ def with_unnamed_conflicts(files: "RestorePlan", unnamed: set[bytes]) -> "Restor
         return change if is_free else structs.replace(change, conflict=_NOT_NAMED)
 
     return structs.replace(files, changes=tuple(map(asked, files.changes))) if unnamed else files
+
+
+def without_mapped_conflicts(files: "RestorePlan", records: Sequence[ChangeRecord]) -> "RestorePlan":
+    """The plan without conflicts at files that changed only through a memory mapping, whose time stays as it was.
+
+    Such a file, like the `-shm` of a SQLite database, was mapped when its last change was recorded: its status has not
+    changed since. `records` are the newest first. Git's data and renames stay as they are.
+    """
+    suspects = [each for each in files.changes if each.conflict and not each.source and each.now is not None]
+    if not suspects:
+        return files
+    last: dict[bytes, tuple[int, FileState | None]] = {}
+    for record in records:
+        for change in record.changes:
+            last.setdefault(change.path, (record.at, change.after))
+    from bradawl.checkpoints.kept_copies import present_status
+    from bradawl.checkpoints.opened_folders import FolderWalk
+
+    with FolderWalk(files.roots) as walk:
+        mapped = {
+            each.path
+            for each in suspects
+            if each.path in last
+            and _differ_in_content(each.now, last[each.path][1])
+            and (found := present_status(walk, each.path)) is not None
+            and found.st_ctime_ns < last[each.path][0] * 1_000_000 - _CLOCK_STEP_NS
+        }
+    changes = (structs.replace(each, conflict="") if each.path in mapped else each for each in files.changes)
+    return structs.replace(files, changes=tuple(changes))
+
+
+def _differ_in_content(now: FileState | None, recorded: FileState | None) -> bool:
+    """Whether two states of a file differ in their saved contents and in nothing else."""
+    if now is None or recorded is None or not now.content or not recorded.content:
+        return False
+    return now.content != recorded.content and structs.replace(now, content=recorded.content) == recorded
 
 
 def long_calls_text(calls: Sequence[CallChange]) -> tuple[str, ...]:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from bradawl.app.undo_attribution import Restores, records_of, unnamed_changes, with_unnamed_conflicts
+from bradawl.app.undo_attribution import (
+    Restores,
+    records_of,
+    unnamed_changes,
+    with_unnamed_conflicts,
+    without_mapped_conflicts,
+)
 from bradawl.app.undo_plan import UndoPlan, UndoRefused, UndoStopped
 from bradawl.app.undo_text import stopped_text
 from bradawl.checkpoints.errors import StoreError
@@ -52,7 +58,8 @@ class FilePlans:
             return None
         with refusing_for_the_store(self._store):
             records = records_of(calls, self._store, self._restores)
-            return with_unnamed_conflicts(self._plan(records, rest), unnamed_changes(calls, records))
+            files = without_mapped_conflicts(self._plan(records, rest), records)
+            return with_unnamed_conflicts(files, unnamed_changes(calls, records))
 
     def _plan(self, records: Sequence[ChangeRecord], rest: ChangeRecord | None) -> "RestorePlan":
         from bradawl.checkpoints import restore

@@ -116,7 +116,7 @@ def _busy(session_id: str, content: bytes) -> str:
     holder = f"process {digits.decode()}" if digits.isdigit() else "another process"
     if digits == str(os.getpid()).encode():
         holder = f"this program (process {digits.decode()})"
-    return f"Session {session_id} is open in {holder}. Close it there first, or start a new session."
+    return f"Session {session_id} is open in {holder}. Go on there (also with /undo), close it, or start a new session."
 
 
 class EntryNumbering:
