@@ -118,11 +118,11 @@ class _CopySearch:
         self.result.lost = tuple(f"{self._shown(path)} was removed; {_LEFT}." for path in removed)
 
     def _is_in_place(self, path: bytes, state: FileState) -> bool:
-        """Whether the file or folder is still at its path; a file that became shorter counts as lost, too."""
+        """Whether the file or folder is still at its path. The content of a file with another size counts as lost."""
         found = self._present.get(path)
         if found is None or (found.st_dev, found.st_ino) != _inode(state):
             return False
-        if state.kind == "file" and found.st_size < state.size:
+        if state.kind == "file" and found.st_size != state.size:
             self._lost[path] = state
         return True
 
