@@ -217,6 +217,7 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
         lines += _changes_group("Files", files, root, _MOST_FILES)
         lines += _changes_group("Data of git", git, root)
         lines += [f"Not restored: {one_line(text)}" for text in record.uncovered[:_MOST_FILES]]
+        lines += _stayed_line(record.stayed, root)
     lines += _impossible_lines(plan.files, root)
     why = {} if plan.files is None else {each.path: each.conflict for each in plan.files.conflicts}
     lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept]
@@ -227,6 +228,13 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
     if plan.kind == "undo" and not plan.takes_back:
         lines.append("/redo takes this back (outside of a conversation: bradawl undo --redo).")
     return "\n".join(lines)
+
+
+def _stayed_line(caches: Sequence[bytes], root: str) -> list[str]:
+    if not caches:
+        return []
+    more = f" and {len(caches) - _MOST_OTHERS} more" if len(caches) > _MOST_OTHERS else ""
+    return [f"Caches that stay: {', '.join(shown_path(path, root) for path in caches[:_MOST_OTHERS])}{more}."]
 
 
 def _outcome_line(plan: UndoPlan, *, is_any_restored: bool) -> str:

@@ -46,5 +46,7 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     """Sentences about what may have changed and can't be restored."""
     is_exact: bool = True
     """False if changes may be missing, or older than the call: the state before it was not known completely."""
+    stayed: tuple[bytes, ...] = ()
+    """Caches that an undo was to remove and that hold files, sorted. Folders with nothing else in them stayed, too."""
     unrestored: tuple[Change, ...] = ()
     """What an undo could not restore and a later one may: `before` is the state to restore, `after` the one found."""

@@ -13,7 +13,7 @@ from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same
 from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
 from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
-from bradawl.checkpoints.made_repositories import rest_of_made_repositories
+from bradawl.checkpoints.made_folders import rest_of_made_folders
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
@@ -159,9 +159,8 @@ def plan(
             elif planned is not None:
                 changes.append(planned)
         left_alone = {change.path for change in changes if change.conflict} | {path for path, _ in impossible}
-        rest = rest_of_made_repositories(
-            walk, {path: each.wanted for path, each in composed_changes.items()}, left_alone
-        )
+        entered = {path: state for path, state in wanted.items() if not path.startswith(copies.left_out)}
+        rest = rest_of_made_folders(walk, entered, left_alone | copies.sources)
         changes = sorted((*changes, *(PlannedChange(path, now, None) for path, now in rest.items())), key=_path)
         kept, blocked = _without_blocked(walk, changes)
         kept = _with_git_conflicts(same, kept)

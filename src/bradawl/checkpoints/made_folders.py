@@ -1,10 +1,11 @@
-"""Git data that undo does not cover in repositories that the undone calls made: they go with the repository.
+"""What undo does not cover in folders that the undone calls made: it goes with them, and comes back by a redo.
 
-What is not covered stays in a repository that existed before. Of a new one it would be a rest that blocks `git
-submodule add`, so undo removes it, and saves it for a redo.
+Of a repository that existed before, git's objects stay. Those of a new one would block `git submodule add`. Compiled
+Python files of a new folder would keep it, and with it a package without sources.
 """
 
 import os
+import re
 import stat
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -19,28 +20,33 @@ _OWN: Final = frozenset({b"objects", b"branches", b"info", b"description", b"COM
 """Names in git data that are not covered, and that git makes itself."""
 _HOOKS: Final = b"hooks"
 _SAMPLE: Final = b".sample"
+_CACHE: Final = b"__pycache__"
+_COMPILED: Final = re.compile(rb".+\.pyc(\.\d+)?")
 
 
 class _Stays(Exception):
-    """The repository holds something that the user or another program may have made."""
+    """The folder holds something that the user or another program may have made."""
 
 
-def rest_of_made_repositories(
+def rest_of_made_folders(
     walk: FolderWalk, wanted: Mapping[bytes, FileState | None], left_alone: Collection[bytes]
 ) -> dict[bytes, FileState]:
-    """Present states by path of what else is to be removed with the repositories that undo removes.
+    """Present states by path of what else is to be removed with the folders that undo removes.
 
     `wanted` are the states to restore by path. A repository stays if one of its paths is in `left_alone`, if it holds
-    anything that neither the undone calls nor git alone made, or if it is too large. Contents are read, but not saved.
+    anything that neither the undone calls nor git alone made, or if it is too large. Of other folders, `__pycache__`
+    goes if it holds compiled files only. Contents are read, but not saved.
     """
-    made = [path for path, state in wanted.items() if state is None and _is_repository(path, wanted)]
+    removed = [path for path, state in wanted.items() if state is None]
+    made = [path for path in removed if _is_repository(path, wanted)]
     outer = [path for path in made if not any(path.startswith(other + b"/") for other in made)]
+    caches = [path for path in removed if path.rpartition(b"/")[2] == _CACHE]
     found: dict[bytes, FileState] = {}
-    for repository in outer:
-        if any(path.startswith(repository + b"/") or path == repository for path in left_alone):
+    for folder in (*outer, *caches):
+        if any(path.startswith(folder + b"/") or path == folder for path in left_alone):
             continue
         try:
-            found |= _Listing(walk, wanted, made).rest(repository)
+            found |= _Listing(walk, wanted, made).rest(folder)
         except (_Stays, OSError):
             continue
     return found
@@ -52,7 +58,7 @@ def _is_repository(path: bytes, wanted: Mapping[bytes, FileState | None]) -> boo
 
 
 class _Listing:
-    """What is in a repository, apart from what is planned already."""
+    """What is in a folder, apart from what is planned already."""
 
     def __init__(self, walk: FolderWalk, wanted: Mapping[bytes, FileState | None], made: Collection[bytes]) -> None:
         self._walk = walk
@@ -60,10 +66,10 @@ class _Listing:
         self._made = made
         self._files = self._bytes = 0
 
-    def rest(self, repository: bytes) -> dict[bytes, FileState]:
-        """States by path. Raises `OSError`."""
+    def rest(self, top: bytes) -> dict[bytes, FileState]:
+        """States by path; empty for what is no folder. Raises `OSError`."""
         found: dict[bytes, FileState] = {}
-        waiting = [repository]
+        waiting = [top]
         while waiting:
             folder = waiting.pop()
             for name, status in self._entries(folder):
@@ -87,11 +93,20 @@ class _Listing:
             os.close(descriptor)
 
     def _check(self, path: bytes, status: os.stat_result) -> None:
-        """Raises `_Stays` unless git alone makes such a path, and there are not too many."""
-        repository = max((each for each in self._made if path.startswith(each + b"/")), key=len)
-        first, _, rest = path[len(repository) + 1 :].partition(b"/")
-        is_sample = first == _HOOKS and (not rest or rest.endswith(_SAMPLE))
+        """Raises `_Stays` unless only git or Python makes such a path, and there are not too many."""
         self._files += 1
         self._bytes += status.st_size
-        if not (first in _OWN or is_sample) or self._files > _MOST_FILES or self._bytes > _MOST_BYTES:
+        is_known = self._is_of_git(path) or (_is_compiled(path) and stat.S_ISREG(status.st_mode))
+        if not is_known or self._files > _MOST_FILES or self._bytes > _MOST_BYTES:
             raise _Stays
+
+    def _is_of_git(self, path: bytes) -> bool:
+        repository = max((each for each in self._made if path.startswith(each + b"/")), key=len, default=b"")
+        first, _, rest = path[len(repository) + 1 :].partition(b"/")
+        is_sample = first == _HOOKS and (not rest or rest.endswith(_SAMPLE))
+        return bool(repository) and (first in _OWN or is_sample)
+
+
+def _is_compiled(path: bytes) -> bool:
+    folder, _, name = path.rpartition(b"/")
+    return folder.endswith(b"/" + _CACHE) and bool(_COMPILED.fullmatch(name))

@@ -1,4 +1,4 @@
-"""Undo of calls that made repositories: they go as a whole, come back by a redo, and the user's data in them stay."""
+"""Undo of calls that made repositories and caches: they go as a whole and come back; the user's data stay."""
 
 import os
 import subprocess
@@ -163,3 +163,53 @@ def test_a_stopped_removal_of_a_repository_is_finished_and_taken_back(work: Work
     undone = apply(plan(work.store, intended, [os.fsencode(work.top)], is_interrupted=True), work.store)
     assert undone.uncovered == () and work.state() == after
     assert work.undo().uncovered == () and work.state() == before
+
+
+# ------------------------------------------------------------------ caches
+
+PACKAGE = "mkdir -p src/app tests; echo 1 > src/app/__init__.py; echo 2 > tests/test_a.py"
+COMPILED = "mkdir -p src/app/__pycache__ tests/__pycache__; echo c | tee {src/app,tests}/__pycache__/x.cpython-311.pyc"
+
+
+def test_compiled_files_go_with_the_folders_that_a_call_made(work: Work) -> None:
+    (work / "tests").mkdir()
+    work.start()
+    before = work.state()
+    shell(work, f"{PACKAGE}; {COMPILED}; echo half > tests/__pycache__/x.cpython-311.pyc.140737")
+    work.call()
+    roundtrip(work, before)
+
+
+@pytest.mark.parametrize("line", ["echo mine > note", "mkdir inner", "ln -s /etc/passwd a.pyc", "mkfifo b.pyc"])
+def test_a_cache_with_other_files_stays_and_is_named_once(work: Work, line: str) -> None:
+    work.start()
+    shell(work, f"{PACKAGE}; {COMPILED}; mkdir -p .pytest_cache/v; echo 1 > .pytest_cache/v/last")
+    work.call()
+    shell(work, f"cd src/app/__pycache__; {line}")
+    undone = work.undo()
+    assert undone.uncovered == () and not (work / "tests").exists()
+    assert undone.stayed == (work.path(".pytest_cache"), work.path("src/app/__pycache__"))
+    assert (work / "src/app/__pycache__/x.cpython-311.pyc").exists() and (work / ".pytest_cache/v/last").exists()
+    assert not (work / "src/app/__init__.py").exists()
+    redone = work.redo(undone)
+    assert redone.uncovered == () and (work / "src/app/__init__.py").read_text() == "1\n"
+
+
+def test_a_folder_with_a_cache_and_a_file_of_the_user_fails(work: Work) -> None:
+    work.start()
+    shell(work, f"{PACKAGE}; {COMPILED}")
+    work.call()
+    (work / "src/app/mine").write_text("mine")
+    undone = work.undo()
+    assert [each.split("'")[1] for each in undone.uncovered] == [str(work / "src"), str(work / "src/app")]
+    assert undone.stayed == () and not (work / "src/app/__pycache__").exists()
+
+
+def test_a_cache_that_was_there_before_and_one_that_was_renamed_keep_their_files(work: Work) -> None:
+    shell(work, f"{PACKAGE}; {COMPILED}")
+    work.start()
+    before = work.state()
+    shell(work, "mv tests other; echo c > src/app/__pycache__/y.pyc; echo new > src/app/new.py")
+    work.call()
+    assert work.undo().uncovered == ()
+    assert work.state() == {**before, "src/app/__pycache__/y.pyc": work.state()["src/app/__pycache__/y.pyc"]}
