@@ -295,3 +295,24 @@ def test_a_hard_link_that_changes_between_plan_and_restore_is_not_used(work: Wor
     (work / "link").write_bytes(OTHER_BIG)
     record = apply(planned, work.store)
     assert len(record.uncovered) == 1 and not (work / "big").exists()
+
+
+# ------------------------------------------------------------------ long paths
+
+
+def test_a_folder_with_a_path_that_is_too_long_is_named_when_it_is_removed(tmp_path: Path) -> None:
+    length = len(str(tmp_path)) + 700
+    work = Work(tmp_path, Coverage(path_bytes=length, search_s=60, reading_s=60))
+    folder = work / "deep"
+    while len(str(folder)) < length + 300:
+        folder = folder / ("d" * 100)
+    folder.mkdir(parents=True)
+    (folder / "leaf").write_bytes(b"precious")
+    work.start()
+    shutil.rmtree(work / "deep")
+    work.call()
+    planned = work.plan()
+    assert planned.is_partial
+    (sentence,) = planned.lost
+    assert "deep/ddd" in sentence and "was removed; what was in it is not saved" in sentence and len(sentence) < 400
+    work.close()

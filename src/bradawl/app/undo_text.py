@@ -107,7 +107,8 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
     lines += _changes_group("Data of git", _agreed(files.git), root)
     conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts]
     lines += _group(
-        "Changed by you or another program since, or of no use for git; restored only if you say so:", conflicts
+        "Changed since by you or another program, of no use for git, or maybe the only copy; restored if you say so:",
+        conflicts,
     )
     return lines + _impossible_lines(files, root)
 
@@ -198,7 +199,7 @@ def conflicts_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ())
     rest = "goes back without them" if has_only_conflicts(plan) else "restores the other files"
     return (
         f"Nothing is restored, because these files were changed by you or another program since, "
-        f"or git could not use them: {names}{more}. "
+        f"git could not use them, or they may be the only copy of something: {names}{more}. "
         f"`bradawl undo --keep-conflicts` {rest}, `--force PATH` also restores that file, or all of these in a folder."
     )
 
