@@ -213,3 +213,38 @@ def test_a_cache_that_was_there_before_and_one_that_was_renamed_keep_their_files
     work.call()
     assert work.undo().uncovered == ()
     assert work.state() == {**before, "src/app/__pycache__/y.pyc": work.state()["src/app/__pycache__/y.pyc"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "staying", "caches"),
+    [
+        ("mkdir -p node_modules/x; echo 1 > node_modules/x/i.js", ["node_modules"], []),
+        ("mkdir -p a/.venv; echo > a/.venv/pyvenv.cfg; echo 1 > a/.venv/x", ["a", "a/.venv"], []),
+        ("mkdir -p a/b/.cache; echo 1 > a/b/.cache/x; echo y > a/b/y", [], ["a/b/.cache"]),
+        ("mkdir -p a/.cache a/Pods; echo 1 > a/.cache/x; echo y > a/Pods/y", ["a", "a/Pods"], ["a/.cache"]),
+        ("mkdir -p a/__pycache__ a/.cache empty; echo 1 > a/__pycache__/x.pyc", [], []),
+    ],
+)
+def test_a_plan_names_what_stays_as_the_result_does(
+    work: Work, line: str, staying: list[str], caches: list[str]
+) -> None:
+    work.start()
+    shell(work, line)
+    work.call()
+    planned = work.plan()
+    assert planned.staying == tuple(work.path(name) for name in staying)
+    assert planned.caches == tuple(work.path(name) for name in caches)
+    assert planned.is_partial == bool(staying)
+    undone = work.undo()
+    assert undone.stayed == planned.caches
+    assert sorted(each.split("'")[1].encode() for each in undone.uncovered) == list(planned.staying)
+
+
+def test_a_plan_does_not_name_folders_that_become_empty_by_renames(work: Work) -> None:
+    (work / "node_modules").mkdir()
+    (work / "node_modules/i.js").write_text("1")
+    work.start()
+    shell(work, "mkdir -p new/in; mv node_modules new/in/")
+    work.call()
+    assert work.plan().staying == ()
+    assert work.undo().uncovered == ()

@@ -110,7 +110,9 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
         "Changed since by you or another program, of no use for git, or maybe the only copy; restored if you say so:",
         conflicts,
     )
-    return lines + _impossible_lines(files, root)
+    staying = [f"! {shown_path(path, root)}: it holds other files, so it stays" for path in files.staying]
+    lines += _group("Can't be removed:", staying)
+    return lines + _impossible_lines(files, root) + _caches_line(files.caches, root)
 
 
 def _impossible_lines(files: "RestorePlan | None", root: str) -> list[str]:
@@ -218,7 +220,7 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
         lines += _changes_group("Files", files, root, _MOST_FILES)
         lines += _changes_group("Data of git", git, root)
         lines += [f"Not restored: {one_line(text)}" for text in record.uncovered[:_MOST_FILES]]
-        lines += _stayed_line(record.stayed, root)
+        lines += _caches_line(record.stayed, root)
     lines += _impossible_lines(plan.files, root)
     why = {} if plan.files is None else {each.path: each.conflict for each in plan.files.conflicts}
     lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept]
@@ -231,7 +233,7 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
     return "\n".join(lines)
 
 
-def _stayed_line(caches: Sequence[bytes], root: str) -> list[str]:
+def _caches_line(caches: Sequence[bytes], root: str) -> list[str]:
     if not caches:
         return []
     more = f" and {len(caches) - _MOST_OTHERS} more" if len(caches) > _MOST_OTHERS else ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bradawl.checkpoints.birth_time import birth_time_ns
-from bradawl.checkpoints.coverage import QUIET_FOLDERS
+from bradawl.checkpoints.coverage import is_cache
 from bradawl.checkpoints.errors import RestoreRefused
 from bradawl.checkpoints.gaps import shortened
 from bradawl.checkpoints.record import ChangeRecord, FileState, Identity
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _Inode = tuple[int, int]
 _LEFT: Final = "what was in it is not saved (how much that was is not known)"
-_QUIET: Final = frozenset(map(str.encode, QUIET_FOLDERS))
 _COMPRESSION: Final = 1_000
 """A compressed file is at most about this many times smaller than its content: 1,032 times with deflate."""
 _SMALLEST_ARCHIVE: Final = 100
@@ -207,7 +206,7 @@ class _CopySearch:
         if lost and _COMPRESSION * sum(added.values()) >= min(self._lost[path].size for path in lost):
             self._leave_copies(added, lost[0])
         for folder in self._lost:
-            if folder not in lost and not self._is_folder(folder) and folder.rpartition(b"/")[2] not in _QUIET:
+            if folder not in lost and not self._is_folder(folder) and not is_cache(folder):
                 of_folder = [path for path, size in added.items() if self._may_hold_folder(path, size)]
                 self._leave_copies(of_folder, folder)
 

@@ -4,12 +4,14 @@ Of a repository that existed before, git's objects stay. Those of a new one woul
 Python files of a new folder would keep it, and with it a package without sources.
 """
 
+import contextlib
 import os
 import re
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from bradawl.checkpoints.coverage import is_cache
 from bradawl.checkpoints.file_states import read_state
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import FileState
@@ -52,6 +54,34 @@ def rest_of_made_folders(
     return found
 
 
+def staying_folders(
+    walk: FolderWalk, folders: Sequence[bytes], gone: Collection[bytes]
+) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """Which of the folders to remove, sorted by path, hold other paths than `gone`: those, and the caches among them.
+
+    A folder with nothing but caches that stay is in neither.
+    """
+    held: dict[bytes, bool] = {}
+    for folder in reversed(folders):
+        names: list[tuple[bytes, os.stat_result]] = []
+        with contextlib.suppress(OSError):
+            names = _entries(walk, folder)
+        left = [path for name, _ in names if (path := folder + b"/" + name) not in gone or path in held]
+        if left:
+            held[folder] = not is_cache(folder) and not all(held.get(path) is False for path in left)
+    staying = sorted(path for path, is_other in held.items() if is_other)
+    return tuple(staying), tuple(sorted(path for path in held if is_cache(path)))
+
+
+def _entries(walk: FolderWalk, folder: bytes) -> list[tuple[bytes, os.stat_result]]:
+    descriptor = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=walk.folder(folder))
+    try:
+        with os.scandir(descriptor) as entries:
+            return [(os.fsencode(entry.name), entry.stat(follow_symlinks=False)) for entry in entries]
+    finally:
+        os.close(descriptor)
+
+
 def _is_repository(path: bytes, wanted: Mapping[bytes, FileState | None]) -> bool:
     head = path + b"/HEAD"
     return b"/.git/" in head and head in wanted and wanted[head] is None
@@ -72,7 +102,7 @@ class _Listing:
         waiting = [top]
         while waiting:
             folder = waiting.pop()
-            for name, status in self._entries(folder):
+            for name, status in _entries(self._walk, folder):
                 path = folder + b"/" + name
                 if path not in self._wanted:
                     self._check(path, status)
@@ -83,14 +113,6 @@ class _Listing:
                 if stat.S_ISDIR(status.st_mode):
                     waiting.append(path)
         return found
-
-    def _entries(self, folder: bytes) -> list[tuple[bytes, os.stat_result]]:
-        descriptor = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._walk.folder(folder))
-        try:
-            with os.scandir(descriptor) as entries:
-                return [(os.fsencode(entry.name), entry.stat(follow_symlinks=False)) for entry in entries]
-        finally:
-            os.close(descriptor)
 
     def _check(self, path: bytes, status: os.stat_result) -> None:
         """Raises `_Stays` unless only git or Python makes such a path, and there are not too many."""

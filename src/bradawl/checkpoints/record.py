@@ -45,7 +45,7 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     uncovered: tuple[str, ...] = ()
     """Sentences about what may have changed and can't be restored."""
     is_exact: bool = True
-    """False if changes may be missing, or older than the call: the state before it was not known completely."""
+    """False if changes are missing, such as those of git data elsewhere, or may be missing or older than the call."""
     stayed: tuple[bytes, ...] = ()
     """Caches that an undo was to remove and that hold files, sorted. Folders with nothing else in them stayed, too."""
     unrestored: tuple[Change, ...] = ()

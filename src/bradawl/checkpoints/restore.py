@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from bradawl.checkpoints.coverage import QUIET_FOLDERS
+from bradawl.checkpoints.coverage import is_cache
 from bradawl.checkpoints.errors import RestoreRefused, RestoreStopped, StoreError
 from bradawl.checkpoints.file_states import digest_of, is_same, read_state
 from bradawl.checkpoints.opened_folders import FolderWalk
@@ -305,7 +305,7 @@ class _Restoration:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             if self._holds_caches_only(change.path):
-                self._stayed[change.path] = _is_cache(change.path)
+                self._stayed[change.path] = is_cache(change.path)
             else:
                 self._fail(change.path, _REPOSITORY_STAYS if _is_repository(change.path) else _FOLDER_STAYS)
         else:
@@ -313,7 +313,7 @@ class _Restoration:
 
     def _holds_caches_only(self, path: bytes) -> bool:
         """Whether a folder is a cache, or all that is in it are such folders, which stayed."""
-        if _is_cache(path):
+        if is_cache(path):
             return True
         folder = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._walk.folder(path))
         try:
@@ -403,10 +403,6 @@ class _Restoration:
 def _is_removed(now: FileState, wanted: FileState | None) -> bool:
     """Whether the present file, link or folder has to go before the wanted one is made."""
     return wanted is None or (now.kind == "folder") != (wanted.kind == "folder")
-
-
-def _is_cache(path: bytes) -> bool:
-    return os.fsdecode(path.rpartition(b"/")[2]) in QUIET_FOLDERS
 
 
 def _is_repository(path: bytes) -> bool:
