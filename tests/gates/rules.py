@@ -91,10 +91,10 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|sandbox/mounts/(mask_sources|placeholder_records|placeholders|spare_placeholders)\.py"
     r"|sandbox/restore/(git_history|git_objects|protected_files|restore_path|snapshot)\.py"
     r"|checkpoints/(content_index|file_states|git_objects|opened_folders|packs|restore|restore_intent|restored_files|store|store_folder)\.py"
-    r"|checkpoints/(birth_time|kept_copies|made_repositories|planned_renames|renames)\.py"  # what restoring must keep
+    r"|checkpoints/(birth_time|kept_copies|made_folders|planned_renames|renames)\.py"  # what restoring must keep
     r"|checkpoints/(folder_reader|folder_walk|folder_watches|inotify|tree)\.py"  # read the workspace
     r"|checkpoints/(call_journal|client|index_files|worker)\.py"  # a process of its own, and its index
-    r"|safety/(private_folders|git/small_files)\.py"  # makes folders; reads small text files of projects, and files of git
+    r"|safety/(private_folders|git/small_files)\.py"  # reads small files of projects and of git
 )
 PROGRAMS = frozenset(
     {

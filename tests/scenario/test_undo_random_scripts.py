@@ -59,6 +59,19 @@ LINES = (
     "git branch -D {word}",
     "git gc -q",
     "git pack-refs --all",
+    "tar cf {word}.tar {folder} && rm -rf {folder}",
+    "tar xf {word}.tar && rm {word}.tar",
+    "gzip -f {name}",
+    "cp {name} {word}.moved && rm {name}",
+    "ln -f {name} {word}.hard",
+    "ln -f {word}.hard {folder}/hard && rm {word}.hard",
+    "git -c protocol.file.allow=always submodule add -q ./{folder}/nested sub-{word}",
+    "git -c protocol.file.allow=always submodule update -q --init --recursive",
+    "git submodule deinit -q -f --all",
+    "echo {word} >> sub-{word}/{word} && git -C sub-{word} add -A && git -C sub-{word} commit -qm {word}",
+    "git rm -rqf sub-{word} && rm -rf .git/modules/sub-{word}",
+    "git worktree add -q wt-{word} && echo {word} > wt-{word}/{word}",
+    "git worktree remove --force wt-{word}",
 )
 NAMES = ("a", "b.txt", "c.crlf", "src/d.py", "src/deep/e", "g h", "tracked.lfs")
 FOLDERS = ("src", "src/deep", "docs", "new")

@@ -151,7 +151,8 @@ def test_git_data_of_a_linked_working_tree_are_outside_and_said_when_they_change
     assert tree.uncovered() == (f"The git data in {data} are outside the workspace.",)
     git(linked, "commit", "--allow-empty", "-qm", "more")
     sentence = f"The git data in {data} have changed; they are outside the workspace."
-    assert tree.changes() == ((), (sentence,))
+    hint = "Undo leaves its branches, commits and index as they are, so git will show restored files as changed."
+    assert tree.changes() == ((), (sentence, hint)) and not tree.is_exact
     git(linked, "commit", "--allow-empty", "-qm", "of the user")
     tree.refresh()
     assert tree.changes() == ((), ())
@@ -168,6 +169,7 @@ def test_git_data_above_the_workspace_are_outside(root: Path) -> None:
     found, uncovered = tree.changes()
     assert len(found) == 1
     assert uncovered == (f"The git data in {root / '.git'} have changed; they are outside the workspace.",)
+    assert tree.is_exact, "only what is staged has changed"
     tree.close()
 
 

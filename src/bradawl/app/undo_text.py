@@ -116,9 +116,12 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
     lines += _changes_group("Data of git", _agreed(files.git), root)
     conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts]
     lines += _group(
-        "Changed by you or another program since, or of no use for git; restored only if you say so:", conflicts
+        "Changed since by you or another program, of no use for git, or maybe the only copy; restored if you say so:",
+        conflicts,
     )
-    return lines + _impossible_lines(files, root)
+    staying = [f"! {shown_path(path, root)}: it holds other files, so it stays" for path in files.staying]
+    lines += _group("Can't be removed:", staying)
+    return lines + _impossible_lines(files, root) + _caches_line(files.caches, root)
 
 
 def _impossible_lines(files: "RestorePlan | None", root: str) -> list[str]:
@@ -220,7 +223,7 @@ def conflicts_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ())
     rest = "goes back without them" if has_only_conflicts(plan) else "restores the other files"
     return (
         f"Nothing is restored, because these files were changed by you or another program since, "
-        f"or git could not use them: {names}{more}. "
+        f"git could not use them, or they may be the only copy of something: {names}{more}. "
         f"`bradawl undo --keep-conflicts` {rest}, `--force PATH` also restores that file, or all of these in a folder."
     )
 
@@ -239,6 +242,7 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
         lines += _changes_group("Files", files, root, _MOST_FILES)
         lines += _changes_group("Data of git", git, root)
         lines += [f"Not restored: {one_line(text)}" for text in record.uncovered[:_MOST_FILES]]
+        lines += _caches_line(record.stayed, root)
     lines += _impossible_lines(plan.files, root)
     why = {} if plan.files is None else {each.path: each.conflict for each in plan.files.conflicts}
     lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept]
@@ -249,6 +253,13 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
     if plan.kind == "undo" and not plan.takes_back:
         lines.append("/redo takes this back (outside of a conversation: bradawl undo --redo).")
     return "\n".join(lines)
+
+
+def _caches_line(caches: Sequence[bytes], root: str) -> list[str]:
+    if not caches:
+        return []
+    more = f" and {len(caches) - _MOST_OTHERS} more" if len(caches) > _MOST_OTHERS else ""
+    return [f"Caches that stay: {', '.join(shown_path(path, root) for path in caches[:_MOST_OTHERS])}{more}."]
 
 
 def _outcome_line(plan: UndoPlan, *, is_any_restored: bool) -> str:

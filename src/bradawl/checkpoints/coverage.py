@@ -1,5 +1,6 @@
 """What undo covers: limits of sizes and times, and folders whose contents are not saved."""
 
+import os
 from collections.abc import Container
 from typing import Final, Literal
 
@@ -55,6 +56,11 @@ def reason_by_name(name: str, limits: Coverage) -> Reason:
     if name not in limits.heavy_folders:
         return ""
     return "quiet" if name in QUIET_FOLDERS else "heavy"
+
+
+def is_cache(path: bytes) -> bool:
+    """Whether a folder has the name of a cache that programs fill again by themselves."""
+    return os.fsdecode(path.rpartition(b"/")[2]) in QUIET_FOLDERS
 
 
 def is_virtual_environment(names: Container[str]) -> bool:

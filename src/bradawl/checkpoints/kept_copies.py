@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bradawl.checkpoints.birth_time import birth_time_ns
-from bradawl.checkpoints.coverage import QUIET_FOLDERS
+from bradawl.checkpoints.coverage import is_cache
 from bradawl.checkpoints.errors import RestoreRefused
 from bradawl.checkpoints.gaps import shortened
 from bradawl.checkpoints.record import ChangeRecord, FileState, Identity
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _Inode = tuple[int, int]
 _LEFT: Final = "what was in it is not saved (how much that was is not known)"
-_QUIET: Final = frozenset(map(str.encode, QUIET_FOLDERS))
 _COMPRESSION: Final = 1_000
 """A compressed file is at most about this many times smaller than its content: 1,032 times with deflate."""
 _SMALLEST_ARCHIVE: Final = 100
@@ -118,11 +117,11 @@ class _CopySearch:
         self.result.lost = tuple(f"{self._shown(path)} was removed; {_LEFT}." for path in removed)
 
     def _is_in_place(self, path: bytes, state: FileState) -> bool:
-        """Whether the file or folder is still at its path; a file that became shorter counts as lost, too."""
+        """Whether the file or folder is still at its path. The content of a file with another size counts as lost."""
         found = self._present.get(path)
         if found is None or (found.st_dev, found.st_ino) != _inode(state):
             return False
-        if state.kind == "file" and found.st_size < state.size:
+        if state.kind == "file" and found.st_size != state.size:
             self._lost[path] = state
         return True
 
@@ -207,7 +206,7 @@ class _CopySearch:
         if lost and _COMPRESSION * sum(added.values()) >= min(self._lost[path].size for path in lost):
             self._leave_copies(added, lost[0])
         for folder in self._lost:
-            if folder not in lost and not self._is_folder(folder) and folder.rpartition(b"/")[2] not in _QUIET:
+            if folder not in lost and not self._is_folder(folder) and not is_cache(folder):
                 of_folder = [path for path, size in added.items() if self._may_hold_folder(path, size)]
                 self._leave_copies(of_folder, folder)
 

@@ -12,7 +12,9 @@ from bradawl.checkpoints.gaps import Gaps
 
 _POINTER: Final = b"gitdir: "
 _POINTER_BYTES: Final = 4_096
-_CHANGING: Final = (b"HEAD", b"index", b"packed-refs", b"logs/HEAD", b"logs/refs/stash", b"refs/stash")
+_INDEX: Final = b"index"
+_CHANGING: Final = (_INDEX, b"HEAD", b"packed-refs", b"logs/HEAD", b"logs/refs/stash", b"refs/stash")
+_STAYS: Final = "Undo leaves its branches, commits and index as they are, so git will show restored files as changed."
 
 
 class OutsideGit:
@@ -27,14 +29,21 @@ class OutsideGit:
         """Take the present state as seen."""
         self._seen = self._signatures()
 
-    def report(self, gaps: Gaps) -> None:
-        """Add a sentence for each folder that has changed since the last call, and take its state as seen."""
+    def report(self, gaps: Gaps) -> bool:
+        """Add a sentence for each folder that has changed since the last call, and take its state as seen.
+
+        True if more than the index has changed, which git also writes when it only looks: a branch or a stash.
+        """
         now = self._signatures()
+        has_moved = any(now[folder][1:] != self._seen[folder][1:] for folder in self.folders)
         for folder in self.folders:
             if now[folder] != self._seen[folder]:
                 shown = folder.decode(errors="backslashreplace")
                 gaps.add_sentence(f"The git data in {shown} have changed; they are outside the workspace.")
+        if has_moved:
+            gaps.add_sentence(_STAYS)
         self._seen = now
+        return has_moved
 
     def _signatures(self) -> dict[bytes, tuple[Signature | None, ...]]:
         return {folder: tuple(_signature(folder + b"/" + name) for name in _CHANGING) for folder in self.folders}

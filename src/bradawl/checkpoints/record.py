@@ -45,6 +45,8 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     uncovered: tuple[str, ...] = ()
     """Sentences about what may have changed and can't be restored."""
     is_exact: bool = True
-    """False if changes may be missing, or older than the call: the state before it was not known completely."""
+    """False if changes are missing, such as those of git data elsewhere, or may be missing or older than the call."""
+    stayed: tuple[bytes, ...] = ()
+    """Caches that an undo was to remove and that hold files, sorted. Folders with nothing else in them stayed, too."""
     unrestored: tuple[Change, ...] = ()
     """What an undo could not restore and a later one may: `before` is the state to restore, `after` the one found."""

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from bradawl.checkpoints.coverage import is_cache
 from bradawl.checkpoints.errors import RestoreRefused, RestoreStopped, StoreError
 from bradawl.checkpoints.file_states import digest_of, is_same, read_state
 from bradawl.checkpoints.opened_folders import FolderWalk
@@ -120,6 +121,8 @@ class _Restoration:
         """The failed paths whose failure has a cause outside of the file, such as a full disk."""
         self._unread: list[Change] = []
         self._separated: list[bytes] = []
+        self._stayed: dict[bytes, bool] = {}
+        """Folders that were to be removed and hold only caches, or files of a cache; true for the caches."""
 
     def save_present(self, chosen: list[PlannedChange]) -> None:
         """Save the contents that will be replaced. Leaves out paths that have changed since the plan."""
@@ -230,7 +233,7 @@ class _Restoration:
         unrestored = [change for change in self._unread if change.path in self._may_succeed_later]
         for path, change in sorted(self._changes.items()):
             after = change.wanted
-            if path in self._failed:
+            if path in self._failed or path in self._stayed:
                 with contextlib.suppress(OSError, _NotSaved):
                     after = self._state(change)
             if not is_same(change.now, after):
@@ -246,6 +249,7 @@ class _Restoration:
                 *(f"{os.fsdecode(path)!r} was not restored: {why}." for path, why in sorted(self._failed.items())),
                 *(f"{os.fsdecode(path)!r} {separated}" for path in self._separated),
             ),
+            stayed=tuple(sorted(path for path, is_cache in self._stayed.items() if is_cache)),
             unrestored=tuple(unrestored),
         )
 
@@ -300,9 +304,23 @@ class _Restoration:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            self._fail(change.path, _REPOSITORY_STAYS if _is_repository(change.path) else _FOLDER_STAYS)
+            if self._holds_caches_only(change.path):
+                self._stayed[change.path] = is_cache(change.path)
+            else:
+                self._fail(change.path, _REPOSITORY_STAYS if _is_repository(change.path) else _FOLDER_STAYS)
         else:
             self._walk.forget(change.path)
+
+    def _holds_caches_only(self, path: bytes) -> bool:
+        """Whether a folder is a cache, or all that is in it are such folders, which stayed."""
+        if is_cache(path):
+            return True
+        folder = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._walk.folder(path))
+        try:
+            with os.scandir(folder) as entries:
+                return all(path + b"/" + os.fsencode(entry.name) in self._stayed for entry in entries)
+        finally:
+            os.close(folder)
 
     def _make_folder(self, change: PlannedChange, wanted: FileState) -> None:
         if change.now is None or change.now.kind != "folder" or change.moves_away:

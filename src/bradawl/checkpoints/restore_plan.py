@@ -13,7 +13,7 @@ from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same
 from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
 from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
-from bradawl.checkpoints.made_repositories import rest_of_made_repositories
+from bradawl.checkpoints.made_folders import rest_of_made_folders, staying_folders
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
@@ -74,11 +74,15 @@ class RestorePlan(msgspec.Struct, frozen=True):
     """Changes outside of the roots, which are also among the impossible: the state to restore, and the expected one."""
     is_exact: bool = True
     """False if the records may lack changes; `uncovered` says so."""
+    staying: tuple[bytes, ...] = ()
+    """Folders among the changes that can't be removed, because other files are in them; sorted."""
+    caches: tuple[bytes, ...] = ()
+    """The same of caches; the folders above them stay, too. Sorted."""
 
     @property
     def is_partial(self) -> bool:
         """Whether something can't be restored, or may not be, apart from conflicts."""
-        return bool(self.impossible or self.lost) or not self.is_exact
+        return bool(self.impossible or self.lost or self.staying) or not self.is_exact
 
     @property
     def conflicts(self) -> tuple[PlannedChange, ...]:
@@ -159,12 +163,12 @@ def plan(
             elif planned is not None:
                 changes.append(planned)
         left_alone = {change.path for change in changes if change.conflict} | {path for path, _ in impossible}
-        rest = rest_of_made_repositories(
-            walk, {path: each.wanted for path, each in composed_changes.items()}, left_alone
-        )
+        entered = {path: state for path, state in wanted.items() if not path.startswith(copies.left_out)}
+        rest = rest_of_made_folders(walk, entered, left_alone | copies.sources)
         changes = sorted((*changes, *(PlannedChange(path, now, None) for path, now in rest.items())), key=_path)
         kept, blocked = _without_blocked(walk, changes)
         kept = _with_git_conflicts(same, kept)
+        staying, caches = _staying_folders(walk, kept)
         git = {change.path for change in kept if is_git_data(change.path, walk.root_of(change.path) or b"")}
     return RestorePlan(
         roots=tuple(roots),
@@ -175,6 +179,8 @@ def plan(
         lost=copies.lost,
         outside=tuple(outside),
         is_exact=all(record.is_exact for record in records),
+        staying=staying,
+        caches=caches,
     )
 
 
@@ -438,6 +444,14 @@ def _without_blocked(
         else:
             kept.append(change)
     return kept, blocked
+
+
+def _staying_folders(walk: FolderWalk, changes: Sequence[PlannedChange]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """The folders that hold what is not in the plan, and the caches among them; conflicts count as removed."""
+    removed = [each for each in changes if each.now is not None and each.wanted is None and not each.moves_away]
+    folders = [each.path for each in removed if each.now is not None and each.now.kind == "folder"]
+    gone = {each.path for each in changes if each.moves_away} | {each.path for each in removed}
+    return staying_folders(walk, folders, gone)
 
 
 def _blocker(walk: FolderWalk, path: bytes, wanted: dict[bytes, FileState | None], kinds: dict[bytes, bool]) -> bytes:

@@ -58,7 +58,7 @@ class WorkspaceTree:
         self.is_listed = loaded is not None
         """Whether all files are in the index, so that `changes` finds what existed before."""
         self.is_exact = True
-        """Whether the last `changes` compared everything with the state before."""
+        """Whether the last `changes` found all that undo needs: it compared everything with the state before."""
         self.store_error: OSError | None = None
         """The error of the content store in the last search, as of a full disk; None if it could save everything."""
 
@@ -117,7 +117,8 @@ class WorkspaceTree:
         else:
             self._watches.dirty()  # what changed before now is found by the search
             self._search_all(search)
-            self._outside_git.report(search.gaps)
+            if self._outside_git.report(search.gaps):
+                self.is_exact = False
             for folder in self._index.limited:
                 search.gaps.add("limit", folder.path)
             if self._is_late:

@@ -1,4 +1,4 @@
-"""Undo of calls that made repositories: they go as a whole, come back by a redo, and the user's data in them stay."""
+"""Undo of calls that made repositories and caches: they go as a whole and come back; the user's data stay."""
 
 import os
 import subprocess
@@ -163,3 +163,88 @@ def test_a_stopped_removal_of_a_repository_is_finished_and_taken_back(work: Work
     undone = apply(plan(work.store, intended, [os.fsencode(work.top)], is_interrupted=True), work.store)
     assert undone.uncovered == () and work.state() == after
     assert work.undo().uncovered == () and work.state() == before
+
+
+# ------------------------------------------------------------------ caches
+
+PACKAGE = "mkdir -p src/app tests; echo 1 > src/app/__init__.py; echo 2 > tests/test_a.py"
+COMPILED = "mkdir -p src/app/__pycache__ tests/__pycache__; echo c | tee {src/app,tests}/__pycache__/x.cpython-311.pyc"
+
+
+def test_compiled_files_go_with_the_folders_that_a_call_made(work: Work) -> None:
+    (work / "tests").mkdir()
+    work.start()
+    before = work.state()
+    shell(work, f"{PACKAGE}; {COMPILED}; echo half > tests/__pycache__/x.cpython-311.pyc.140737")
+    work.call()
+    roundtrip(work, before)
+
+
+@pytest.mark.parametrize("line", ["echo mine > note", "mkdir inner", "ln -s /etc/passwd a.pyc", "mkfifo b.pyc"])
+def test_a_cache_with_other_files_stays_and_is_named_once(work: Work, line: str) -> None:
+    work.start()
+    shell(work, f"{PACKAGE}; {COMPILED}; mkdir -p .pytest_cache/v; echo 1 > .pytest_cache/v/last")
+    work.call()
+    shell(work, f"cd src/app/__pycache__; {line}")
+    undone = work.undo()
+    assert undone.uncovered == () and not (work / "tests").exists()
+    assert undone.stayed == (work.path(".pytest_cache"), work.path("src/app/__pycache__"))
+    assert (work / "src/app/__pycache__/x.cpython-311.pyc").exists() and (work / ".pytest_cache/v/last").exists()
+    assert not (work / "src/app/__init__.py").exists()
+    redone = work.redo(undone)
+    assert redone.uncovered == () and (work / "src/app/__init__.py").read_text() == "1\n"
+
+
+def test_a_folder_with_a_cache_and_a_file_of_the_user_fails(work: Work) -> None:
+    work.start()
+    shell(work, f"{PACKAGE}; {COMPILED}")
+    work.call()
+    (work / "src/app/mine").write_text("mine")
+    undone = work.undo()
+    assert [each.split("'")[1] for each in undone.uncovered] == [str(work / "src"), str(work / "src/app")]
+    assert undone.stayed == () and not (work / "src/app/__pycache__").exists()
+
+
+def test_a_cache_that_was_there_before_and_one_that_was_renamed_keep_their_files(work: Work) -> None:
+    shell(work, f"{PACKAGE}; {COMPILED}")
+    work.start()
+    before = work.state()
+    shell(work, "mv tests other; echo c > src/app/__pycache__/y.pyc; echo new > src/app/new.py")
+    work.call()
+    assert work.undo().uncovered == ()
+    assert work.state() == {**before, "src/app/__pycache__/y.pyc": work.state()["src/app/__pycache__/y.pyc"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "staying", "caches"),
+    [
+        ("mkdir -p node_modules/x; echo 1 > node_modules/x/i.js", ["node_modules"], []),
+        ("mkdir -p a/.venv; echo > a/.venv/pyvenv.cfg; echo 1 > a/.venv/x", ["a", "a/.venv"], []),
+        ("mkdir -p a/b/.cache; echo 1 > a/b/.cache/x; echo y > a/b/y", [], ["a/b/.cache"]),
+        ("mkdir -p a/.cache a/Pods; echo 1 > a/.cache/x; echo y > a/Pods/y", ["a", "a/Pods"], ["a/.cache"]),
+        ("mkdir -p a/__pycache__ a/.cache empty; echo 1 > a/__pycache__/x.pyc", [], []),
+    ],
+)
+def test_a_plan_names_what_stays_as_the_result_does(
+    work: Work, line: str, staying: list[str], caches: list[str]
+) -> None:
+    work.start()
+    shell(work, line)
+    work.call()
+    planned = work.plan()
+    assert planned.staying == tuple(work.path(name) for name in staying)
+    assert planned.caches == tuple(work.path(name) for name in caches)
+    assert planned.is_partial == bool(staying)
+    undone = work.undo()
+    assert undone.stayed == planned.caches
+    assert sorted(each.split("'")[1].encode() for each in undone.uncovered) == list(planned.staying)
+
+
+def test_a_plan_does_not_name_folders_that_become_empty_by_renames(work: Work) -> None:
+    (work / "node_modules").mkdir()
+    (work / "node_modules/i.js").write_text("1")
+    work.start()
+    shell(work, "mkdir -p new/in; mv node_modules new/in/")
+    work.call()
+    assert work.plan().staying == ()
+    assert work.undo().uncovered == ()
