@@ -1,10 +1,13 @@
 """Processes under system faults, hostile programs and a killed agent: errors are reported, nothing is left behind."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import resource
+import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -120,6 +123,25 @@ def test_a_stopped_watchdog_does_not_block_the_agent():
     watchdog.close()
     assert is_within(time.monotonic() - began, 5)
     assert not lives(int(process))
+
+
+def test_the_watchdog_is_told_the_folder_again_only_if_it_may_not_know_it():
+    watchdog = Watchdog("mark", "")
+    ours, theirs = socket.socketpair()
+    watchdog._line = ours
+    with ours, theirs:
+        watchdog.guard(11, "/place")
+        watchdog.guard(12, "/place")
+        watchdog.release(11, 12)
+        assert theirs.recv(1000) == b"+11\n=/place\n+12\n-11\n-12\n"
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                ours.send(b"\n" * 10_000, socket.MSG_DONTWAIT)
+        watchdog.guard(13, "/other")  # dropped
+        while select.select([theirs], [], [], 0)[0]:
+            assert not theirs.recv(100_000).strip(b"\n")
+        watchdog.guard(14, "/other")
+        assert theirs.recv(1000) == b"+14\n=/other\n"
 
 
 async def test_closing_ends_programs_that_still_run(processes, tmp_path):

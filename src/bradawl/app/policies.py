@@ -87,22 +87,14 @@ class Policies:
         """The rules that do not change during a run, without domains. Raises `SettingsError` for an invalid rule of the
         user.
         """
-        from bradawl.safety.home_links import HomeLinks
-        from bradawl.safety.permissions.protected_paths import (
-            built_in_rules,
-            installation_rules,
-            linked_from_home_rules,
-        )
+        from bradawl.safety.permissions.protected_paths import built_in_rules, installation_rules
+        from bradawl.safety.permissions.workspace_rules import workspace_rules
         from bradawl.safety.trusted_programs import installation_paths
 
         settings = self._settings
         built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,))
         built_in += tuple(map(_installed, _environments(self._roots)))
-        links = HomeLinks(settings.user_home)
-        built_in += linked_from_home_rules(
-            tuple(path for root in self._roots for path in links.at_login(root)),
-            tuple(path for root in self._roots for path in links.of_programs(root)),
-        )
+        built_in += workspace_rules(self._roots, settings.user_home)
         said = tuple(rule for text in settings.rules if text.verdict != "domain" for rule in _read(text, settings))
         return (*built_in, *installation_rules(installation_paths(self._roots)), *said)
 

@@ -30,6 +30,7 @@ from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
+from bradawl.sandbox.discovery.present_paths import PresentPaths
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult, WorkspaceSurvey
 from bradawl.sandbox.environment import sandbox_environment
 from bradawl.sandbox.mounts.mask_sources import make_mask_sources
@@ -113,6 +114,7 @@ class BubblewrapBackend:
         )
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
+        self._present_secrets = PresentPaths(self._secrets)
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -336,7 +338,7 @@ class BubblewrapBackend:
         """The hidden folders and files that exist, as real paths."""
         layout = self._layout
         found: dict[str, None] = {}
-        for path in (*layout.own, layout.state, *self._secrets, *self._shown_secrets):
+        for path in (*layout.own, layout.state, *self._present_secrets.now(), *self._shown_secrets):
             if path and os.access(path, os.F_OK):
                 real = os.path.realpath(path)
                 if os.path.lexists(real) and not any(is_within(real, each) for each in (*found, *grant.uncovered)):

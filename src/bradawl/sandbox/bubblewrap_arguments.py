@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
 from bradawl.sandbox.mounts.plan import Mount, is_empty_folder
 from bradawl.sandbox.path_translation import TEMPORARY
 
@@ -15,20 +16,35 @@ _CLOSED: Final = ("--perms", "0555")
 
 def bind_parents_in_tmp(places: Iterable[str], shown: Sequence[str], scratch: str) -> Iterator[str]:
     """Bind the parent folders of visible paths below `/tmp`: a program that clears old folders there must not be able
-    to move the workspace. Folders in a `shown` one are mounted with it, read-only.
+    to move the workspace. Folders in a `shown` one are mounted with it, read-only. Raises `ToolError` if a program
+    put something else in the place of such a folder.
     """
-    above = {folder for place in places for folder in _folders_between(TEMPORARY, place)}
+    above: set[str] = set()
+    for place in places:
+        folder = place.rpartition("/")[0] if place.startswith(f"{TEMPORARY}/") else TEMPORARY
+        while folder != TEMPORARY and folder not in above:
+            above.add(folder)
+            folder = folder.rpartition("/")[0]
     above = {folder for folder in above if not any(is_within(folder, each) for each in shown)}
     for folder in sorted(above, key=lambda each: each.split("/")):
         own = scratch + folder[len(TEMPORARY) :]
-        Path(own).mkdir(0o700, exist_ok=True)
+        try:
+            os.mkdir(own, 0o700)  # noqa: PTH102 - a third of the time of `Path.mkdir`, for each command
+        except FileExistsError as error:
+            if not stat.S_ISDIR(os.lstat(own).st_mode):  # a link of a program would be followed outside of the sandbox
+                raise ToolError(
+                    f"the sandbox can't show {folder}: a command made a file or link of that name; remove it"
+                ) from error
         yield from ("--bind", own, folder)
 
 
 def contains_any(folder: str, seen: Iterable[str]) -> bool:
     """Whether one of the `seen` paths lies inside the folder."""
     inside = f"{folder}/"
-    return any(each.startswith(inside) for each in seen)
+    for each in seen:  # noqa: SIM110 - half the time of `any`, for each hidden path of each command
+        if each.startswith(inside):
+            return True
+    return False
 
 
 def replace_by_empty(path: str, empties: str) -> list[str]:

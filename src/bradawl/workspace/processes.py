@@ -289,8 +289,7 @@ class LocalProcesses:
     def _forget(self, child: ChildProcess) -> None:
         self._running.discard(child)
         self._gate.release(child)
-        for leader_pid in child.leader_pids:
-            self._watchdog.release(leader_pid)
+        self._watchdog.release(*child.leader_pids)
 
     def _program(self, command: Command, sinks: tuple[int, ...], mark: str) -> "Program":
         from bradawl.sandbox.backend import Program  # many runs start no program

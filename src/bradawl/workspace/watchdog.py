@@ -76,21 +76,33 @@ class Watchdog:
         """
         self._mark = mark
         self._path = path
+        self._folder = ""
         self._line: socket.socket | None = None
         self._ending: weakref.finalize[[subprocess.Popen[bytes], socket.socket], Watchdog] | None = None
 
     def guard(self, leader_pid: int, folder: str) -> None:
         """End the session led by this process when the agent ends, and remove the folder."""
-        self._send(f"+{leader_pid}\n={folder}\n" if folder else f"+{leader_pid}\n")
+        is_new, self._folder = bool(folder) and folder != self._folder, folder
+        self._send(f"+{leader_pid}\n={folder}\n" if is_new else f"+{leader_pid}\n")
 
     def start(self) -> None:
         """Start it unless it runs. Call it before the program starts, because that program may kill the agent."""
-        if not self._send("\n"):
+        if not self._is_running():
+            self.close()
             self._start()
 
-    def release(self, leader_pid: int) -> None:
-        """The leader has ended; its PID may soon be another process's."""
-        self._send(f"-{leader_pid}\n")
+    def release(self, *leader_pids: int) -> None:
+        """The leaders have ended; their PIDs may soon be those of other processes."""
+        self._send("".join(f"-{leader_pid}\n" for leader_pid in leader_pids))
+
+    def _is_running(self) -> bool:
+        """Whether its end of the line is open. It is not woken for that: it never sends anything."""
+        try:
+            return self._line is not None and self._line.recv(1, socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def _send(self, text: str) -> bool:
         """Send a line; False if the watchdog is gone. A line that a stopped watchdog can't take is dropped."""
@@ -99,6 +111,7 @@ class Watchdog:
         try:
             self._line.send(os.fsencode(text), getattr(socket, "MSG_NOSIGNAL", 0) | socket.MSG_DONTWAIT)
         except BlockingIOError:
+            self._folder = ""  # the line that was dropped may have named it
             return True
         except OSError:
             self.close()
@@ -134,6 +147,7 @@ class Watchdog:
         if self._ending is not None:
             self._ending()
         self._line = self._ending = None
+        self._folder = ""
 
 
 def _end(process: "subprocess.Popen[bytes]", line: socket.socket) -> None:

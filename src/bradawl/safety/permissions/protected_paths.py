@@ -372,6 +372,12 @@ def linked_from_home_rules(login: tuple[str, ...], programs: tuple[str, ...]) ->
     return (*denied, *asked)
 
 
+def run_by_git_rules(paths: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rule for paths from which git runs something, see `paths_run_by_git`; none without paths."""
+    return (Rule("ask", "write", _caseless(_below(paths)), why=_RUN_BY_GIT_WHY),) if paths else ()
+
+
+_RUN_BY_GIT_WHY = "git runs it, because a hook or git's configuration names it"
 _LINKED_AT_LOGIN_WHY = (
     "a link in the home folder leads to it, so that it runs at the next login or decides what git runs;"
     f" {_ASK_THE_USER}"

@@ -10,7 +10,9 @@ from typing import Final
 
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.permissions import Request
+from bradawl.core.rules import speaks_of
 from bradawl.safety.permissions.protected_paths import is_asked_about_by_name
+from bradawl.safety.permissions.workspace_rules import workspace_rules
 
 _MOST: Final = 10
 
@@ -124,21 +126,26 @@ def _for_paths_and_hosts(effects: Effects, cwd: str, home: str, roots: tuple[str
     if "*" in effects.hosts or not set(effects.session) <= {"cwd", "jobs", "todos", "user"}:
         return []
     read = [path for path in effects.reads if not any(is_within(path, root) for root in roots)]
-    written = [_folder_rule("Edit", path, cwd, home) for path in effects.writes]
+    rules = workspace_rules(roots, home) if effects.writes else ()
+    written = [
+        _folder_rule("Edit", path, cwd, home, is_alone=any(speaks_of(rule, path) for rule in rules))
+        for path in effects.writes
+    ]
     outside = [_folder_rule("Read", path, cwd, home) for path in read]
     return [*written, *outside, *(f"WebFetch(domain:{host})" for host in effects.hosts)]
 
 
-def _folder_rule(tool: str, path: str, cwd: str, home: str) -> str:
+def _folder_rule(tool: str, path: str, cwd: str, home: str, *, is_alone: bool = False) -> str:
     """A rule for the folder of a path; empty if none can be written.
 
-    It names the path alone if the folder is too wide, or if a built-in rule asks about the file.
+    It names the path alone if the folder is too wide, if a built-in rule asks about the file, and if `is_alone`.
     """
     if not path.isprintable() or path != path.strip():
         return ""
     folder = dirname(path)
     is_wide = folder.count("/") < 2 or is_within(cwd, folder) or is_within(home, folder)
-    named = _escaped(path) if is_wide or is_asked_about_by_name(path, home) else f"{_escaped(folder)}/**"
+    is_alone = is_alone or is_wide or is_asked_about_by_name(path, home)
+    named = _escaped(path) if is_alone else f"{_escaped(folder)}/**"
     return f"{tool}({_relative_pattern(named, _escaped(cwd), _escaped(home))})"
 
 
