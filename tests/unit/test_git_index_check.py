@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from bradawl.safety.git.entry_names import LINK, is_refused, refused_names
+from bradawl.safety.git.entry_names import FOLDER, LINK, is_refused, refused_names
 from bradawl.safety.git.index_check import examine_index, hash_length, without_entries
 from bradawl.safety.git.repository import UnsupportedRepository
 from index_writer import add_entries, git, index_bytes, number
@@ -80,6 +80,43 @@ def test_a_refused_name_is_found_among_others(name: bytes, version: int):
 def test_only_a_link_may_not_have_the_name_of_the_list_of_submodules(name: bytes):
     for mode, refused in ((LINK, (name,)), (FILE, ())):
         assert examine_index(index_bytes([(name, mode, "1" * 40)]), 20).refused == refused
+
+
+LINKS_TO_SUBMODULES = (
+    *(b".g\xe2\x80\x8citmodules", b"x/.gitmo\xef\xbb\xbfdules", b"\xe2\x81\xaa.gitmodules", b".gitmodules\xff"),
+    *(b"a\\.gitmodules", b"a\\gitmod~1", b".gitmodules/x", b".gitmodules::$DATA", b"x\\gi7eba~1", b"gi7eb~10"),
+    *(b"gi7e~100", b"gi7~1000", b"gi~10000", b"g~100000", b"~1000000"),
+)
+
+
+@pytest.mark.parametrize("name", LINKS_TO_SUBMODULES)
+def test_a_link_named_as_other_systems_may_read_the_list_of_submodules_is_refused_as_by_git(
+    name: bytes, repository: str
+):
+    content = git(repository, "hash-object", "-w", "--stdin", text=b"x").decode().strip()
+    for mode in (LINK, FILE):
+        expected = is_refused_by_git(repository, name, mode, content)
+        assert expected == (mode == LINK)
+        found = examine_index(index_bytes([(b"a", FILE, content), (name, mode, content)]), 20).refused
+        assert found == (name,) * expected
+
+
+@pytest.mark.parametrize("name", [b"gitmod~5", b"gi7eba~0", b".gitx\xff", b".git\xc3\xa9", b".gitmodules2", b"git~2"])
+def test_a_link_with_a_name_that_only_resembles_one_of_gits_own_is_accepted_as_by_git(name: bytes, repository: str):
+    content = git(repository, "hash-object", "-w", "--stdin", text=b"x").decode().strip()
+    assert not is_refused_by_git(repository, name, LINK, content)
+    assert examine_index(index_bytes([(name, LINK, content)]), 20).refused == ()
+
+
+def test_permissions_in_the_mode_do_not_hide_a_link():
+    data = index_bytes([(b".gitmodules", LINK | 0o777, "1" * 40)])
+    assert examine_index(data, 20).refused == (b".gitmodules",)
+
+
+def test_the_folder_of_a_sparse_index_needs_a_name_and_may_have_several_parts():
+    for name, refused in ((b"a/", False), (b"a/b/", False), (b"a", False), (b"", True), (b"/", True), (b".git/", True)):
+        assert is_refused(name, FOLDER) == refused, name
+    assert is_refused(b"a/", FILE)
 
 
 NAMES = (b".env", b".gitignore", b"a", b"a.b", b"a/b", b"a/b c", b"a/\xff", b"x" * 70, b"d/" + b"y" * 5000, b"\xc3\xa9")
