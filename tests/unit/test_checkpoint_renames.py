@@ -159,6 +159,9 @@ def test_no_link_is_followed(folder: Folder, tmp_path: Path):
     assert folder.rename_all(**{"link/a": "a", "y": "link/x"}) == {"link/a": errno.ENOTDIR, "y": errno.ENOTDIR}
     assert folder.rename_all(moved="link") == {}
     assert (folder.top / "moved").readlink() == outside
+    (folder.top / "to file").symlink_to(outside / "x")
+    assert folder.rename_all(moved2="to file") == {}
+    assert (folder.top / "moved2").readlink() == outside / "x"
     assert [path.name for path in outside.iterdir()] == ["x"]
     assert folder.rename_all(**{"../outside/a": "a"}) == {"../outside/a": errno.EPERM}
 
@@ -305,14 +308,14 @@ def test_a_file_that_has_changed_since_the_plan_stays(change: str, folder: Folde
 
 
 def test_a_target_that_appeared_is_kept_and_both_paths_say_why(folder: Folder):
-    folder.make("a", "b")
-    plan = prepared(folder, {"c": "a", "d": "b"})
+    folder.make("a", "b", "f/x")
+    plan = prepared(folder, {"c": "a", "d": "b", "g": "f"})
     renames = plan.begin()
     renames.park()
-    folder.make("c")
+    folder.make("c", "g")
     renames.carry_out()
-    assert plan.reasons() == {"c": "File exists", "a": "File exists"}
-    assert folder.found() == {"a": "a", "c": "c", "d": "b"}
+    assert plan.reasons() == dict.fromkeys(("c", "a", "g", "f"), "File exists")
+    assert folder.found() == {"a": "a", "c": "c", "d": "b", "f": "", "f/x": "f/x", "g": "g"}
 
 
 def test_a_file_where_a_folder_must_be_made_gets_out_of_the_way(folder: Folder):

@@ -66,6 +66,13 @@ MODULE = ("x.py", "x/__init__.py", "x/y.py", "x/y/__init__.py", "x/y/__main__.py
         ("echo 'a\n./x b'", ("./x",)),
         ("(tools/x)", ("tools/x",)),
         ("tools/x;;tools/y&&tools/z", ("tools/x", "tools/y", "tools/z")),
+        ("tools/X@b:c,d+e%f", ("tools/X@b:c,d+e%f",)),
+        ("a/$b/c", ("a/$b/c",)),
+        ("$a/$b/c", ("$b/c",)),
+        ("perl -e 'x; ./b'", ("./b",)),
+        ("python3 -c 'x; ./b'", ("./b",)),
+        ("bash -c 'x; ./b'", ("./b",)),
+        ("env -i tools/x", ("tools/x",)),
         ("git log", ()),
         ("less -F", ()),
         ("store --file ~/keys", ()),
@@ -93,6 +100,8 @@ def test_other_words_are_searched_in_each_folder_that_a_line_enters() -> None:
     assert files_in("x a=b/c.py a= =d/e --f=g/h -i/j k.txt l.mjs m.pyw").others == (
         *("a=b/c.py", "b/c.py", "=d/e", "d/e", "g/h", "l.mjs", "m.pyw"),
     )
+    assert files_in("x --a=b=c/d").others == ("c/d",)
+    assert files_in("# a/b\n  # c/d").others == ()
     many = files_in("; ".join(f"cd {number}" for number in range(50)) + "; x a.py")
     assert len(many.others) <= 200
     assert files_in("x " * 5000 + "tools/late").others == ()
