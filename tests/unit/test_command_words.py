@@ -1,6 +1,8 @@
 """`files_in` finds the files that command lines and scripts of the shell run."""
 
 import os
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -196,6 +198,63 @@ def test_a_script_and_a_folder_of_hooks_are_read_again_when_they_have_changed(tm
         assert tuple(scripts.files_run_by(f"{root}/{folder}", str(root))) == (f"{root}/{named}",)
     _made(root, "h1/update", "./x\n")
     assert tuple(scripts.files_run_by(f"{root}/h1", str(root))) == (f"{root}/z", f"{root}/x")
+
+
+class Calls:
+    """Counts the calls of two functions of `os` while it is entered."""
+
+    def __init__(self) -> None:
+        self.listed = self.opened = 0
+
+    def _note(self, _frame: object, event: str, called: object) -> None:
+        if event == "c_call":
+            self.listed += called is os.scandir
+            self.opened += called is os.open
+
+    def __enter__(self) -> "Calls":
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+
+def test_a_folder_is_listed_again_only_if_it_changed_or_could_have_changed_unnoticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change within the same tick of the clock leaves the same times."""
+    root = tmp_path.resolve()
+    for name in ("x", "y"):
+        _made(root, name)
+    _made(root, "hooks/pre-commit", "./x\n")
+    hooks, scripts = str(root / "hooks"), HookScripts()
+    changed_ns = Path(hooks).stat().st_ctime_ns
+    for passed_ns, listings in ((0, 1), (50_000_000, 1), (50_000_001, 1), (50_000_001, 0), (0, 0)):
+        monkeypatch.setattr(time, "time_ns", lambda passed_ns=passed_ns: changed_ns + passed_ns)
+        with Calls() as calls:
+            assert tuple(scripts.files_run_by(hooks, str(root))) == (f"{root}/x",)
+        assert calls.listed == listings, passed_ns
+    _made(root, "hooks/update", "./y\n")
+    assert tuple(scripts.files_run_by(hooks, str(root))) == (f"{root}/x", f"{root}/y")
+
+
+def test_a_script_that_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    _made(root, "x")
+    script, scripts = _made(root, "s", "./x\n"), HookScripts()
+    opened: list[int] = []
+    for _ in range(2):
+        with Calls() as calls:
+            assert tuple(scripts.files_run_by_script(str(script), str(root))) == (f"{root}/x",)
+        opened.append(calls.opened)
+    assert opened == [1, 0]
+
+
+def test_only_the_first_line_names_the_interpreter(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    _made(root, "x")
+    script = _made(root, "s", "#!/usr/bin/perl\nsh\n./x\n")
+    assert tuple(HookScripts().files_run_by_script(str(script), str(root))) == ()
 
 
 SHEBANGS = (
