@@ -371,3 +371,44 @@ def test_a_plan_without_a_wanted_state_keeps_the_mode(folder: Folder):
     renames.carry_out()
     assert plan.failed == {}
     assert mode_of(folder, "b") == 0o600
+
+
+def test_a_link_to_the_file_does_not_pass_for_it(folder: Folder):
+    folder.make("a")
+    plan = prepared(folder, {"b": "a"})
+    renames = plan.begin()
+    (folder.top / "a").rename(folder.top / "away")
+    (folder.top / "a").symlink_to("away")
+    renames.park()
+    renames.carry_out()
+    assert plan.reasons() == {"b": CHANGED, "a": CHANGED}
+    assert (folder.top / "a").is_symlink()
+
+
+def test_after_one_that_has_changed_the_others_still_get_out_of_the_way(folder: Folder):
+    folder.make("a", "d")
+    plan = prepared(folder, {"c": "a", "d/big": "d"}, {"d": FOLDER})
+    renames = plan.begin()
+    (folder.top / "a").write_text("later content")
+    renames.park()
+    assert not (folder.top / "d").exists()
+    (folder.top / "d").mkdir()
+    renames.carry_out()
+    assert plan.reasons() == {"c": CHANGED, "a": CHANGED}
+    assert folder.found() == {"a": "later content", "d": "", "d/big": "d"}
+
+
+def test_what_can_not_get_out_of_the_way_stays_and_says_why(folder: Folder, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    folder.make("d")
+    plan = prepared(folder, {"d/big": "d"}, {"d": FOLDER})
+    renames = plan.begin()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", refuse)
+        patched.setattr(os, "rename", refuse)
+        renames.park()
+    renames.carry_out()
+    assert plan.reasons() == dict.fromkeys(("d", "d/big"), "Read-only file system")
+    assert folder.found() == {"d": "d"}
