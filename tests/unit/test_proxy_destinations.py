@@ -97,6 +97,7 @@ def test_addresses_in_every_notation_are_refused(literal, port):
         "example.org:",
         "example.org:0",
         "example.org:65536",
+        "example.org:000443",
         "example.org:4 43",
         "example.org:+443",
         "example.org:0x50",
