@@ -242,6 +242,7 @@ def mode_of(folder: Folder, name: str) -> int:
 
 def test_renames_of_a_plan_are_carried_out_with_the_modes_that_it_says(folder: Folder):
     folder.make("a", "sub/b", "old/x")
+    (folder.top / "old").chmod(0o755)
     plan = prepared(folder, {"a2": "a", "b": "sub/b", "new": "old"})
     renames = plan.begin()
     assert renames.by_target == {
@@ -251,6 +252,7 @@ def test_renames_of_a_plan_are_carried_out_with_the_modes_that_it_says(folder: F
     assert renames.folders_of_sources() == above
     renames.park()
     renames.carry_out()
+    assert mode_of(folder, "new") == 0o755, "until the end the folder can be entered"
     folder.walk.finish()
     assert plan.failed == {}
     assert folder.found() == {"a2": "a", "b": "sub/b", "sub": "", "new": "", "new/x": "old/x"}
