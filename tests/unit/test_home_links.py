@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,73 @@ def test_rules_cover_what_is_found_as_the_links_themselves():
     assert re.fullmatch(asked.pattern, "/w/nvim/init.lua")
     assert not re.fullmatch(denied.pattern, "/w/bashrc2")
     assert linked_from_home_rules((), ()) == ()
+
+
+def test_a_home_folder_that_is_unknown_is_not_the_current_folder(home: Path, monkeypatch: pytest.MonkeyPatch):
+    (home / ".bashrc").symlink_to("dotfiles/bashrc")
+    monkeypatch.chdir(home)
+    assert _found(HomeLinks(""), home) == set()
+    assert _found(HomeLinks(f"{home}/"), home) == {"dotfiles/bashrc"}
+
+
+def test_all_links_are_those_of_logins_and_of_programs(home: Path):
+    (home / ".bashrc").symlink_to("dotfiles/bashrc")
+    (home / ".config/nvim").symlink_to("../dotfiles/nvim")
+    links, root = HomeLinks(str(home)), str(home / "dotfiles")
+    assert links.all(root) == (f"{root}/bashrc", f"{root}/nvim")
+    assert HomeLinks(str(home)).at_login(root) == links.at_login(root) == (f"{root}/bashrc",)
+    assert HomeLinks(str(home)).of_programs(root) == links.of_programs(root) == (f"{root}/nvim",)
+    assert links.all(str(home / "other")) == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".gnupg", ".vscode-server", ".cargo", ".m2", ".gradle", ".sbt", ".local/bin", "bin", "go/bin", ".local/lib"],
+)
+def test_a_folder_of_caches_or_programs_is_followed_as_a_whole_only(name: str, home: Path):
+    folder = home / name
+    folder.mkdir(parents=True)
+    (folder / "x").symlink_to(home / "dotfiles/x")
+    assert _found(HomeLinks(str(home)), home / "dotfiles") == set()
+    (folder / "x").unlink()
+    folder.rmdir()
+    folder.symlink_to(home / "dotfiles/whole")
+    found = _found(HomeLinks(str(home)), home / "dotfiles")
+    assert found == {"whole"} or all(each.startswith("whole/") for each in found)
+
+
+def test_the_search_of_one_folder_is_limited(home: Path):
+    for folder in ("a", "b"):
+        (home / ".vim" / folder).mkdir(parents=True)
+        for number in range(300):
+            (home / f".vim/{folder}/{number}").symlink_to(home / f"dotfiles/{folder}{number}")
+    found = _found(HomeLinks(str(home)), home / "dotfiles")
+    assert {f"a{number}" for number in range(300)} < found
+    assert len(found) == 398
+    for number in range(20):
+        (home / f".config/fish/{number:02}").mkdir(parents=True)
+        (home / f".config/fish/{number:02}/x").symlink_to(home / f"dotfiles/fish{number:02}")
+    found = _found(HomeLinks(str(home)), home / "dotfiles")
+    assert {each for each in found if each.startswith("fish")} == {f"fish{number:02}" for number in range(7)}
+
+
+def test_a_home_folder_that_has_not_changed_is_not_listed_again(home: Path):
+    (home / ".vim").mkdir()
+    (home / ".vim/x").symlink_to(home / "dotfiles/x")
+    links, listed = HomeLinks(str(home)), []
+
+    def note(_frame: object, event: str, called: object) -> None:
+        if event == "c_call" and called is os.scandir:
+            listed.append(called)
+
+    counts: list[int] = []
+    for _ in range(2):
+        sys.setprofile(note)
+        try:
+            found = links.of_programs(str(home / "dotfiles"))
+        finally:
+            sys.setprofile(None)
+        assert found == (f"{home}/dotfiles/x",)
+        counts.append(len(listed))
+    assert counts[0] > 0
+    assert counts == [counts[0]] * 2

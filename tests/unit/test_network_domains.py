@@ -43,6 +43,8 @@ def verdict(host: str, *found: Rule, mode="auto", make=connection) -> str:
     [
         ("depot.org", Domain("depot.org")),
         (" DePoT.ORG. ", Domain("depot.org")),
+        ("X.org", Domain("x.org")),
+        ("\t*.XX.org ", Domain("xx.org", is_below=True)),
         ("*.example.net", Domain("example.net", is_below=True)),
         ("*.Example.net.", Domain("example.net", is_below=True)),
         ("registry.corp:8443", Domain("registry.corp", port=8443)),
@@ -128,6 +130,38 @@ def test_what_names_no_domain_is_an_error_that_says_why(text: str, message: str)
         if text.strip() not in ("", "*"):
             with pytest.raises(SettingsError):
                 rules(f"Network({text})", source)
+
+
+HINT = "write a name such as docs.example.org, *.example.net for all names below it, or registry.corp:8443"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", f"it is empty; {HINT}"),
+        ("a" * 300, f"{'a' * 300!r}: the host name is longer than 253 characters; {HINT}"),
+        ("a" * 301, "it is longer than 300 characters"),
+        ("a\0b", "it contains an invisible character"),
+        ("https://a.org", f"it is a URL, and only its host can be named; {HINT}"),
+        ("me@a.org", f"it contains a user name; {HINT}"),
+        ("a.org/x", f"'/' can't be part of a host; {HINT}"),
+        ("*", 'it would be every host; network_commands = ["*"] allows any public host to every command'),
+        ("*.a*.org", f"a star can only be the first of several names, as in *.example.net; {HINT}"),
+        ("*.org", f"*.org would cover a whole top-level domain; {HINT}"),
+        ("[10.0.0.1]", f"addresses can't be named, only hosts; {HINT}"),
+        ("::1", f"addresses can't be named, only hosts; {HINT}"),
+        ("a..org", f"'a..org': that is not the name of a host; {HINT}"),
+        ("a.org:x", "'x' is not a port; ports are from 1 to 65535"),
+        ("a.org:443", "a name without a port covers the ports 80 and 443; leave the port out"),
+        (
+            "stra\u00dfe.de",
+            "'stra\u00dfe.de' has characters that programs encode differently; write the name in punycode (xn--)",
+        ),
+    ],
+)
+def test_the_text_of_an_error_says_what_to_write(text: str, message: str):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        parse_domain(text)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ LITERALS = (
     "0x",
     "example.0x7f",
     "fe80::1%eth0",
+    "fe80::1%a%b",
 )  # fmt: skip - many short values in each line
 
 
@@ -96,6 +97,7 @@ def test_addresses_in_every_notation_are_refused(literal, port):
         "example.org:",
         "example.org:0",
         "example.org:65536",
+        "example.org:000443",
         "example.org:4 43",
         "example.org:+443",
         "example.org:0x50",
@@ -289,6 +291,52 @@ def test_a_refusal_names_what_is_wrong_and_quotes_what_is_malformed(text, reason
         parse_authority(text)
     assert reason in str(refused.value)
     assert str(Refusal(refused.value.named, 0, "why")) == f"the network proxy {remark}why"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "named"),
+    [
+        ("https://a.org:443", "that is a URL, and only its host and port can be named", "'https:??a.org:443'"),
+        ("me@a.org:443", "a user name or password before the host is not permitted", "'a.org:443'"),
+        ("me:secret@x@a.org:443", "a user name or password before the host is not permitted", "'a.org:443'"),
+        ("a.org:443:80", "there is more than one port", "'a.org:443:80'"),
+        ("a.org", "the port is missing", "'a.org'"),
+        ("x" * 101, "the port is missing", f"'{'x' * 100}'"),
+    ],
+)
+def test_a_malformed_destination_has_one_reason_and_repeats_no_password(text, reason, named):
+    with pytest.raises(BadDestination) as refused:
+        parse_authority(text)
+    assert (str(refused.value), refused.value.named, refused.value.is_host) == (reason, named, False)
+
+
+def test_a_port_that_is_given_counts_and_the_default_is_used_otherwise():
+    assert parse_authority("a.org", 443) == Destination("a.org", 443)
+    assert parse_authority("a.org:1", 443) == parse_destination("a.org", 1) == Destination("a.org", 1)
+    assert parse_authority("a.org:65535") == Destination("a.org", 65_535)
+
+
+def test_a_host_that_is_never_reached_is_named_in_its_one_form():
+    with pytest.raises(BadDestination) as refused:
+        parse_destination("LocalHost.", 80)
+    assert (refused.value.named, refused.value.is_host) == ("localhost", True)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "text"),
+    [
+        (Refusal("a.org", 8443, "why"), "the network proxy refused a.org:8443: why"),
+        (Refusal("a.org", 443, "why", is_failure=True), "a.org:443 can't be reached: why"),
+        (Refusal("a.org", 0, "why"), "the network proxy refused a.org: why"),
+        (Refusal("", 0, "why", is_failure=True), "a connection can't be reached: why"),
+    ],
+)
+def test_a_refusal_says_what_was_refused(refusal, text):
+    assert str(refusal) == text
+
+
+def test_a_destination_shows_its_port_unless_it_is_a_standard_one():
+    assert [Destination("a.org", port).label for port in (80, 443, 81)] == ["a.org", "a.org", "a.org:81"]
 
 
 def test_a_refusal_repeats_no_characters_that_could_end_its_remark():

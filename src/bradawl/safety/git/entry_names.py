@@ -17,6 +17,8 @@ _PARTS: Final = (b"//", b"/./", b"/../", b"~", b"gitmod")
 _IGNORED: Final = re.compile(rb"\xe2\x80[\x8c-\x8f\xaa-\xae]|\xe2\x81[\xaa-\xaf]|\xef\xbb\xbf")
 """Characters that macOS ignores in names."""
 _DOT_GIT: Final = re.compile(rb"\.git(?:[ .]*[/\\:]|[\x80-\xff])")
+_MALFORMED: Final = frozenset("\ufffd\ufffe\uffff")
+"""Where git ends the comparison of a name: bytes that are not UTF-8, and two characters that are none."""
 _SUSPECT: Final = re.compile(
     rb"(?:^|/)(?:/|\.?\.?(?:/|$))|/$|\.git(?:[ .]*(?:$|[/\\:])|[\x80-\xff])|~|gitmod|\xe2[\x80\x81]|\xef\xbb\xbf"
 )
@@ -31,16 +33,16 @@ _NTFS_GITMODULES: Final = re.compile(
 
 def refused_names(names: list[bytes], mode_of: Callable[[int], int]) -> tuple[bytes, ...]:
     """The names that git would not add, sorted. `mode_of` returns the mode of the entry with a given number."""
-    text = b"/%b/" % b"\0".join(names).lower().translate(_AS_SLASH) if names else b""
+    text = b"/%b/" % b"\0".join(names).lower().translate(_AS_SLASH)
     is_plain = text.isascii() or not _IGNORED.search(text)
-    if is_plain and not any(part in text for part in _PARTS) and not (b".git" in text and _DOT_GIT.search(text)):
+    if is_plain and not any(part in text for part in _PARTS) and not _DOT_GIT.search(text):
         return ()
     return tuple(
         sorted(
             {
                 name
                 for number, name in enumerate(names)
-                if (not name or _SUSPECT.search(name.lower())) and is_refused(name, mode_of(number))
+                if _SUSPECT.search(name.lower()) and is_refused(name, mode_of(number))
             }
         )
     )
@@ -70,8 +72,8 @@ def _is_refused_part(part: bytes) -> bool:
 
 def _is_hfs(part: bytes, name: bytes) -> bool:
     """Whether macOS may take a part for `name`. Git compares up to the first malformed character."""
-    plain = part if part.isascii() else _IGNORED.sub(b"", part)
+    plain = _IGNORED.sub(b"", part)
     if not plain.startswith(name):
         return False
     rest = plain[len(name) :]
-    return not rest or rest[:4].decode("utf-8", "replace")[0] in "\ufffd\ufffe\uffff"
+    return not rest or rest.decode(errors="replace")[0] in _MALFORMED

@@ -83,7 +83,7 @@ def _examine(data: bytes, length: int) -> ExaminedIndex:
     skipped = len(names) - len(full)
     refused = refused_names(full, lambda number: _mode(data, entries, number + skipped, length))
     text = b"\0%b\0" % b"\0".join(full) if full else b"\0"
-    return ExaminedIndex(text, refused, shared.hex() if shared else "")
+    return ExaminedIndex(text, refused, shared.hex())
 
 
 def _has_checksum(data: bytes, length: int) -> bool:
