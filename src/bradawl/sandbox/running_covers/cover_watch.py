@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from bradawl.core.effects import is_within
 from bradawl.sandbox.filesystem.inotify import IN_IGNORED, NAMES, Inotify, QueueOverflow
@@ -17,8 +17,9 @@ class PathWatch:
     Its owner calls `close()`. Not thread-safe.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, make_inotify: Callable[[], Inotify] = Inotify) -> None:
         """Nothing is opened before the first `want`."""
+        self._make_inotify = make_inotify
         self._paths: set[str] = set()
         self._folders_of_paths: set[str] = set()
         self._folders: dict[int, str] = {}
@@ -45,7 +46,7 @@ class PathWatch:
         if not self._is_opened:
             self._is_opened = True
             with contextlib.suppress(OSError):
-                self._inotify = Inotify()
+                self._inotify = self._make_inotify()
         folders = {path.rpartition("/")[0] or "/" for path in wanted}
         if forgets:
             self._forget(folders)

@@ -1,0 +1,552 @@
+"""Covers of running programs are mounted again when a covered path is replaced, and faults don't leave them open."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bradawl.sandbox.filesystem.inotify import CHANGES, Inotify, QueueOverflow
+from bradawl.sandbox.mounts.placeholders import Placeholder, PlaceholderStore
+from bradawl.sandbox.mounts.plan import Mount
+from bradawl.sandbox.running_covers.cover_mounter import ABSENT, COVERED, ON, CoverMounter
+from bradawl.sandbox.running_covers.cover_watch import PathWatch
+from bradawl.sandbox.running_covers.opened_files import OpenedFile, opened_files
+from bradawl.sandbox.running_covers.running_covers import ProgramCovers, RunningCovers
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/ns/mnt").exists(), reason="needs Linux")
+
+
+class FakeMounter(CoverMounter):
+    """Records requests, and answers with given states; `COVERED` by default."""
+
+    def __init__(self, states: dict[str, str] | None = None, error: OSError | None = None) -> None:
+        super().__init__()
+        self.states = states or {}
+        self.error = error
+        self.requests: list[tuple[Mount, ...]] = []
+        self.on_request: Callable[[], None] = lambda: None
+
+    def mount(self, pid: int, covers: Iterable[Mount]) -> dict[str, str]:
+        self.requests.append(tuple(covers))
+        self.on_request()
+        if self.error is not None:
+            raise self.error
+        there = {cover.path: COVERED if os.path.lexists(cover.path) else ABSENT for cover in self.requests[-1]}
+        return there | {path: self.states[path] for path in there if path in self.states}
+
+
+class FakeFreeze:
+    """Stops nothing, and counts."""
+
+    def __init__(self, *pids: int) -> None:
+        self.pids = frozenset(pids)
+        self.times = 0
+        self.is_stopped = False
+
+    @contextlib.contextmanager
+    def stopped_now(self) -> Iterator[frozenset[int]]:
+        self.times += 1
+        self.is_stopped = True
+        try:
+            yield self.pids
+        finally:
+            self.is_stopped = False
+
+
+class FaultyInotify(Inotify):
+    """Fails as the system does at its limits."""
+
+    def __init__(self, *, watches: int = 10**6, overflows: bool = False) -> None:
+        super().__init__()
+        self.left = watches
+        self.overflows = overflows
+
+    def watch(self, folder: int, what: int = CHANGES) -> int:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().watch(folder, what)
+
+    def events(self) -> list[tuple[int, int, bytes]]:
+        if super().events() and self.overflows:
+            raise QueueOverflow
+        return []
+
+
+def no_inotify() -> Inotify:
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
+@pytest.fixture
+def init() -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a child, like a sandbox's init."""
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 60; :"], start_new_session=True) as program:
+        while not Path(f"/proc/{program.pid}/task/{program.pid}/children").read_bytes():
+            pass
+        yield program
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, 9)
+
+
+class World:
+    """A workspace and a home folder, and the covers of programs in it."""
+
+    def __init__(self, place: Path) -> None:
+        self.root, self.home = place / "ws", place / "home"
+        for folder in (self.root / ".git", self.home):
+            folder.mkdir(parents=True)
+        self.mounter = FakeMounter()
+        self.store = PlaceholderStore(str(place / "state"))
+        self.watch = PathWatch()
+        self.covers = self.made()
+
+    def made(self, watch: PathWatch | None = None) -> RunningCovers:
+        self.watch = watch or PathWatch()
+        self.covers = RunningCovers(
+            (str(self.root),), str(self.home), self.store, watch=self.watch, mounter=self.mounter
+        )
+        return self.covers
+
+    def cover(self, name: str, kind="read", folder: Path | None = None) -> Mount:
+        return Mount(str((folder or self.root) / name), kind)
+
+    def close(self) -> None:
+        self.covers.close()
+        self.store.close()
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.close()
+
+
+def replace(path: Path, text: str = "new") -> None:
+    path.with_name("new").write_text(text)
+    path.with_name("new").replace(path)
+
+
+@contextlib.asynccontextmanager
+async def opened(world: World, pid: int, *covers: Mount, freeze: FakeFreeze | None = None):
+    program = world.covers.begin(covers, {})
+    program.open(pid, freeze or FakeFreeze())
+    try:
+        yield program
+    finally:
+        program.close()
+
+
+async def settle(until: Callable[[], bool]) -> None:
+    for _ in range(1_000):
+        if until():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("nothing happened")
+
+
+def names(program: ProgramCovers) -> str:
+    return " ".join(program.notes())
+
+
+# ------------------------------------------------------------------ the watch
+
+
+def test_only_wanted_names_are_reported(tmp_path):
+    watch = PathWatch()
+    (tmp_path / "sub").mkdir()
+    watch.want([f"{tmp_path}/sub/a", f"{tmp_path}/b"], [str(tmp_path)], forgets=True)
+    assert watch.changed() == set()
+    for name in ("sub/a", "sub/other", "other"):
+        (tmp_path / name).touch()
+    assert watch.changed() == {f"{tmp_path}/sub/a"}
+    (tmp_path / "sub/a").write_text("in place")
+    assert watch.changed() == set()
+    replace(tmp_path / "sub/a")
+    assert watch.changed() == {f"{tmp_path}/sub/a"}
+    for name in ("sub/a", "sub/other"):
+        (tmp_path / name).unlink()
+    (tmp_path / "sub").rmdir()
+    assert watch.changed() == {f"{tmp_path}/sub/a", f"{tmp_path}/sub"}
+    watch.close()
+
+
+def test_entries_of_a_replaced_folder_are_reported(tmp_path):
+    watch = PathWatch()
+    (tmp_path / "a/b").mkdir(parents=True)
+    watch.want([f"{tmp_path}/a/b/c"], [str(tmp_path)], forgets=True)
+    for _ in range(3):
+        (tmp_path / "a").rename(tmp_path / f"old-{os.urandom(4).hex()}")
+        (tmp_path / "a").mkdir()
+        watch.watch_again(watch.changed())
+        (tmp_path / "a/b").mkdir()
+        watch.watch_again(watch.changed())
+        (tmp_path / "a/b/c").touch()
+        assert watch.changed() == {f"{tmp_path}/a/b/c"}
+    watch.close()
+
+
+def test_a_name_that_is_not_utf_8_is_reported(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")
+    watch = PathWatch()
+    watch.want([path], [str(tmp_path)], forgets=True)
+    Path(path).touch()
+    assert watch.changed() == {path}
+    watch.close()
+
+
+def test_forgotten_paths_are_not_reported(tmp_path):
+    watch = PathWatch()
+    (tmp_path / "sub").mkdir()
+    watch.want([f"{tmp_path}/sub/a"], (), forgets=True)
+    watch.want([f"{tmp_path}/b"], (), forgets=True)
+    (tmp_path / "sub/a").touch()
+    (tmp_path / "b").touch()
+    assert watch.changed() == {f"{tmp_path}/b"}
+    watch.close()
+
+
+@pytest.mark.parametrize("make", [no_inotify, lambda: FaultyInotify(watches=1)], ids=["EMFILE", "ENOSPC"])
+def test_without_watches_paths_are_compared(tmp_path, make):
+    watch = PathWatch(make)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/a").touch()
+    paths = [f"{tmp_path}/sub/a", f"{tmp_path}/b", f"{tmp_path}/sub/gone"]
+    watch.want(paths, [str(tmp_path)], forgets=True)
+    assert watch.fileno() == -1
+    assert watch.changed() == set()
+    replace(tmp_path / "sub/a")
+    (tmp_path / "b").touch()
+    assert watch.changed() == {f"{tmp_path}/sub/a", f"{tmp_path}/b"}
+    assert watch.changed() == set()
+    (tmp_path / "b").unlink()
+    assert watch.changed() == {f"{tmp_path}/b"}
+    watch.close()
+
+
+def test_a_file_that_reuses_an_inode_counts_as_changed(tmp_path):
+    watch = PathWatch(no_inotify)
+    path = tmp_path / "a"
+    path.touch()
+    watch.want([str(path)], (), forgets=True)
+    for _ in range(5):
+        path.unlink()
+        path.touch()
+        os.utime(path, ns=(0, os.urandom(1)[0]))
+        assert watch.changed() == {str(path)}
+    watch.close()
+
+
+def test_after_an_overflow_every_path_counts_as_changed(tmp_path):
+    watch = PathWatch(lambda: FaultyInotify(overflows=True))
+    watch.want([f"{tmp_path}/a", f"{tmp_path}/b"], (), forgets=True)
+    assert watch.changed() == set()
+    (tmp_path / "x").touch()
+    assert watch.changed() == {f"{tmp_path}/a", f"{tmp_path}/b"}
+    watch.close()
+
+
+# ------------------------------------------------------------------ programs
+
+
+def test_a_replaced_path_is_covered_while_programs_are_stopped(world, init):
+    freeze = FakeFreeze()
+    stopped: list[bool] = []
+    world.mounter.on_request = lambda: stopped.append(freeze.is_stopped)
+
+    async def act() -> str:
+        async with opened(world, init.pid, world.cover(".envrc"), freeze=freeze) as program:
+            replace(world.root / ".envrc")
+            await settle(lambda: bool(world.mounter.requests))
+        return names(program)
+
+    assert str(world.root / ".envrc") in asyncio.run(act())
+    assert stopped == [True]
+    assert not freeze.is_stopped
+    assert (world.root / ".envrc").read_text() == "new"
+
+
+def test_a_cover_whose_mount_is_there_gives_no_note(world, init):
+    path = world.root / ".envrc"
+    world.mounter.states[str(path)] = ON
+
+    async def act() -> tuple[str, ...]:
+        async with opened(world, init.pid, world.cover(".envrc")) as program:
+            replace(path)
+            await settle(lambda: bool(world.mounter.requests))
+        return program.notes()
+
+    assert asyncio.run(act()) == ()
+
+
+def test_covers_below_a_replaced_folder_are_asked_for_outermost_first(world, init):
+    (world.root / "a/b").mkdir(parents=True)
+    (world.root / "a/b/.envrc").touch()
+    covers = [world.cover("a/b/.envrc"), world.cover("a", "write"), world.cover("a/b", "write"), world.cover("c")]
+
+    async def act() -> None:
+        async with opened(world, init.pid, *covers):
+            (world.root / "a").rename(world.root / "old")
+            (world.root / "old/copy").mkdir()
+            (world.root / "a/b").mkdir(parents=True)
+            (world.root / "a/b/.envrc").touch()
+            await settle(lambda: bool(world.mounter.requests))
+
+    asyncio.run(act())
+    assert [cover.path[len(str(world.root)) :] for cover in world.mounter.requests[0]] == ["/a", "/a/b", "/a/b/.envrc"]
+
+
+@pytest.mark.parametrize("kind", ["secret", "unreadable", "empty"])
+def test_a_hidden_path_that_can_not_be_covered_ends_the_program(world, init, kind):
+    world.mounter.error = OSError(errno.EMFILE, "Too many open files")
+
+    async def act() -> str:
+        async with opened(world, init.pid, world.cover(".env", kind)) as program:
+            replace(world.root / ".env")
+            await asyncio.to_thread(init.wait, 10)
+        return names(program)
+
+    said = asyncio.run(act())
+    assert "ended" in said
+    assert "Too many open files" in said
+
+
+def test_a_defect_while_covering_ends_the_program(world, init):
+    def fail() -> None:
+        raise KeyError("defect")
+
+    world.mounter.on_request = fail
+
+    async def act() -> str:
+        async with opened(world, init.pid, world.cover(".envrc")) as program:
+            replace(world.root / ".envrc")
+            await asyncio.to_thread(init.wait, 10)
+        return names(program)
+
+    assert "KeyError" in asyncio.run(act())
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_read_only_path_that_can_not_be_covered_is_compared_at_the_end(world, init, changes):
+    world.mounter.error = OSError(errno.EPERM, "Operation not permitted")
+
+    async def act() -> str:
+        async with opened(world, init.pid, world.cover(".envrc")) as program:
+            replace(world.root / ".envrc")
+            await settle(lambda: bool(world.mounter.requests))
+            if changes:
+                (world.root / ".envrc").write_text("EVIL")
+        return names(program)
+
+    said = asyncio.run(act())
+    assert ("It changed since" in said) == changes
+    assert ("not changed since" in said) != changes
+    assert init.poll() is None
+
+
+def test_a_removed_path_gets_a_placeholder_until_the_end(world, init):
+    (world.root / ".vscode").mkdir()
+
+    async def act() -> None:
+        async with opened(world, init.pid, world.cover(".vscode")):
+            (world.root / ".vscode").rmdir()
+            await settle(lambda: bool(world.mounter.requests))
+            assert (world.root / ".vscode").is_dir()
+
+    asyncio.run(act())
+    assert not (world.root / ".vscode").exists()
+
+
+def test_a_removed_placeholder_is_made_again_and_removed_at_the_end(world, init):
+    placeholder = Placeholder(str(world.root / ".idea"), is_folder=True)
+
+    async def act() -> None:
+        held = world.store.acquire([placeholder])
+        program = world.covers.begin((Mount(placeholder.path, "missing"),), {placeholder.path: placeholder})
+        program.open(init.pid, FakeFreeze())
+        for _ in range(3):
+            (world.root / ".idea").rmdir()
+            await settle((world.root / ".idea").is_dir)
+        program.close()
+        assert (world.root / ".idea").is_dir()
+        world.store.release(held)
+
+    asyncio.run(act())
+    assert not (world.root / ".idea").exists()
+
+
+def test_a_path_that_comes_back_at_once_gets_no_placeholder(world, init):
+    path = world.root / ".vscode"
+    path.mkdir()
+
+    async def act() -> None:
+        async with opened(world, init.pid, world.cover(".vscode")):
+            path.rename(world.root / "old")
+            path.mkdir()
+            (path / "settings.json").touch()
+            await settle(lambda: bool(world.mounter.requests))
+
+    asyncio.run(act())
+    assert (path / "settings.json").exists()
+
+
+def test_a_removed_folder_stays_removed_with_the_covers_in_it(world, init):
+    (world.root / "sub").mkdir()
+    (world.root / "sub/.envrc").touch()
+
+    async def act() -> None:
+        async with opened(world, init.pid, world.cover("sub", "write"), world.cover("sub/.envrc")):
+            (world.root / "sub/.envrc").unlink()
+            (world.root / "sub").rmdir()
+            await settle(lambda: bool(world.mounter.requests))
+
+    asyncio.run(act())
+    assert not (world.root / "sub").exists()
+
+
+def test_a_change_after_the_program_s_end_is_none_of_it(world, init):
+    async def act() -> tuple[str, ...]:
+        async with opened(world, init.pid, world.cover(".env", "secret")) as program:
+            os.killpg(init.pid, 9)
+            init.wait()
+            replace(world.root / ".env")
+            world.covers.take_changes()
+        return program.notes()
+
+    assert asyncio.run(act()) == ()
+    assert world.mounter.requests == []
+
+
+def test_a_change_just_before_the_end_is_named(world, init):
+    async def act() -> str:
+        async with opened(world, init.pid, world.cover(".env", "secret")) as program:
+            replace(world.root / ".env")
+        return names(program)
+
+    assert str(world.root / ".env") in asyncio.run(act())
+
+
+def test_a_sandbox_that_is_being_set_up_is_covered_when_it_has_begun(world):
+    program = subprocess.Popen(["/bin/sh", "-c", "read x; sleep 60; :"], stdin=subprocess.PIPE, start_new_session=True)
+
+    async def act() -> None:
+        async with opened(world, program.pid, world.cover(".envrc")):
+            replace(world.root / ".envrc")
+            await asyncio.sleep(0.1)
+            assert world.mounter.requests == []
+            assert program.stdin is not None
+            program.stdin.write(b"\n")
+            program.stdin.flush()
+            await settle(lambda: bool(world.mounter.requests))
+
+    with program:
+        try:
+            asyncio.run(act())
+        finally:
+            os.killpg(program.pid, 9)
+
+
+def test_changes_before_a_program_are_none_of_it(world, init):
+    async def act() -> tuple[str, ...]:
+        async with opened(world, init.pid, world.cover(".envrc")):
+            pass
+        replace(world.root / ".envrc")
+        async with opened(world, init.pid, world.cover(".envrc")) as program:
+            await asyncio.sleep(0.05)
+        return program.notes()
+
+    assert asyncio.run(act()) == ()
+    assert world.mounter.requests == []
+
+
+@pytest.mark.parametrize("make", [no_inotify, lambda: FaultyInotify(watches=0)], ids=["EMFILE", "ENOSPC"])
+def test_without_inotify_a_replaced_path_is_covered(world, init, make):
+    world.made(PathWatch(make))
+
+    async def act() -> None:
+        async with opened(world, init.pid, world.cover(".envrc")):
+            replace(world.root / ".envrc")
+            await settle(lambda: bool(world.mounter.requests))
+
+    asyncio.run(act())
+
+
+def test_paths_of_all_programs_are_covered(world, init):
+    async def act() -> None:
+        async with opened(world, init.pid, world.cover("a")), opened(world, init.pid, world.cover("b")):
+            replace(world.root / "a")
+            await settle(lambda: len(world.mounter.requests) == 1)
+            replace(world.root / "b")
+            await settle(lambda: len(world.mounter.requests) == 2)
+
+    asyncio.run(act())
+
+
+def test_two_event_loops_one_after_another(world, init):
+    async def act() -> None:
+        count = len(world.mounter.requests)
+        async with opened(world, init.pid, world.cover("a")):
+            replace(world.root / "a")
+            await settle(lambda: len(world.mounter.requests) == count + 1)
+
+    asyncio.run(act())
+    asyncio.run(act())
+
+
+def test_a_path_in_the_home_folder_is_covered_where_its_links_lead(world, init):
+    (world.home / "dotfiles").mkdir()
+    (world.home / ".config").symlink_to("dotfiles")
+
+    async def act() -> None:
+        async with opened(world, init.pid, world.cover(".config/token", "empty", world.home)):
+            (world.home / "dotfiles/token").touch()
+            await settle(lambda: bool(world.mounter.requests))
+
+    asyncio.run(act())
+    assert world.mounter.requests[0] == (Mount(str(world.home / "dotfiles/token"), "empty"),)
+
+
+# ------------------------------------------------------------------ open files
+
+HOLDS = {
+    "reads": ("exec 5< {path}; echo; sleep 60", False),
+    "writes": ("exec 5>> {path}; echo; sleep 60", True),
+}
+
+
+@pytest.mark.parametrize("how", HOLDS)
+def test_open_files_are_found(tmp_path, how):
+    path = tmp_path / ".env"
+    path.touch()
+    line, is_writable = HOLDS[how]
+    with subprocess.Popen(["/bin/sh", "-c", line.format(path=path)], stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        found = opened_files([program.pid], os.getpid(), [str(tmp_path)])
+        assert OpenedFile(str(path), is_writable) in found
+        assert opened_files([program.pid], os.getpid(), [str(tmp_path / "other")]) == frozenset()
+        replace(path)
+        assert opened_files([program.pid], os.getpid(), [str(path)]) == frozenset()
+        program.kill()
+
+
+def test_mapped_files_are_found(tmp_path):
+    import mmap
+
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 4_096)
+    with path.open("r+b") as file:
+        mapped = mmap.mmap(file.fileno(), 4_096)
+    with mapped:
+        assert opened_files([os.getpid()], os.getpid(), [str(path)]) == {OpenedFile(str(path), is_writable=True)}
+
+
+def test_processes_that_have_ended_are_left_out(tmp_path):
+    with subprocess.Popen(["/bin/true"]) as program:
+        program.wait()
+    assert opened_files([program.pid], os.getpid(), [str(tmp_path)]) == frozenset()
