@@ -12,16 +12,15 @@ import pytest
 from bwrap import needs_bwrap
 from forked import as_plain_user
 from landlock_programs import SYSTEM_PYTHON, USERS
+from replaced_covers import BlindWatch, use_covers
 from sandboxed_session import IDENTITY, SandboxedSession, remove_folder, sandboxed_session
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import parse_rule
-from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 from bradawl.sandbox.running_covers.cover_mounter import CoverMounter
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
-from bradawl.sandbox.running_covers.running_covers import RunningCovers
 
 pytestmark = needs_bwrap
 
@@ -125,27 +124,12 @@ CASES = {
 REFUSED = ("Read(refused.txt)", "Edit(kept.txt)")
 
 
-class BlindWatch(PathWatch):
-    """A watch that reports nothing."""
-
-    def changed(self) -> set[str]:
-        super().changed()
-        return set()
-
-
 class PollingWatch(PathWatch):
     """A watch on a system without inotify."""
 
     def fileno(self) -> int:
         self._is_polled = True
         return -1
-
-
-def use_covers(made: SandboxedSession, watch: PathWatch | None = None, mounter: CoverMounter | None = None) -> None:
-    """Replace the part of the backend that covers paths again."""
-    layout = made.layout
-    store = PlaceholderStore(layout.state)
-    made.backend.running_covers = RunningCovers(layout.roots, layout.home, store, watch=watch, mounter=mounter)
 
 
 def outside(made: SandboxedSession, line: str) -> bool:
