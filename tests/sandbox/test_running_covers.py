@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import parse_rule
 from bradawl.sandbox.running_covers.cover_mounter import CoverMounter
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
+from bradawl.workspace.atomic_write import replace_content
+from bradawl.workspace.safe_open import folder_of
 
 pytestmark = needs_bwrap
 
@@ -224,6 +227,66 @@ def test_a_cover_is_back_for_a_plain_user(name):
         as_plain_user(act)
     finally:
         remove_folder(str(place))
+
+
+def test_bradawl_s_own_change_of_a_hidden_file_is_hidden(made):
+    case = Case("true", "cat .env > got", IS_READ, before="echo SECRET > .env")
+    prepared(made, case)
+
+    def edit() -> None:
+        with folder_of(str(made.root / ".env")) as (folder, name):
+            file = os.open(name, os.O_RDWR, dir_fd=folder)
+            replace_content(folder, name, file, b"SECRET2\n", os.fstat(file))
+            os.close(file)
+
+    assert not asyncio.run(play(made, case, edit)).leaked
+    assert (made.root / ".env").read_text() == "SECRET2\n"
+
+
+WAYS = (
+    "echo SECRET{n} > new; mv new {path}",
+    "rm -rf {path}; echo SECRET{n} > {path}",
+    "echo SECRET{n} > new; ln -f new {path}; rm new",
+    "mv {path} old{n}; echo SECRET{n} > {path}",
+    "mv {path} old-{n}; mv old-{n} {path}",
+    "rm -rf sub; mkdir sub; echo SECRET{n} > sub/.env; echo b > sub/.envrc",
+    "mv sub sub{n}; cp -r sub{n} sub; rm -rf sub{n}",
+    "echo SECRET{n} > {path}",
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_saves_leave_every_cover_on(made, seed):
+    """Commands start and end meanwhile, and several saves may fall into the time of one."""
+    hidden, protected = (".env", "sub/.env"), (".envrc", "sub/.envrc", ".git/config")
+    texts = "; ".join(f"echo SECRET > {path}" for path in hidden) + "; echo a > .envrc; echo a > sub/.envrc"
+    prepared(made, Case("", "", "", before=f"mkdir sub; {texts}"))
+    chosen = random.Random(seed)  # noqa: S311 - not for secrets
+
+    async def act() -> tuple[bytes, bytes]:
+        line = "touch ready; while ! test -e go; do sleep 0.02; done; for i in 1 2 3; do cat {}; done; {}; touch done"
+        writes = "; ".join(f"echo EVIL >> {path}" for path in protected)
+        line = f"{{ {line.format(' '.join(hidden), writes)}; }} 2>/dev/null"
+        job = await made.processes.start(Command((line,), made.cwd, is_shell=True), made.grant)
+        await until(made.root / "ready")
+        for number in range(25):
+            path = chosen.choice((*hidden, ".envrc", "sub/.envrc"))
+            way = chosen.choice(WAYS).format(n=number, path=path)
+            user = await asyncio.create_subprocess_exec("bash", "-c", way, cwd=made.root, stderr=subprocess.DEVNULL)
+            if chosen.random() < 0.2:
+                await made.arun("true")
+            await asyncio.sleep(chosen.random() * 0.05)
+            await user.wait()
+        await asyncio.sleep(SETTLED_S)
+        (made.root / "go").touch()
+        await until(made.root / "done")
+        written = b"".join((made.root / path).read_bytes() for path in protected if (made.root / path).is_file())
+        await job.wait(10)
+        return job.result().stdout, written
+
+    printed, written = asyncio.run(act())
+    assert b"SECRET" not in printed
+    assert b"EVIL" not in written
 
 
 def test_the_result_names_what_was_replaced_and_the_user_s_version_stays(made):

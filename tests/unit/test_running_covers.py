@@ -511,6 +511,65 @@ def test_a_path_in_the_home_folder_is_covered_where_its_links_lead(world, init):
     assert world.mounter.requests[0] == (Mount(str(world.home / "dotfiles/token"), "empty"),)
 
 
+def held_open(world: World, how: str) -> subprocess.Popen[bytes]:
+    """A process that has opened the file `new`."""
+    line = f"exec 5{how} {world.root}/new; echo; sleep 60"
+    program = subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE)
+    assert program.stdout is not None
+    program.stdout.readline()
+    return program
+
+
+@pytest.mark.parametrize(("how", "is_ended"), [(">>", True), ("<>", True), ("<", False)])
+def test_a_program_that_opened_a_read_only_file_for_writing_is_ended(world, init, how, is_ended):
+    (world.root / "new").touch()
+
+    async def act(holder: int) -> str:
+        async with opened(world, init.pid, world.cover(".envrc"), freeze=FakeFreeze(holder)) as program:
+            (world.root / "new").rename(world.root / ".envrc")
+            await settle(lambda: bool(world.mounter.requests))
+        return names(program)
+
+    with held_open(world, how) as holder:
+        said = asyncio.run(act(holder.pid))
+        holder.kill()
+    assert ("for writing" in said) == is_ended
+    if is_ended:
+        init.wait(10)
+    assert (init.poll() is not None) == is_ended
+
+
+def test_a_hidden_file_that_a_program_had_opened_is_named(world, init):
+    (world.root / "new").touch()
+
+    async def act(holder: int) -> str:
+        async with opened(world, init.pid, world.cover(".env", "secret"), freeze=FakeFreeze(holder)) as program:
+            (world.root / "new").rename(world.root / ".env")
+            await settle(lambda: bool(world.mounter.requests))
+        return names(program)
+
+    with held_open(world, "<") as holder:
+        assert "replace the keys" in asyncio.run(act(holder.pid))
+        holder.kill()
+
+
+def test_the_next_command_names_what_happened_to_a_job_once(world, init):
+    async def act() -> list[str]:
+        async with opened(world, init.pid, world.cover(".env", "secret")) as job:
+            replace(world.root / ".env")
+            await settle(lambda: bool(world.mounter.requests))
+            said = []
+            for _ in range(2):
+                async with opened(world, init.pid, world.cover(".env", "secret")) as program:
+                    pass
+                said.append(names(program))
+        return [*said, names(job)]
+
+    first, *others = asyncio.run(act())
+    assert "a background job" in first
+    assert others == ["", ""]
+
+
 # ------------------------------------------------------------------ open files
 
 HOLDS = {

@@ -95,6 +95,11 @@ class RunningCovers:
         if self._loop is not None:
             self._timer = self._loop.call_later(_POLL_S, self._poll)
 
+    def take_notes(self, what: str) -> tuple[str, ...]:
+        """Sentences about the programs that run, since the last call."""
+        notes = (note for each in self._programs for note in each.program.take_notes(what))
+        return tuple(dict.fromkeys(notes))
+
     def _detach(self) -> None:
         for timer in (self._timer, self._retry):
             if timer is not None:
@@ -176,6 +181,7 @@ class ProgramCovers:
     def __init__(self, session: RunningCovers, program: RunningProgram) -> None:
         self._session = session
         self._is_closed = False
+        self._notes: tuple[str, ...] = ()
         self.program = program
         self.freeze: StopsPrograms | None = None
 
@@ -189,7 +195,7 @@ class ProgramCovers:
 
     def notes(self) -> tuple[str, ...]:
         """See `LaunchCovers`."""
-        return self.program.notes()
+        return self._notes
 
     def close(self) -> None:
         """Note what was replaced at the end, and release what it holds. Safe to call twice."""
@@ -200,3 +206,5 @@ class ProgramCovers:
         self._session.take_changes()
         self._session.remove(self)
         self.program.close()
+        of_others = self._session.take_notes("a background job")
+        self._notes = (*self.program.final_notes(), *self.program.take_notes("the command"), *of_others)

@@ -17,17 +17,15 @@ from bradawl.sandbox.running_covers.opened_files import opened_files
 
 _MOST_NAMED: Final = 5
 _FILES_OF_GIT: Final = ("config", "config.worktree", "attributes", "commondir", "gitdir", "alternates", ".git")
-_WHO: Final = "another program replaced or made files while the command ran. "
-_HIDDEN: Final = _WHO + "They are hidden from it again; for a moment it could read them. Tell the user: {}"
+_WHO: Final = "while {what} ran, another program replaced or made files. "
+_HIDDEN: Final = _WHO + "They are hidden from it again; for a moment it could read them. Name them to the user: {paths}"
 _READ_ONLY: Final = (
-    _WHO + "They are read-only for it again; for a moment it could write them. Tell the user to look at them: {}"
+    _WHO + "They are read-only for it again; for a moment it could write them. Name them to the user: {paths}"
 )
 _AT_THE_END: Final = (
-    _WHO + "It could read or write them until it ended. Tell the user to look at them, or to replace keys: {}"
+    _WHO + "It could read or write them until it ended. Tell the user to look at them, or to replace keys: {paths}"
 )
-_OPENED: Final = (
-    "the command opened hidden files when another program replaced them. Tell the user to replace the keys in: {}"
-)
+_OPENED: Final = _WHO + "It had opened hidden ones. Tell the user to replace the keys in: {paths}"
 _KILLED: Final = "the command was ended, because {}. Tell the user"
 _NOT_COVERED: Final = "another program replaced {}, which could not be made read-only for the command again: {}. {}"
 
@@ -164,19 +162,22 @@ class RunningProgram:
 
     # ------------------------------------------------------------------ its end
 
-    def notes(self) -> tuple[str, ...]:
-        """Sentences for its result. Call after `close`."""
+    def take_notes(self, what: str) -> tuple[str, ...]:
+        """Sentences about replaced paths since the last call. `what` names the program, such as `the command`."""
         said = (
             (_OPENED, self._opened),
             (_HIDDEN, self._hidden),
             (_READ_ONLY, self._read_only),
             (_AT_THE_END, self._late),
         )
-        return (
-            *((_KILLED.format(self._killed),) if self._killed else ()),
-            *(text.format(_shortened(paths)) for text, paths in said if paths),
-            *self._failures,
-        )
+        notes = tuple(text.format(what=what, paths=_shortened(paths)) for text, paths in said if paths)
+        for _, paths in said:
+            paths.clear()
+        return notes
+
+    def final_notes(self) -> tuple[str, ...]:
+        """Sentences about its end. Call after `close`."""
+        return (*((_KILLED.format(self._killed),) if self._killed else ()), *self._failures)
 
     def close(self) -> None:
         """Release its descriptor, and compare files that could not be covered again. Safe to call twice."""
