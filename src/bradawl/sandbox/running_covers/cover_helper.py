@@ -7,8 +7,8 @@ user namespace that owns the mount namespace, and then the mount namespace; a pr
 programs of the namespace have to be stopped meanwhile. Ends when CONTROL is closed at the other end.
 
 The file has a kind and a path for each cover, outermost first, each ended by NUL; the first word is the text of hidden
-files. The answer has a path and its state for each cover: `on` (the mount was there), `covered`, `absent`, or a reason
-why it is not covered.
+files. The answer has a path and its state for each cover: `on` (the mount was there), `covered`, `absent`, `link` (it
+or a folder above is a link, which a program may have made), or the text of an error.
 """
 
 import ctypes
@@ -31,6 +31,7 @@ _RELATIVE_TIMES = {"statvfs": 4_096, "mount": 1 << 21}
 _SPARE_PLACE = "/dev/shm"  # noqa: S108 - in the sandbox, nothing is covered below it
 _MODES = {"secret": 0o444, "empty": 0o444, "unreadable": 0}
 _LONGEST_S = 10
+_TRIES = 4
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -90,7 +91,7 @@ def cover(path: str, kind: str, text: bytes) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
     if os.path.realpath(path) != path:
-        return "a link leads to it"
+        return "link"
     if kind in _MODES:
         hide(path, kind, text, is_folder=stat.S_ISDIR(mode))
     else:
@@ -103,15 +104,19 @@ def cover_all(wanted: list[str], text: bytes, own_proc: int) -> list[str]:
     there = mount_points(own_proc)
     answer: list[str] = []
     for kind, path in zip(wanted[::2], wanted[1::2], strict=True):
-        if path in there:
-            state = "on"
-        else:
-            try:
-                state = cover(path, kind, text)
-            except (OSError, ValueError) as error:
-                state = str(getattr(error, "strerror", "") or error)
-        answer += (path, state)
+        answer += (path, "on" if path in there else cover_in_tries(path, kind, text))
     return answer
+
+
+def cover_in_tries(path: str, kind: str, text: bytes) -> str:
+    """As `cover`. Tries again after an error: the path may have been replaced, or deleted, meanwhile."""
+    state = ""
+    for _ in range(_TRIES):
+        try:
+            return cover(path, kind, text)
+        except (OSError, ValueError) as error:
+            state = str(getattr(error, "strerror", "") or error)
+    return state
 
 
 def join(namespace: int) -> int:

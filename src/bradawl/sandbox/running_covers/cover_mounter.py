@@ -19,6 +19,8 @@ COVERED: Final = "covered"
 """State of a cover that has been mounted again."""
 ABSENT: Final = "absent"
 """State of a cover whose path does not exist."""
+LINK: Final = "link"
+"""State of a path that is a link, or below one."""
 
 _PROGRAM: Final = "cover_helper.py"
 _ANSWER_LIMIT_S: Final = 5.0
@@ -40,7 +42,7 @@ class CoverMounter:
         """Mount covers, outermost first, where they are gone in the mount namespace of a process; its programs have to
         be stopped.
 
-        Returns the state of each path: `ON`, `COVERED`, `ABSENT`, or a reason why it is not covered. Blocks until the
+        Returns the state of each path: `ON`, `COVERED`, `ABSENT`, `LINK`, or the text of an error. Blocks until the
         answer is complete. Raises `OSError` if there is none.
         """
         words = [HIDDEN_TEXT, *(word for cover in covers for word in (cover.kind, cover.path))]

@@ -81,9 +81,13 @@ class RunningCovers:
     def attach(self) -> None:
         """Follow changes from the running event loop."""
         loop = asyncio.get_running_loop()
-        if self._loop is loop and self._reader == self._watch.fileno():
-            return
+        if self._loop is not loop or self._reader != self._watch.fileno():
+            self._follow(loop)
+
+    def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
         self._detach()
+        if loop.is_closed():
+            return
         self._loop, self._reader = loop, self._watch.fileno()
         if self._reader >= 0:
             loop.add_reader(self._reader, self.take_changes)
@@ -122,8 +126,7 @@ class RunningCovers:
         self._note_changes()
         self._cover_again()
         if self._loop is not None and self._reader >= 0 and self._watch.fileno() < 0:
-            self._detach()  # inotify failed: poll
-            self.attach()
+            self._follow(self._loop)  # inotify failed: poll
 
     def _note_changes(self) -> bool:
         changed = self._watch.changed()
@@ -139,7 +142,7 @@ class RunningCovers:
     def _cover_again(self) -> None:
         concerned = [each for each in self._programs if each.program.is_changed and each.freeze is not None]
         begun = [each for each in concerned if each.program.has_begun()]
-        if len(begun) < len(concerned) and self._loop is not None:
+        if len(begun) < len(concerned) and self._loop is not None and not self._loop.is_closed():
             self._retry = self._loop.call_later(_BEGIN_POLL_S, self._cover_again)
         running = [each for each in begun if each.program.is_running()]
         if not running:
@@ -203,8 +206,10 @@ class ProgramCovers:
             return
         self._is_closed = True
         self.program.has_ended = True
-        self._session.take_changes()
-        self._session.remove(self)
-        self.program.close()
+        try:
+            self._session.take_changes()
+        finally:
+            self._session.remove(self)
+            self.program.close()
         of_others = self._session.take_notes("a background job")
         self._notes = (*self.program.final_notes(), *self.program.take_notes("the command"), *of_others)

@@ -12,7 +12,7 @@ from bradawl.core.effects import is_within
 from bradawl.safety.control_characters import in_remark
 from bradawl.sandbox.mounts.placeholders import Placeholder
 from bradawl.sandbox.mounts.plan import UNREADABLE, Mount
-from bradawl.sandbox.running_covers.cover_mounter import ABSENT, COVERED, ON, CoverMounter
+from bradawl.sandbox.running_covers.cover_mounter import ABSENT, COVERED, LINK, ON, CoverMounter
 from bradawl.sandbox.running_covers.opened_files import opened_files
 
 _MOST_NAMED: Final = 5
@@ -27,7 +27,7 @@ _AT_THE_END: Final = (
 )
 _OPENED: Final = _WHO + "It had opened hidden ones. Tell the user to replace the keys in: {paths}"
 _KILLED: Final = "the command was ended, because {}. Tell the user"
-_NOT_COVERED: Final = "another program replaced {}, which could not be made read-only for the command again: {}. {}"
+_NOT_COVERED: Final = "another program replaced {}, which could not be protected from the command again: {}. {}"
 
 
 class RunningProgram:
@@ -140,7 +140,7 @@ class RunningProgram:
                 self.kill(f"it had opened {in_remark(opened.path)} for writing when another program replaced that file")
 
     def _note_failure(self, cover: Mount, reason: str) -> None:
-        if cover.kind in UNREADABLE:
+        if cover.kind in UNREADABLE and reason != LINK:  # what a link leads to could be read before
             self.kill(f"another program replaced {in_remark(cover.path)}, which could not be hidden again: {reason}")
         elif cover.kind != "write":
             self._not_covered[cover.path] = reason, _stamp(cover.path)
@@ -184,7 +184,7 @@ class RunningProgram:
         self._failures = tuple(
             _NOT_COVERED.format(
                 in_remark(path),
-                reason,
+                "it is a link, or below one" if reason == LINK else reason,
                 "It changed since: tell the user to look at it"
                 if _stamp(path) != stamp
                 else "It has not changed since",

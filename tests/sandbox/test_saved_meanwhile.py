@@ -289,6 +289,38 @@ def test_random_saves_leave_every_cover_on(made, seed):
     assert b"EVIL" not in written
 
 
+def test_a_program_survives_many_saves_without_a_pause(made):
+    case = Case(
+        "for i in $(seq 150); do rm -f .env; echo SECRET$i > .env; done",
+        "cat .env > got",
+        IS_READ,
+        "echo SECRET > .env",
+    )
+    prepared(made, case)
+    outcome = asyncio.run(play(made, case))
+    assert not outcome.leaked
+    assert outcome.result.exit_code == 0
+
+
+def test_a_hidden_file_that_becomes_a_link_does_not_end_the_program(made):
+    case = Case("ln -sf other .env", "cat .env > got", IS_READ, "echo SECRET > .env; echo x > other")
+    prepared(made, case)
+    outcome = asyncio.run(play(made, case))
+    assert outcome.result.exit_code == 0
+    assert [note for note in outcome.result.notes if "link" in note]
+
+
+def test_the_program_that_mounts_covers_is_started_again(made):
+    case = CASES["a hidden file is saved by renaming"]
+    prepared(made, case)
+    assert not asyncio.run(play(made, case)).leaked
+    assert outside(made, "rm mark-* got")
+    for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+        if b"mount namespaces of running" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(int(pid), 9)
+    assert not asyncio.run(play(made, case)).leaked
+
+
 def test_the_result_names_what_was_replaced_and_the_user_s_version_stays(made):
     case = CASES["a hidden file is saved by renaming"]
     prepared(made, case)
