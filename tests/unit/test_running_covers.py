@@ -5,81 +5,19 @@ import contextlib
 import errno
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from covers_world import FakeFreeze, FaultyInotify, World, names, no_inotify, opened, replace, settle
 
-from bradawl.sandbox.filesystem.inotify import CHANGES, Inotify, QueueOverflow
-from bradawl.sandbox.mounts.placeholders import Placeholder, PlaceholderStore
+from bradawl.sandbox.mounts.placeholders import Placeholder
 from bradawl.sandbox.mounts.plan import Mount
-from bradawl.sandbox.running_covers.cover_mounter import ABSENT, COVERED, ON, CoverMounter
+from bradawl.sandbox.running_covers.cover_mounter import ON
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
 from bradawl.sandbox.running_covers.opened_files import OpenedFile, opened_files
-from bradawl.sandbox.running_covers.running_covers import ProgramCovers, RunningCovers
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/ns/mnt").exists(), reason="needs Linux")
-
-
-class FakeMounter(CoverMounter):
-    """Records requests, and answers with given states; `COVERED` by default."""
-
-    def __init__(self, states: dict[str, str] | None = None, error: OSError | None = None) -> None:
-        super().__init__()
-        self.states = states or {}
-        self.error = error
-        self.requests: list[tuple[Mount, ...]] = []
-        self.on_request: Callable[[], None] = lambda: None
-
-    def mount(self, pid: int, covers: Iterable[Mount]) -> dict[str, str]:
-        self.requests.append(tuple(covers))
-        self.on_request()
-        if self.error is not None:
-            raise self.error
-        there = {cover.path: COVERED if os.path.lexists(cover.path) else ABSENT for cover in self.requests[-1]}
-        return there | {path: self.states[path] for path in there if path in self.states}
-
-
-class FakeFreeze:
-    """Stops nothing, and counts."""
-
-    def __init__(self, *pids: int) -> None:
-        self.pids = frozenset(pids)
-        self.times = 0
-        self.is_stopped = False
-
-    @contextlib.contextmanager
-    def stopped_now(self) -> Iterator[frozenset[int]]:
-        self.times += 1
-        self.is_stopped = True
-        try:
-            yield self.pids
-        finally:
-            self.is_stopped = False
-
-
-class FaultyInotify(Inotify):
-    """Fails as the system does at its limits."""
-
-    def __init__(self, *, watches: int = 10**6, overflows: bool = False) -> None:
-        super().__init__()
-        self.left = watches
-        self.overflows = overflows
-
-    def watch(self, folder: int, what: int = CHANGES) -> int:
-        self.left -= 1
-        if self.left < 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return super().watch(folder, what)
-
-    def events(self) -> list[tuple[int, int, bytes]]:
-        if super().events() and self.overflows:
-            raise QueueOverflow
-        return []
-
-
-def no_inotify() -> Inotify:
-    raise OSError(errno.EMFILE, "Too many open files")
 
 
 @pytest.fixture
@@ -93,165 +31,11 @@ def init() -> Iterator[subprocess.Popen[bytes]]:
             os.killpg(program.pid, 9)
 
 
-class World:
-    """A workspace and a home folder, and the covers of programs in it."""
-
-    def __init__(self, place: Path) -> None:
-        self.root, self.home = place / "ws", place / "home"
-        for folder in (self.root / ".git", self.home):
-            folder.mkdir(parents=True)
-        self.mounter = FakeMounter()
-        self.store = PlaceholderStore(str(place / "state"))
-        self.watch = PathWatch()
-        self.covers = self.made()
-
-    def made(self, watch: PathWatch | None = None) -> RunningCovers:
-        self.watch = watch or PathWatch()
-        self.covers = RunningCovers(
-            (str(self.root),), str(self.home), self.store, watch=self.watch, mounter=self.mounter
-        )
-        return self.covers
-
-    def cover(self, name: str, kind="read", folder: Path | None = None) -> Mount:
-        return Mount(str((folder or self.root) / name), kind)
-
-    def close(self) -> None:
-        self.covers.close()
-        self.store.close()
-
-
 @pytest.fixture
 def world(tmp_path):
     made = World(tmp_path)
     yield made
     made.close()
-
-
-def replace(path: Path, text: str = "new") -> None:
-    path.with_name("new").write_text(text)
-    path.with_name("new").replace(path)
-
-
-@contextlib.asynccontextmanager
-async def opened(world: World, pid: int, *covers: Mount, freeze: FakeFreeze | None = None):
-    program = world.covers.begin(covers, {})
-    program.open(pid, freeze or FakeFreeze())
-    try:
-        yield program
-    finally:
-        program.close()
-
-
-async def settle(until: Callable[[], bool]) -> None:
-    for _ in range(1_000):
-        if until():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("nothing happened")
-
-
-def names(program: ProgramCovers) -> str:
-    return " ".join(program.notes())
-
-
-# ------------------------------------------------------------------ the watch
-
-
-def test_only_wanted_names_are_reported(tmp_path):
-    watch = PathWatch()
-    (tmp_path / "sub").mkdir()
-    watch.want([f"{tmp_path}/sub/a", f"{tmp_path}/b"], [str(tmp_path)], forgets=True)
-    assert watch.changed() == set()
-    for name in ("sub/a", "sub/other", "other"):
-        (tmp_path / name).touch()
-    assert watch.changed() == {f"{tmp_path}/sub/a"}
-    (tmp_path / "sub/a").write_text("in place")
-    assert watch.changed() == set()
-    replace(tmp_path / "sub/a")
-    assert watch.changed() == {f"{tmp_path}/sub/a"}
-    for name in ("sub/a", "sub/other"):
-        (tmp_path / name).unlink()
-    (tmp_path / "sub").rmdir()
-    assert watch.changed() == {f"{tmp_path}/sub/a", f"{tmp_path}/sub"}
-    watch.close()
-
-
-def test_entries_of_a_replaced_folder_are_reported(tmp_path):
-    watch = PathWatch()
-    (tmp_path / "a/b").mkdir(parents=True)
-    watch.want([f"{tmp_path}/a/b/c"], [str(tmp_path)], forgets=True)
-    for _ in range(3):
-        (tmp_path / "a").rename(tmp_path / f"old-{os.urandom(4).hex()}")
-        (tmp_path / "a").mkdir()
-        watch.watch_again(watch.changed())
-        (tmp_path / "a/b").mkdir()
-        watch.watch_again(watch.changed())
-        (tmp_path / "a/b/c").touch()
-        assert watch.changed() == {f"{tmp_path}/a/b/c"}
-    watch.close()
-
-
-def test_a_name_that_is_not_utf_8_is_reported(tmp_path):
-    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")
-    watch = PathWatch()
-    watch.want([path], [str(tmp_path)], forgets=True)
-    Path(path).touch()
-    assert watch.changed() == {path}
-    watch.close()
-
-
-def test_forgotten_paths_are_not_reported(tmp_path):
-    watch = PathWatch()
-    (tmp_path / "sub").mkdir()
-    watch.want([f"{tmp_path}/sub/a"], (), forgets=True)
-    watch.want([f"{tmp_path}/b"], (), forgets=True)
-    (tmp_path / "sub/a").touch()
-    (tmp_path / "b").touch()
-    assert watch.changed() == {f"{tmp_path}/b"}
-    watch.close()
-
-
-@pytest.mark.parametrize("make", [no_inotify, lambda: FaultyInotify(watches=1)], ids=["EMFILE", "ENOSPC"])
-def test_without_watches_paths_are_compared(tmp_path, make):
-    watch = PathWatch(make)
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub/a").touch()
-    paths = [f"{tmp_path}/sub/a", f"{tmp_path}/b", f"{tmp_path}/sub/gone"]
-    watch.want(paths, [str(tmp_path)], forgets=True)
-    assert watch.fileno() == -1
-    assert watch.changed() == set()
-    replace(tmp_path / "sub/a")
-    (tmp_path / "b").touch()
-    assert watch.changed() == {f"{tmp_path}/sub/a", f"{tmp_path}/b"}
-    assert watch.changed() == set()
-    (tmp_path / "b").unlink()
-    assert watch.changed() == {f"{tmp_path}/b"}
-    watch.close()
-
-
-def test_a_file_that_reuses_an_inode_counts_as_changed(tmp_path):
-    watch = PathWatch(no_inotify)
-    path = tmp_path / "a"
-    path.touch()
-    watch.want([str(path)], (), forgets=True)
-    for _ in range(5):
-        path.unlink()
-        path.touch()
-        os.utime(path, ns=(0, os.urandom(1)[0]))
-        assert watch.changed() == {str(path)}
-    watch.close()
-
-
-def test_after_an_overflow_every_path_counts_as_changed(tmp_path):
-    watch = PathWatch(lambda: FaultyInotify(overflows=True))
-    watch.want([f"{tmp_path}/a", f"{tmp_path}/b"], (), forgets=True)
-    assert watch.changed() == set()
-    (tmp_path / "x").touch()
-    assert watch.changed() == {f"{tmp_path}/a", f"{tmp_path}/b"}
-    watch.close()
-
-
-# ------------------------------------------------------------------ programs
 
 
 def test_a_replaced_path_is_covered_while_programs_are_stopped(world, init):
