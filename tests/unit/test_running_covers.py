@@ -193,6 +193,24 @@ def test_a_removed_folder_stays_removed_with_the_covers_in_it(world, init):
     assert not (world.root / "sub").exists()
 
 
+def test_a_path_that_is_replaced_all_the_time_is_covered_in_the_end(world, init):
+    path = world.root / ".envrc"
+
+    def replace_again() -> None:
+        if len(world.mounter.requests) < 12:
+            replace(path, str(len(world.mounter.requests)))
+
+    world.mounter.on_request = replace_again
+
+    async def act() -> None:
+        async with opened(world, init.pid, world.cover(".envrc")):
+            replace(path)
+            await settle(lambda: len(world.mounter.requests) == 12)
+
+    asyncio.run(act())
+    assert path.read_text() == "11"
+
+
 def test_a_change_after_the_program_s_end_is_none_of_it(world, init):
     async def act() -> tuple[str, ...]:
         async with opened(world, init.pid, world.cover(".env", "secret")) as program:

@@ -169,9 +169,11 @@ class BubblewrapBackend:
                 cached.enter_context(each.caching())
             plan, release = self._prepared_mounts(program, grant, search)
         listed = self._covers.of_program(plan.mounts, grant.uncovered, self._shown_secrets)
-        covers = self.running_covers.begin(listed, plan.placeholders)
-        on_end = ending(next(iter(plan.roots), "/"), covers.close, release)
         with contextlib.ExitStack() as undo:
+            undo.callback(release)
+            covers = self.running_covers.begin(listed, plan.placeholders)
+            undo.pop_all()
+            on_end = ending(next(iter(plan.roots), "/"), covers.close, release)
             undo.callback(on_end)
             environment = _environment(self._layout, self._translator, program, grant)
             arguments = [*self._arguments(program, grant, plan), *set_variables(environment)]

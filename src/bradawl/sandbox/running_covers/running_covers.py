@@ -22,7 +22,7 @@ from bradawl.sandbox.running_covers.running_program import RunningProgram
 
 _POLL_S: Final = 0.25
 """Interval of comparisons where inotify does not work."""
-_BEGIN_POLL_S: Final = 0.001
+_AGAIN_S: Final = 0.001
 _BACK_WITHIN_S: Final = 0.05
 """Time in which a removed path may come back, as when a folder is removed and created again."""
 _BACK_POLL_S: Final = 0.002
@@ -142,8 +142,8 @@ class RunningCovers:
     def _cover_again(self) -> None:
         concerned = [each for each in self._programs if each.program.is_changed and each.freeze is not None]
         begun = [each for each in concerned if each.program.has_begun()]
-        if len(begun) < len(concerned) and self._loop is not None and not self._loop.is_closed():
-            self._retry = self._loop.call_later(_BEGIN_POLL_S, self._cover_again)
+        if len(begun) < len(concerned):
+            self._cover_again_soon()
         running = [each for each in begun if each.program.is_running()]
         if not running:
             return
@@ -158,6 +158,13 @@ class RunningCovers:
                     self._cover_program(each.program, pids)
                 if not self._note_changes():
                     return
+        self._cover_again_soon()
+
+    def _cover_again_soon(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            if self._retry is not None:
+                self._retry.cancel()
+            self._retry = self._loop.call_later(_AGAIN_S, self._cover_again)
 
     def _cover_program(self, program: RunningProgram, pids: Collection[int]) -> None:
         failures = CheckFailures()

@@ -74,7 +74,7 @@ class RunningProgram:
         if self.has_ended:
             self._note_late()
             return False
-        if self._pidfd >= 0 and select.select([self._pidfd], [], [], 0)[0]:
+        if self._pidfd >= 0 and _is_readable(self._pidfd):
             self._changed.clear()
             return False
         return self._init > 0
@@ -194,6 +194,12 @@ class RunningProgram:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
+
+
+def _is_readable(descriptor: int) -> bool:
+    poll = select.poll()  # `select.select` takes no descriptor above 1,023
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _stamp(path: str) -> tuple[int, ...]:
