@@ -18,9 +18,9 @@ from bradawl.sandbox.running_covers.opened_files import opened_files
 _MOST_NAMED: Final = 5
 _FILES_OF_GIT: Final = ("config", "config.worktree", "attributes", "commondir", "gitdir", "alternates", ".git")
 _WHO: Final = "while {what} ran, another program replaced or made files. "
-_HIDDEN: Final = _WHO + "They are hidden from it again; for a moment it could read them. Name them to the user: {paths}"
+_HIDDEN: Final = _WHO + "They are hidden from it again; for a moment it could read them. Tell the user: {paths}"
 _READ_ONLY: Final = (
-    _WHO + "They are read-only for it again; for a moment it could write them. Name them to the user: {paths}"
+    _WHO + "They are read-only for it again; for a moment it could write them. Tell the user to look at them: {paths}"
 )
 _AT_THE_END: Final = (
     _WHO + "It could read or write them until it ended. Tell the user to look at them, or to replace keys: {paths}"
