@@ -13,6 +13,7 @@ from bubblewrap_programs import bubblewrap_programs
 from bwrap import BWRAP, needs_bwrap
 from forked import as_plain_user
 from landlock_programs import SYSTEM_PYTHON, USERS
+from replaced_covers import BlindWatch, use_covers
 from sandboxed_session import IDENTITY, SandboxedSession
 
 from bradawl.core.errors import ToolError
@@ -399,7 +400,10 @@ def test_a_git_file_for_plain_data_stays_and_the_data_can_not_be_armed_later(eit
 
 
 def test_what_a_command_writes_after_the_user_has_replaced_the_configuration_is_undone(made):
-    """The cover of a file ends when the file is replaced outside the sandbox, as git and editors do."""
+    """The cover of a file ends when the file is replaced outside the sandbox, as git and editors do. Even if it is not
+    mounted again, the configuration is compared.
+    """
+    use_covers(made, BlindWatch())
     made.git_init()
     user = threading.Thread(target=_once, args=(made.root / "up", "git config user.email me@example.org", made.root))
     user.start()

@@ -63,6 +63,29 @@ class ProgramNetwork(Protocol):
         ...
 
 
+class StopsPrograms(Protocol):
+    """Stops the sandboxed programs of a session."""
+
+    def stopped_now(self) -> "AbstractContextManager[frozenset[int]]":
+        """Keep all that have begun stopped in the body, without awaiting. Yields the PIDs of their processes."""
+        ...
+
+
+class LaunchCovers(Protocol):
+    """The covers of one program: mounts over paths that it may not read or write. `Launch.on_end` releases them."""
+
+    def open(self, pid: int, freeze: StopsPrograms) -> None:
+        """Keep the covers in the mount namespace of a process, init of the program's namespace, from now on.
+
+        Needs a running event loop.
+        """
+        ...
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the program's result: covered paths that others replaced. Call after `Launch.on_end`."""
+        ...
+
+
 class ChangeSearch(Protocol):
     """The search for what a program changed. Call after it and all processes it started have ended."""
 
@@ -112,6 +135,8 @@ class Launch(msgspec.Struct, frozen=True):
     """Sentences about the sandbox that belong to the program's result."""
     network: "ProgramNetwork | None" = None
     """Its way to the network proxy: the program starts after `open`. The caller closes it; None if there is none."""
+    covers: "LaunchCovers | None" = None
+    """Its covers, if other programs can remove them; the caller calls `open` before `network.open`."""
     limit_processes: Callable[[], AbstractContextManager[None]] | None = None
     """Context manager that the starting thread holds while it starts the program: the new process starts in the control
     group that limits the number of processes.

@@ -57,6 +57,8 @@ from bradawl.sandbox.restore.index_places import IndexPlaces
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, writes_in_workspace
+from bradawl.sandbox.running_covers.cover_list import CoverList
+from bradawl.sandbox.running_covers.running_covers import RunningCovers
 from bradawl.sandbox.seccomp import filter_for
 from bradawl.sandbox.tool_caches import cache_variables
 
@@ -105,6 +107,9 @@ class BubblewrapBackend:
         memory = f"{layout.state}/tracked-keys" if layout.state else ""
         self._surveys = {root: WorkspaceSurvey(root, follows=True, memory=memory) for root in layout.roots}
         self._placeholders = PlaceholderStore(layout.state)
+        self._covers = CoverList(layout, hidden.secrets)
+        self.running_covers = RunningCovers(layout.roots, layout.home, self._placeholders)
+        """Keeps the covers on running programs. May be replaced before the first launch."""
         self._directories = GitDirectories(layout.roots, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
         self._repositories = Repositories(layout.roots, layout.home, self._directories, has_mounts=True)
@@ -141,6 +146,7 @@ class BubblewrapBackend:
         if self._watched:
             self._watched.close()
         self._network.close()
+        self.running_covers.close()
         self._placeholders.close()
         self._processes.close()
         for survey in self._surveys.values():
@@ -163,14 +169,19 @@ class BubblewrapBackend:
         with contextlib.ExitStack() as cached:
             for each in (*self._surveys.values(), self._repositories):
                 cached.enter_context(each.caching())
-            plan, on_end = self._prepared_mounts(program, grant, search)
+            plan, release = self._prepared_mounts(program, grant, search)
+        listed = self._covers.of_program(plan.mounts, grant.uncovered, self._shown_secrets)
         with contextlib.ExitStack() as undo:
+            undo.callback(release)
+            covers = self.running_covers.begin(listed, plan.placeholders)
+            undo.pop_all()
+            on_end = ending(next(iter(plan.roots), "/"), covers.close, release)
             undo.callback(on_end)
             environment = _environment(self._layout, self._translator, program, grant)
             arguments = [*self._arguments(program, grant, plan), *set_variables(environment)]
             launch = self._launch(program, grant, arguments, on_end)
             undo.pop_all()
-            return msgspec.structs.replace(launch, search_after=search) if search else launch
+            return msgspec.structs.replace(launch, search_after=search, covers=covers)
 
     def _notes(self) -> tuple[str, ...]:
         """Notes for the program's result; each is given once per session."""

@@ -30,7 +30,7 @@ from bradawl.workspace.program_streams import ProgramStreams
 from bradawl.workspace.shell_prelude import Report, parse_report
 
 if TYPE_CHECKING:
-    from bradawl.sandbox.backend import ChangeSearch, ProgramNetwork
+    from bradawl.sandbox.backend import ChangeSearch, LaunchCovers, ProgramNetwork
     from bradawl.workspace.namespace_init import NamespaceInit
 
 _KILL_WAIT_S = 0.2
@@ -69,11 +69,14 @@ class ChildSandbox(msgspec.Struct, frozen=True):
     """Explains stderr of a launcher that did not start the program."""
     network: "ProgramNetwork | None" = None
     """Its way to the network proxy; closed at the end."""
+    covers: "LaunchCovers | None" = None
+    """Its covers, which `on_end` releases."""
 
     def all_notes(self) -> tuple[str, ...]:
-        """The notes, those of the network, and those of the search for changes."""
+        """The notes, those of the covers and the network, and those of the search for changes."""
         network = self.network.notes() if self.network is not None else ()
-        return (*self.notes, *network, *(self.search_after.notes() if self.search_after is not None else ()))
+        covers = self.covers.notes() if self.covers is not None else ()
+        return (*self.notes, *covers, *network, *(self.search_after.notes() if self.search_after is not None else ()))
 
 
 async def _search_changes(search: "ChangeSearch | None") -> None:

@@ -7,8 +7,9 @@ sandbox take several steps; a job must not act between them.
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from bradawl.core.errors import ToolError
@@ -76,6 +77,32 @@ class FreezeGate:
             self._loop, self._lock = loop, asyncio.Lock()
         return self._lock
 
+    @contextmanager
+    def stopped_now(self) -> Iterator[frozenset[int]]:
+        """Keep all sandboxed programs that have begun stopped in the body, without awaiting. Yields the PIDs of their
+        processes. Blocks up to the time limit; a process that can't be stopped within it runs on.
+        """
+        turn = object()
+        self._holders.add(turn)
+        try:
+            yield self._stop_begun()
+        finally:
+            self.release(turn)
+
+    def _stop_begun(self) -> frozenset[int]:
+        began = time.monotonic()
+        before: dict[int, ProcessState] | None = None
+        while True:
+            now = self._members()
+            if now == before and all(member.is_stopped for member in now.values()):
+                return frozenset(now)
+            taken_s = time.monotonic() - began
+            if taken_s > self._stop_limit_s:
+                return frozenset(now)
+            self._signal_round(now, taken_s)
+            before = now
+            time.sleep(_POLL_S)
+
     def hold_for(self, search: "ChildProcess") -> None:
         """Keep the programs stopped until `release(search)`. Call it inside `programs_stopped`."""
         self._holders.add(search)
@@ -124,18 +151,22 @@ class FreezeGate:
             taken_s = loop.time() - began
             if taken_s > self._stop_limit_s:
                 raise self._not_stopped(running)
-            self._stopped |= running
-            spared = _children_of_vfork(now) if taken_s < self._stop_limit_s / 2 else set()
-            signal_processes(
-                sorted(set(now) - spared), signal.SIGSTOP
-            )  # parents first, so that they don't see a stopped child
+            self._signal_round(now, taken_s)
             before = now
             await asyncio.sleep(_POLL_S)
+
+    def _signal_round(self, now: dict[int, ProcessState], taken_s: float) -> None:
+        self._stopped |= {each for each, member in now.items() if not member.is_stopped}
+        spared = _children_of_vfork(now) if taken_s < self._stop_limit_s / 2 else set()
+        signal_processes(
+            sorted(set(now) - spared), signal.SIGSTOP
+        )  # parents first, so that they don't see a stopped child
 
     def _members(self) -> dict[int, ProcessState]:
         found: dict[int, ProcessState] = {}
         for child in self._sandboxed():
-            found |= child.process_states()
+            if child.has_begun():
+                found |= child.process_states()
         return found
 
     def _resume(self) -> None:

@@ -276,11 +276,14 @@ class LocalProcesses:
             launch.search_after,
             launch.explain_setup_error,
             launch.network,
+            launch.covers,
         )
 
     def _on_init(self, launch: "Launch") -> Callable[[int], None]:
         def guard_and_connect(init: int) -> None:
             self._watchdog.guard(init, self._folder.place)
+            if launch.covers is not None:
+                launch.covers.open(init, self._gate)
             if launch.network is not None:
                 launch.network.open(init)
 

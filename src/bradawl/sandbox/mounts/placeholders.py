@@ -91,6 +91,22 @@ class PlaceholderStore:
             self._record_entry("placeholder", placed.identity, placeholder.path)
         return True
 
+    def renew(self, placeholder: Placeholder) -> bool:
+        """Create a placeholder at a path where another program has removed what was there. True if the caller has to
+        `release` the path once more.
+        """
+        held = self._held.get(placeholder.path)
+        if held is not None and not os.path.lexists(placeholder.path):
+            del self._held[placeholder.path]
+            os.close(held.lock)
+        try:
+            is_held = self._acquire(placeholder)
+        except OSError:
+            is_held = False
+        if is_held and held is not None and self._held[placeholder.path] is not held:
+            self._held[placeholder.path].needed_by += held.needed_by
+        return is_held
+
     def _make(self, placeholder: Placeholder) -> bool:
         """Create it; False if something exists already, which may be another agent's placeholder."""
         try:

@@ -8,7 +8,9 @@ from typing import Final
 IN_IGNORED: Final = 0x8000
 """The watch has ended: its folder is gone."""
 _IN_Q_OVERFLOW: Final = 0x4000
-_CHANGES: Final = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200  # modify, attrib, close_write, moved, create, delete
+NAMES: Final = 0x40 | 0x80 | 0x100 | 0x200
+"""Entries of a folder were moved, created or deleted."""
+CHANGES: Final = 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200  # modify, attrib, close_write, moved, create, delete
 _SELF: Final = 0x400 | 0x800  # delete_self, move_self
 _IN_ONLYDIR: Final = 0x01000000
 _HEADER: Final = struct.Struct("iIII")
@@ -30,13 +32,18 @@ class Inotify:
             raise OSError("no inotify") from error
         self._descriptor = self._checked(create(os.O_NONBLOCK | os.O_CLOEXEC))
 
-    def watch(self, folder: int) -> int:
+    def fileno(self) -> int:
+        """The descriptor, readable when events wait."""
+        return self._descriptor
+
+    def watch(self, folder: int, what: int = CHANGES) -> int:
         """Watch an open folder; returns the number of the watch. Raises `OSError`.
 
+        `what` is `CHANGES`, or `NAMES` for fewer events; the end of the folder is reported with both.
         The path by descriptor leads to the open folder itself, whatever its name leads to by now.
         """
         path = b"/proc/self/fd/%d" % folder
-        mask = ctypes.c_uint32(_CHANGES | _SELF | _IN_ONLYDIR)
+        mask = ctypes.c_uint32(what | _SELF | _IN_ONLYDIR)
         return self._checked(self._libc.inotify_add_watch(self._descriptor, path, mask))
 
     def remove(self, watch: int) -> None:

@@ -1,0 +1,215 @@
+"""The covers of one running program, and what happened to them."""
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from bradawl.core.effects import is_within
+from bradawl.safety.control_characters import in_remark
+from bradawl.sandbox.mounts.placeholders import Placeholder
+from bradawl.sandbox.mounts.plan import UNREADABLE, Mount
+from bradawl.sandbox.running_covers.cover_mounter import ABSENT, COVERED, LINK, ON, CoverMounter
+from bradawl.sandbox.running_covers.opened_files import opened_files
+
+_MOST_NAMED: Final = 5
+_FILES_OF_GIT: Final = ("config", "config.worktree", "attributes", "commondir", "gitdir", "alternates", ".git")
+_WHO: Final = "while {what} ran, another program replaced or made files. "
+_HIDDEN: Final = _WHO + "They are hidden from it again; for a moment it could read them. Tell the user: {paths}"
+_READ_ONLY: Final = (
+    _WHO + "They are read-only for it again; for a moment it could write them. Tell the user to look at them: {paths}"
+)
+_AT_THE_END: Final = (
+    _WHO + "It could read or write them until it ended. Tell the user to look at them, or to replace keys: {paths}"
+)
+_OPENED: Final = _WHO + "It had opened hidden ones. Tell the user to replace the keys in: {paths}"
+_KILLED: Final = "the command was ended, because {}. Tell the user"
+_NOT_COVERED: Final = "another program replaced {}, which could not be protected from the command again: {}. {}"
+
+
+class RunningProgram:
+    """One program in its sandbox, from the moment when its mounts are planned. Its owner calls `close()`."""
+
+    def __init__(
+        self, covers: tuple[Mount, ...], placeholders: Mapping[str, Placeholder], roots: Collection[str]
+    ) -> None:
+        self._covers = covers
+        self._placeholders = placeholders
+        self._roots = roots
+        self._changed: dict[str, Mount] = {}
+        self._init, self._pidfd = 0, -1
+        self._hidden: dict[str, None] = {}
+        self._read_only: dict[str, None] = {}
+        self._opened: dict[str, None] = {}
+        self._late: dict[str, None] = {}
+        self._not_covered: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._killed = ""
+        self._failures: tuple[str, ...] = ()
+        self.held: list[str] = []
+        """Placeholders created for it again, to be released at its end."""
+        self.has_ended = False
+
+    def set_init(self, pid: int) -> None:
+        """Set the PID of its namespace's init. Must be called while init exists."""
+        self._init = pid
+        with contextlib.suppress(OSError):
+            self._pidfd = os.pidfd_open(pid)
+
+    def has_begun(self) -> bool:
+        """Whether its mounts are made: init then starts the program."""
+        if self.has_ended:
+            return True
+        try:
+            children = os.open(f"/proc/{self._init}/task/{self._init}/children", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return True  # it has ended, or the kernel does not say
+        with os.fdopen(children, "rb") as file:
+            return bool(file.read(1))
+
+    def is_running(self) -> bool:
+        """Whether processes may run in its namespace. Forgets changes after their end, except at its `close`."""
+        if self.has_ended:
+            self._note_late()
+            return False
+        if self._pidfd >= 0 and _is_readable(self._pidfd):
+            self._changed.clear()
+            return False
+        return self._init > 0
+
+    # ------------------------------------------------------------------ changes
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether covers have to be examined."""
+        return bool(self._changed)
+
+    def note_changed(self, paths: Collection[str]) -> None:
+        """Note that these paths were created, deleted or replaced."""
+        for cover in self._covers:
+            if any(is_within(cover.path, path) for path in paths):
+                self._changed[cover.path] = cover
+
+    def missing(self) -> Iterator[Placeholder]:
+        """Placeholders for changed paths that do not exist, in folders that do."""
+        for cover in self._changed.values():
+            if cover.kind in ("read", "missing") and not os.path.lexists(cover.path):
+                folder, _, name = cover.path.rpartition("/")
+                known = self._placeholders.get(cover.path)
+                if Path(folder).is_dir() and (known or name not in _FILES_OF_GIT):
+                    yield known or Placeholder(cover.path, is_folder=True)
+
+    def cover_again(self, mounter: CoverMounter, pids: Iterable[int]) -> None:
+        """Mount the changed covers that are gone, while its processes `pids` are stopped. Kills the program if a hidden
+        path can't be hidden, or if a process has opened a read-only file for writing.
+        """
+        changed, self._changed = self._changed, {}
+        covers = {real: Mount(real, each.kind) for each in changed.values() for real in (self._real_path(each),)}
+        ordered = [covers[path] for path in sorted(covers, key=lambda path: path.split("/"))]
+        if not ordered:
+            return
+        try:
+            states = mounter.mount(self._init, ordered)
+        except OSError as error:
+            states = {cover.path: error.strerror or str(error) for cover in ordered if os.path.lexists(cover.path)}
+        covered: list[Mount] = []
+        for cover in ordered:
+            state = states.get(cover.path, ABSENT if not os.path.lexists(cover.path) else "no answer")
+            if state == COVERED:
+                covered.append(cover)
+            elif state not in (ON, ABSENT):
+                self._note_failure(cover, state)
+        self._note_covered([cover for cover in covered if cover.kind != "write"], pids)
+
+    def _real_path(self, cover: Mount) -> str:
+        """Programs can't change links in the home folder; in the workspace they could make links to anything."""
+        is_inside = any(is_within(cover.path, root) for root in self._roots)
+        return os.path.realpath(cover.path) if cover.kind in UNREADABLE and not is_inside else cover.path
+
+    def _note_covered(self, covered: Collection[Mount], pids: Iterable[int]) -> None:
+        hidden = [cover.path for cover in covered if cover.kind in UNREADABLE]
+        others = [cover.path for cover in covered if cover.path not in hidden and cover.path not in self.held]
+        self._hidden |= dict.fromkeys(hidden)
+        self._read_only |= dict.fromkeys(others)
+        for opened in opened_files(pids, self._init, (*hidden, *others)) if hidden or others else ():
+            if any(is_within(opened.path, path) for path in hidden):
+                self._opened[opened.path] = None
+            elif opened.is_writable:
+                self.kill(f"it had opened {in_remark(opened.path)} for writing when another program replaced that file")
+
+    def _note_failure(self, cover: Mount, reason: str) -> None:
+        if cover.kind in UNREADABLE and reason != LINK:  # what a link leads to could be read before
+            self.kill(f"another program replaced {in_remark(cover.path)}, which could not be hidden again: {reason}")
+        elif cover.kind != "write":
+            self._not_covered[cover.path] = reason, _stamp(cover.path)
+
+    def _note_late(self) -> None:
+        changed, self._changed = self._changed, {}
+        for cover in changed.values():
+            if cover.kind != "write" and os.path.lexists(cover.path):
+                self._late[cover.path] = None
+
+    def kill(self, reason: str) -> None:
+        """End all processes of its namespace. `reason` becomes a note."""
+        self._killed = self._killed or reason
+        with contextlib.suppress(OSError):
+            if self._pidfd >= 0:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            elif self._init:
+                os.kill(self._init, signal.SIGKILL)
+
+    # ------------------------------------------------------------------ its end
+
+    def take_notes(self, what: str) -> tuple[str, ...]:
+        """Sentences about replaced paths since the last call. `what` names the program, such as `the command`."""
+        said = (
+            (_OPENED, self._opened),
+            (_HIDDEN, self._hidden),
+            (_READ_ONLY, self._read_only),
+            (_AT_THE_END, self._late),
+        )
+        notes = tuple(text.format(what=what, paths=_shortened(paths)) for text, paths in said if paths)
+        for _, paths in said:
+            paths.clear()
+        return notes
+
+    def final_notes(self) -> tuple[str, ...]:
+        """Sentences about its end. Call after `close`."""
+        return (*((_KILLED.format(self._killed),) if self._killed else ()), *self._failures)
+
+    def close(self) -> None:
+        """Release its descriptor, and compare files that could not be covered again. Safe to call twice."""
+        self._failures = tuple(
+            _NOT_COVERED.format(
+                in_remark(path),
+                "it is a link, or below one" if reason == LINK else reason,
+                "It changed since: tell the user to look at it"
+                if _stamp(path) != stamp
+                else "It has not changed since",
+            )
+            for path, (reason, stamp) in self._not_covered.items()
+        )
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+
+def _is_readable(descriptor: int) -> bool:
+    poll = select.poll()  # `select.select` takes no descriptor above 1,023
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return ()
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _shortened(paths: Collection[str]) -> str:
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return ", ".join(map(in_remark, list(paths)[:_MOST_NAMED])) + more
