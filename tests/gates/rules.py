@@ -87,12 +87,12 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/(atomic_write|in_place_write|new_files|safe_open)\.py"  # read and write for workspace/files.py
     r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|landlock|probe|process_limit|selection)\.py"
     r"|sandbox/network/listeners\.py"
-    r"|sandbox/(discovery/(file_tracking|folder_index|workspace_survey)|filesystem/(closed_folders|tree_removal))\.py"
+    r"|sandbox/(discovery/(file_tracking|folder_index|workspace_survey)|filesystem/(closed_folders|inotify|tree_removal))\.py"
     r"|sandbox/mounts/(mask_sources|placeholder_records|placeholders|spare_placeholders)\.py"
     r"|sandbox/restore/(git_history|git_objects|protected_files|restore_path|snapshot)\.py"
     r"|checkpoints/(content_index|file_states|git_objects|opened_folders|packs|restore|restore_intent|restored_files|store|store_folder)\.py"
     r"|checkpoints/(birth_time|kept_copies|planned_renames|renames)\.py"  # what restoring must keep
-    r"|checkpoints/(folder_reader|folder_walk|folder_watches|inotify|tree)\.py"  # read the workspace
+    r"|checkpoints/(folder_reader|folder_walk|folder_watches|tree)\.py"  # read the workspace
     r"|checkpoints/(client|index_files|worker)\.py"  # a process of its own, and its index
     r"|safety/git/small_files\.py"  # reads small text files of projects, and files of git
 )

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bradawl.checkpoints.inotify import IN_IGNORED, Inotify, QueueOverflow
+from bradawl.sandbox.filesystem.inotify import IN_IGNORED, Inotify, QueueOverflow
 
 if TYPE_CHECKING:
     from bradawl.checkpoints.folder import Folder

@@ -30,6 +30,11 @@ class Inotify:
             raise OSError("no inotify") from error
         self._descriptor = self._checked(create(os.O_NONBLOCK | os.O_CLOEXEC))
 
+    @property
+    def descriptor(self) -> int:
+        """Can be read when events wait."""
+        return self._descriptor
+
     def watch(self, folder: int) -> int:
         """Watch an open folder; returns the number of the watch. Raises `OSError`.
 
