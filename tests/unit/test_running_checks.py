@@ -153,6 +153,18 @@ async def test_a_command_is_checked_while_it_runs_and_its_result_names_what_was_
     assert child.restored == FOUND.found
 
 
+async def test_urgent_events_bring_a_check_of_a_command_at_once(reported):
+    child = reported.children[0]
+    checks = RunningChecks(reported, lambda: reported.children, beside_s=60)
+    checks.begin(child, reported)
+    seen = reported.calls.count("restore")
+    reported.report(b"!")
+    await until(lambda: reported.calls.count("restore") > seen)
+    reported.children.clear()
+    checks.end(child)
+    assert not asyncio.get_running_loop().remove_reader(reported.descriptor)
+
+
 async def test_a_command_that_became_a_job_is_left_to_the_checks_of_jobs():
     sandbox, child = Sandbox(), Child()
     checks = sandbox.checks()

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
@@ -55,7 +56,8 @@ class RunningChecks:
         self._running = running
         self._jobs: WeakSet[object] = WeakSet()
         self._timers: dict[ChildProcess, asyncio.TimerHandle] = {}
-        self._wakers: set[Callable[[], None]] = set()
+        self._wakers: dict[object, Callable[[], None]] = {}
+        """What to call when a check is urgent, by command, or by itself for a session."""
         self._events: DataEvents | None = None
         """Is read from."""
         self._resting: asyncio.TimerHandle | None = None
@@ -91,7 +93,7 @@ class RunningChecks:
             if check is None:
                 return None
             if wake is not None:
-                self._wakers.add(wake)
+                self._wakers[wake] = wake
                 self._read_events(check)
             result = await self._compared(check)
             return CheckReport((*result.found, *result.unchecked), result.set_aside, time.process_time() - began)
@@ -104,18 +106,23 @@ class RunningChecks:
 
         if isinstance(backend, ChecksWhileRunning):
             self._check_later(command, backend, self._beside_s)
+            if (events := backend.check_running(beside_command=True)) is not None:
+                self._wakers[command] = partial(self._check_beside, command, backend)
+                self._read_events(events)
 
     def end(self, command: "ChildProcess") -> None:
         """Call when a program has ended; others than those of `begin` are ignored."""
         if (timer := self._timers.pop(command, None)) is not None:
             timer.cancel()
-        if self._wakers and not any(child.is_sandboxed for child in self._running()):
+        self._wakers.pop(command, None)
+        if not any(child.is_sandboxed for child in self._running()):
             self._stop_reading()
             self._wakers.clear()
 
     # ------------------------------------------------------------------ events
 
     def _read_events(self, events: "DataEvents") -> None:
+        self.lock()  # begins anew in another event loop
         if self._events is None and self._resting is None and events.descriptor >= 0:
             self._events = events
             with contextlib.suppress(OSError, ValueError):  # closed meanwhile: checks follow by the clock alone
@@ -136,7 +143,7 @@ class RunningChecks:
         self._stop_reading()
         self._resting = asyncio.get_running_loop().call_later(_REST_S, self._read_again, events)
         if events.is_urgent():
-            for wake in tuple(self._wakers):
+            for wake in tuple(self._wakers.values()):
                 wake()
 
     def _read_again(self, events: "DataEvents") -> None:
@@ -151,9 +158,9 @@ class RunningChecks:
         self._timers[command] = loop.call_later(seconds, self._check_beside, command, backend)
 
     def _check_beside(self, command: "ChildProcess", backend: "ChecksWhileRunning") -> None:
-        del self._timers[command]
-        if command in self._jobs:
-            return
+        if (timer := self._timers.pop(command, None)) is None or command in self._jobs:
+            return  # it has ended, or is no command any more
+        timer.cancel()
         began = time.process_time()
         if not self.lock().locked() and (check := backend.check_running(beside_command=True)) is not None:
             result = check.compare(restores=True)

@@ -78,8 +78,7 @@ class WorkspaceSearch:
             self._forget,
             beside_command=beside_command,
         )
-        if not beside_command:
-            check.descriptor = watch.events.watch(data_of_roots(repositories))
+        check.descriptor = watch.events.watch(data_of_roots(repositories))
         return check
 
     def _forget(self) -> None:
