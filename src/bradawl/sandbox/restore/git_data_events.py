@@ -1,4 +1,4 @@
-"""Reports at once that a program creates a file by which git is led to other data or other settings (Linux inotify)."""
+"""Reports at once that a program creates a file by which git is led to other data (Linux inotify)."""
 
 import os
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from typing import Final
 from bradawl.sandbox.filesystem.inotify import Inotify, QueueOverflow
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NAMES: Final = frozenset((b"commondir", b"alternates", b"config.worktree"))
+_NAMES: Final = frozenset((b"commondir", b"alternates"))
 
 
 class GitDataEvents:

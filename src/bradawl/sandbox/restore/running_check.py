@@ -48,7 +48,7 @@ class WorkspaceCheck:
         """Can be read when something happens in git's data; -1 if that is not reported."""
 
     def is_urgent(self) -> bool:
-        """Whether a file was made since the last call by which git is led to other data or settings."""
+        """Whether a file was made since the last call by which git is led to other data."""
         return self._watch.events.take()
 
     def shortly(self) -> bool:
