@@ -18,7 +18,7 @@ from sandboxed_session import IDENTITY, SandboxedSession, remove_folder, sandbox
 from bradawl.core.permissions import Grant
 from bradawl.sandbox.landlock import LandlockBackend, why_unavailable
 
-_FUNCTIONS = r"""
+FUNCTIONS = r"""
 export GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
 arm() { printf '[core]\n\tfsmonitor = %s\n' "$MARK" >> "$1"; }
 hook() { printf '#!/bin/sh\nexec %s\n' "$MARK" > "$1"; chmod 755 "$1"; }
@@ -123,7 +123,7 @@ class Planted:
         made.write("user/inner/file", "mine, too")
         made.write("tracked", "1")
         self.user_does(
-            f"{_FUNCTIONS} git init -q; {IDENTITY}; git add tracked; git commit -qm one;"
+            f"{FUNCTIONS} git init -q; {IDENTITY}; git add tracked; git commit -qm one;"
             " git config include.path ../included;"
             " git config core.hooksPath my-hooks; plant nested-armed; plant around/inner;"
             " git init -q deep/deep/deep/deep/plain; git -C deep/deep/deep/deep/plain commit -q --allow-empty -m x;"
@@ -199,7 +199,7 @@ def planted(request, tmp_path):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_planted_repository_never_runs(planted, way):
-    ended = planted.made.run(f"{_FUNCTIONS} {WAYS[way]}")
+    ended = planted.made.run(f"{FUNCTIONS} {WAYS[way]}")
     planted.user_starts_git()
     if planted.kind == "bare":
         assert planted.ran.exists(), (ended.stdout, ended.stderr)
@@ -222,7 +222,7 @@ def test_several_planted_repositories_never_run(planted, seed):
             chance.choice(("p", "p/q/r/s", "node_modules/n", "user/new")) + f"/{number}{each}" for each in range(4)
         ]
         lines = (f"(mkdir -p {place}; cd {place}; {WAYS[way]})" for place, way in zip(places, ways, strict=True))
-        planted.made.run(f"{_FUNCTIONS} {'; '.join(lines)}")
+        planted.made.run(f"{FUNCTIONS} {'; '.join(lines)}")
         planted.user_starts_git()
         assert not planted.ran.exists(), ways
     assert planted.user_files() == planted.files

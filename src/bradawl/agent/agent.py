@@ -114,7 +114,7 @@ def _open_session(
     prefix = PrefixLedger(conversation, agent.model, agent.tools, agent.system_prompt)
     policy = SessionPolicy(agent.policy, agent.files, conversation)
     changes = ConversationChanges(agent.changes, conversation) if agent.changes else None
-    jobs = BackgroundJobs(conversation, opened.entries, changes=changes)
+    jobs = BackgroundJobs(conversation, opened.entries, changes=changes, processes=agent.processes)
     seen = SeenFiles.of(conversation)
     denials = Denials()
 

@@ -6,9 +6,10 @@ from typing import Final
 
 from bradawl.agent.changes import ConversationChanges
 from bradawl.agent.conversation import Conversation
+from bradawl.agent.job_checks import JobChecks
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Envelope, JobEnded, JobStarted
-from bradawl.core.ports import Process
+from bradawl.core.ports import Process, Processes
 from bradawl.core.workspace import CommandResult, Job
 
 _KEPT_BYTES: Final = 250_000
@@ -60,8 +61,9 @@ class BackgroundJobs:
         entries: Iterable[Envelope] = (),
         stall_s: float = 15.0,
         changes: ConversationChanges | None = None,
+        processes: Processes | None = None,
     ) -> None:
-        """`entries` are those already in the log.
+        """`entries` are those already in the log. `processes` check the workspace while jobs run, if they can.
 
         The model gets a note about a job that printed a question and then nothing for `stall_s` seconds.
         """
@@ -71,6 +73,7 @@ class BackgroundJobs:
         self._changes = changes
         self.stall_s = stall_s
         self._jobs: dict[str, _Running] = {}
+        self._checks = JobChecks(conversation, processes, self._running_processes)
         events = [entry.event for entry in entries if entry.agent == conversation.name]
         ended = {event.job_id for event in events if isinstance(event, JobEnded)}
         started = [event for event in events if isinstance(event, JobStarted)]
@@ -102,7 +105,15 @@ class BackgroundJobs:
             self._changes.continues(call_id)
         self._conversation.record(JobStarted(job.job_id, call_id, command))
         self.tasks.create_task(self._watch(job))
+        self._checks.begin(self.tasks)
         return job.job_id
+
+    def check_soon(self) -> None:
+        """Check the workspace at once if jobs run that could change it. Call at the end of a turn."""
+        self._checks.check_soon()
+
+    def _running_processes(self) -> tuple[Process, ...]:
+        return tuple(job.process for job in self._jobs.values() if job.result is None)
 
     async def read_output(self, job_id: str, wait_s: float = 0.0) -> Job:
         """Wait up to `wait_s` seconds for its end, and return its unread output. Raises `ToolError` for an unknown
@@ -130,6 +141,7 @@ class BackgroundJobs:
 
     async def close(self) -> None:
         """End all jobs."""
+        self._checks.close()
         running = [job for job in self._jobs.values() if job.result is None]
         async with asyncio.TaskGroup() as group:
             for job in running:
@@ -163,6 +175,8 @@ class BackgroundJobs:
             if self._changes is not None:
                 self._changes.end(job.call_id)
             job.has_ended.set()
+            self._checks.say(job.result.restored, to_model=not job.watchers)
+            self._checks.check_soon()
         if not job.watchers:
             self._note_end(job, job.result.exit_code)
 

@@ -218,6 +218,7 @@ class Session:
             finally:
                 self._turn_over = None
                 turn_over.set()
+                self.jobs.check_soon()
         return self._result(turn, finish, saved=saved)
 
     def send(self, text: str) -> None:

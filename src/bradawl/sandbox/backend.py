@@ -154,6 +154,65 @@ class SearchesAhead(Protocol):
         ...
 
 
+class CheckResult(msgspec.Struct, frozen=True):
+    """What a check of a workspace found while programs run."""
+
+    found: tuple[str, ...] = ()
+    """Paths that may not stay as they are, or, after `compare(restores=True)`, that were put back or moved away; with
+    a remark where that failed.
+    """
+    unchecked: tuple[str, ...] = ()
+    """Paths that could not be examined, with the reasons."""
+    set_aside: tuple[str, ...] = ()
+    """Folders with what was moved away; beside a command, its result names them."""
+
+
+class DataEvents(Protocol):
+    """Reports changes of git's data while programs run."""
+
+    @property
+    def descriptor(self) -> int:
+        """Can be read when something happens there; -1 if that is not reported. Closed with the backend."""
+        ...
+
+    def is_urgent(self) -> bool:
+        """Take what was reported. True if the workspace should be checked at once."""
+        ...
+
+
+class RunningCheck(DataEvents, Protocol):
+    """A check of the workspace while programs run. No method raises an `Exception`."""
+
+    def shortly(self) -> bool:
+        """Search for a few milliseconds; False if `finish` has to be called."""
+        ...
+
+    def finish(self) -> None:
+        """Search to the end. May block for seconds, and may run in another thread."""
+        ...
+
+    def compare(self, *, restores: bool) -> CheckResult:
+        """Find what may not stay, after a search. With `restores` it is put back or moved away.
+
+        Call in the thread that calls `SandboxBackend.launch`; it may block for milliseconds. Finds nothing if a program
+        began since the check was made and none ran before it.
+        """
+        ...
+
+
+@runtime_checkable
+class ChecksWhileRunning(Protocol):
+    """A sandbox backend that can check the workspace while programs run in it."""
+
+    def check_running(self, *, beside_command: bool) -> RunningCheck | None:
+        """A check; None if no program runs that can write in the workspace.
+
+        `beside_command` says that a command runs whose end checks everything: what honest git may have in between is
+        left alone until then.
+        """
+        ...
+
+
 class SandboxBackend(Protocol):
     """One kind of sandbox for one workspace."""
 

@@ -56,6 +56,7 @@ from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.index_places import IndexPlaces
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories, suspect_since
+from bradawl.sandbox.restore.running_check import WorkspaceCheck
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, writes_in_workspace
 from bradawl.sandbox.running_covers.cover_list import CoverList
 from bradawl.sandbox.running_covers.running_covers import RunningCovers
@@ -158,6 +159,11 @@ class BubblewrapBackend:
     def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
         """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""
         return self._search.ahead() if self._watched and writes_in_workspace(grant, self._layout) else None
+
+    def check_running(self, *, beside_command: bool) -> WorkspaceCheck | None:
+        """See `ChecksWhileRunning`."""
+        watch, found = self._watched, self._repositories
+        return self._search.check_running(watch, found, beside_command=beside_command) if watch else None
 
     def launch(self, program: Program, grant: Grant) -> Launch:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
@@ -407,14 +413,13 @@ def _hold_placeholders(
 ) -> Callable[[], tuple[str, ...]]:
     """Create placeholders; returns the function to call when the program has ended."""
     if watched:
-        watched.begin(
-            each.path for each in plan.mounts.values() if each.kind in UNREADABLE
-        )  # before placeholders exist
+        # before placeholders exist
+        watched.begin((each.path for each in plan.mounts.values() if each.kind in UNREADABLE), grant.uncovered)
     try:
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
     except BaseException:
         if watched:
-            watched.end()
+            watched.end(grant.uncovered)
         raise
 
     place, release = next(iter(plan.roots), "/"), partial(store.release, held)

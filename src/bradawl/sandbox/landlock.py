@@ -31,6 +31,7 @@ from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.index_places import IndexPlaces
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories, suspect_since
+from bradawl.sandbox.restore.running_check import WorkspaceCheck
 from bradawl.sandbox.restore.snapshot import WatchedPath
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, too_large, writes_in_workspace
 from bradawl.sandbox.seccomp import filter_for, is_known
@@ -228,6 +229,10 @@ class LandlockBackend:
         """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""
         return self._search.ahead() if writes_in_workspace(grant, self._layout) else None
 
+    def check_running(self, *, beside_command: bool) -> WorkspaceCheck | None:
+        """See `ChecksWhileRunning`."""
+        return self._search.check_running(self._protected, self._repositories, beside_command=beside_command)
+
     def _search_before(self, grant: Grant) -> ChangeSearch | None:
         """Search before a program that may write. Raises `ToolError` if the search is incomplete: Landlock can't make
         the rest read-only.
@@ -241,7 +246,7 @@ class LandlockBackend:
         return search
 
     def _watch(self, grant: Grant, search: ChangeSearch) -> Callable[[], tuple[str, ...]]:
-        self._protected.begin()
+        self._protected.begin(allowed=grant.uncovered)
         watched = self._protected
         return ending(
             self._layout.roots[0],

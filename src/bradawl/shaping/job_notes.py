@@ -52,6 +52,15 @@ def stalled(name: str, seconds: float, output: bytes) -> str:
     )
 
 
+def put_back(lines: tuple[str, ...], set_aside: tuple[str, ...], *, for_user: bool = False) -> str:
+    """Note that files were put back while jobs ran. `lines` come from `restored_lines`, `set_aside` are
+    the folders with what was moved away.
+    """
+    whose = "you changed it yourself, it is there" if for_user else "the user changed it in another program, tell them"
+    kept = f" What was moved away is kept for 30 days in {', '.join(set_aside)}. If {whose}." if set_aside else ""
+    return f"bradawl checked the workspace, in which a background job runs or ran: {'. '.join(lines)}.{kept}"
+
+
 def lost(name: str) -> str:
     """Note that a job of an earlier run of the session has ended."""
     return f"{name} ended when the session was left. Start it again if it is needed."

@@ -279,6 +279,10 @@ class ChildProcess:
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
 
+    def add_restored(self, paths: tuple[str, ...]) -> None:
+        """Add paths to `CommandResult.restored`."""
+        self._restored = tuple(dict.fromkeys((*self._restored, *paths)))
+
     # -------------------------------------------------------------- its end
 
     async def _end_leftovers(self) -> bool:
@@ -378,7 +382,7 @@ class ChildProcess:
             os.close(self._pidfd)
             self._pidfd = -1
         try:
-            self._restored = _end_sandbox(self._sandbox)
+            self.add_restored(_end_sandbox(self._sandbox))
         finally:
             if not self._exited.done() and not self._loop.is_closed():
                 self._exited.set_result(None)  # wakes other waiters

@@ -6,7 +6,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from hashlib import sha256
@@ -25,6 +25,7 @@ from bradawl.workspace.child_process import ChildProcess, ChildSandbox
 from bradawl.workspace.job_freeze import FreezeGate, check_not_replaced
 from bradawl.workspace.private_folder import NoTemporaryFolder, PrivateFolder
 from bradawl.workspace.program_streams import ProgramStreams, Progress
+from bradawl.workspace.running_checks import CheckReport, RunningChecks
 from bradawl.workspace.shell_prelude import HELD_BACK, MARK, REPORT_FD
 from bradawl.workspace.watchdog import Watchdog
 
@@ -100,6 +101,7 @@ class LocalProcesses:
         self._watchdog = Watchdog(self._mark, lambda: self._programs.search_path)
         self._running: set[ChildProcess] = set()
         self._gate = FreezeGate(lambda: self._running)
+        self._checks = RunningChecks(self._gate, lambda: self._running)
 
     def seal(self, command: Command) -> str:
         """Digest of a command and everything that determines its effect: text, cwd, environment, sandbox, programs,
@@ -183,9 +185,17 @@ class LocalProcesses:
             return
         from bradawl.sandbox.backend import SearchesAhead
 
-        rest = backend.search_ahead(grant) if isinstance(backend, SearchesAhead) else None
-        if rest is not None:
-            await asyncio.to_thread(rest)
+        async with self._checks.lock():
+            rest = backend.search_ahead(grant) if isinstance(backend, SearchesAhead) else None
+            if rest is not None:
+                await asyncio.to_thread(rest)
+
+    async def check_running(
+        self, jobs: Collection[object] = (), wake: Callable[[], None] | None = None
+    ) -> CheckReport | None:
+        """See `RunningChecks.check`: check what sandboxed programs do in the workspace, while they run."""
+        is_needed = any(child.is_sandboxed for child in self._running)
+        return await self._checks.check(self._sandbox_backend(), jobs, wake) if is_needed else None
 
     def close(self) -> None:
         """Kill all running programs and remove the temporary folder; safe to call twice."""
@@ -235,6 +245,7 @@ class LocalProcesses:
         self._running.add(child)
         if command.is_shell:
             self._watchdog.guard(child.leader_pid, self._folder.place)
+        self._checks.begin(child, sandbox_backend)
         return child
 
     def _sandboxed(
@@ -293,6 +304,7 @@ class LocalProcesses:
         self._running.discard(child)
         self._gate.release(child)
         self._watchdog.release(*child.leader_pids)
+        self._checks.end(child)
 
     def _program(self, command: Command, sinks: tuple[int, ...], mark: str) -> "Program":
         from bradawl.sandbox.backend import Program  # many runs start no program

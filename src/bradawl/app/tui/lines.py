@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from select import select
@@ -42,6 +43,22 @@ def reader_for(console: Console, home: str) -> LineReader:
     if console.is_interactive and not console.is_dumb:
         return TerminalReader(console, Path(home, "history"))
     return PlainReader(console)
+
+
+def above_prompt(show: Callable[[], None]) -> None:
+    """Print something by `show` while a prompt may be on the screen: the editor draws its line again below."""
+    if "prompt_toolkit" not in sys.modules:
+        return show()
+    from prompt_toolkit.application import get_app_or_none
+
+    app = get_app_or_none()
+    if app is None or not app.is_running:
+        return show()
+    app.renderer.erase()
+    show()
+    app.renderer.reset()
+    app.invalidate()
+    return None
 
 
 class TurnInput:

@@ -8,6 +8,7 @@ from bradawl.app.console import Console, OutputError
 from bradawl.app.modes import mode_text
 from bradawl.app.progress import MAIN, Progress
 from bradawl.app.rendering import command_output, cut, notice_line, refusal_text
+from bradawl.app.tui.lines import above_prompt
 from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.events import (
     AssistantReplied,
@@ -106,7 +107,8 @@ class Painter:
             case CallDelta():
                 self._progress.emit(live)
             case Notice() as notice:
-                self._console.say(notice_line(notice))  # to stderr: stdout may be read by a program
+                # to stderr: stdout may be read by a program
+                above_prompt(lambda: self._console.say(notice_line(notice)))
             case _:
                 pass
 

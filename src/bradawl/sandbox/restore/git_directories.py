@@ -36,6 +36,33 @@ _PLACEHOLDERS: Final = frozenset(protected_names())
 _OBEYED: Final = ("config", "config.worktree", "hooks", "commondir")
 
 
+class FolderSearches:
+    """Searches of the indexes of some folders. `GitDirectories` uses their results when it is told to."""
+
+    def __init__(self, indexes: tuple[FolderIndex, ...], *, opens_first: bool) -> None:
+        """`opens_first` says that closed folders are always opened."""
+        self._indexes = indexes
+        self._opens_first = opens_first
+        self.skipped: frozenset[str] = frozenset()
+        """Folders that programs can't write to: left out after programs."""
+
+    def finish(self, *, opens: bool = False, within_s: float | None = None) -> None:
+        """Search all folders; `opens` after programs. May run in another thread."""
+        for index in self._indexes:
+            index.search(
+                opens=opens or self._opens_first,
+                skipped=self.skipped if opens else frozenset(),
+                within_s=within_s,
+            )
+
+    def shortly(self, *, opens: bool = False) -> bool:
+        """As `finish`, in about 10 ms; False if that is not enough."""
+        if any(index.size > _LARGE for index in self._indexes):
+            return False
+        self.finish(opens=opens, within_s=_AT_ONCE_S)
+        return all(index.is_complete for index in self._indexes)
+
+
 class GitDirectories:
     """The repositories and data folders of git in some folders, by an index that is searched again on request."""
 
@@ -45,8 +72,7 @@ class GitDirectories:
         """
         names = (*NAMES_OF_GIT, *run_later_names())
         self._indexes = tuple(FolderIndex(root, names, run_later_endings(), within_s=within_s) for root in roots)
-        self._opens_first = opens_first
-        self._skipped: frozenset[str] = frozenset()
+        self.searches = FolderSearches(self._indexes, opens_first=opens_first)
         self._now: dict[str, Folder] = {}
         self._before: dict[str, Folder] | None = None
         self.rest: tuple[str, ...] = ()
@@ -60,27 +86,25 @@ class GitDirectories:
         self._unsearched: tuple[str, ...] = ()
         self._is_open = False
         """Whether no search has been completed since a program started."""
+        self.adoptions = 0
+        """Number of calls of `adopt`: the results of a search begun before the last one are not used."""
 
     # ------------------------------------------------------------------ searches
 
-    def search(self, *, opens: bool = False) -> None:
-        """Bring all indexes up to date; `opens` after programs. May run in another thread."""
-        for index in self._indexes:
-            index.search(opens=opens or self._opens_first, skipped=self._skipped if opens else frozenset())
+    def search(self, *, opens: bool = False, is_searched: bool = False) -> None:
+        """Bring all indexes up to date; `opens` after programs. May run in another thread.
+
+        `is_searched` says that `searches` has brought them up to date: only the results are used from now on.
+        """
+        if not is_searched:
+            self.searches.finish(opens=opens)
         self._take_over()
 
     def search_shortly(self, *, opens: bool = False) -> bool:
         """As `search`, in about 10 ms; False if that is not enough."""
-        if any(index.size > _LARGE for index in self._indexes):
-            return False
-        for index in self._indexes:
-            index.search(
-                opens=opens or self._opens_first,
-                skipped=self._skipped if opens else frozenset(),
-                within_s=_AT_ONCE_S,
-            )
+        is_done = self.searches.shortly(opens=opens)
         self._take_over()
-        return all(index.is_complete for index in self._indexes)
+        return is_done
 
     def _take_over(self) -> None:
         self._now = {path: folder for index in self._indexes for path, folder in index.marked.items()}
@@ -91,6 +115,7 @@ class GitDirectories:
     def adopt(self) -> None:
         """Count everything that the last search found as existing before. Call while no program runs."""
         before = self._now
+        self.adoptions += 1
         if self._is_open:
             self._distrust_all("the search was interrupted")
         self._is_open = True
@@ -102,7 +127,7 @@ class GitDirectories:
                 if path in self._before or not any(is_within(path, each) for each in self._unsearched)
             }
         self._before = before
-        self._skipped = frozenset((*self.closed, *self.rest))
+        self.searches.skipped = frozenset((*self.closed, *self.rest))
 
     def note_end(self, failure: str = "") -> None:
         """Remember which folders the search after a program did not reach, unless they were read-only for it.
@@ -148,7 +173,7 @@ class GitDirectories:
 
     def is_read_only(self, path: str) -> bool:
         """Whether a path was in a part that no search had reached, and that programs could not write to."""
-        return any(is_within(path, each) for each in self._skipped)
+        return any(is_within(path, each) for each in self.searches.skipped)
 
     def is_pending(self, path: str) -> bool:
         """Whether an earlier program may have left a folder where no search reached."""

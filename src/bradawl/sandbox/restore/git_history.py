@@ -17,11 +17,12 @@ from typing import Final
 import msgspec
 
 from bradawl.core.effects import is_within
-from bradawl.sandbox.check_failures import CheckFailures
+from bradawl.sandbox.check_failures import CheckFailures, still_not_checked
 from bradawl.sandbox.filesystem.closed_folders import open_parents
+from bradawl.sandbox.restore.git_data_events import GitDataEvents
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
-from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.protected_files import IsDue, ProtectedFiles
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back, put_copy_back
 from bradawl.sandbox.restore.snapshot import (
     Entry,
@@ -123,7 +124,13 @@ class WorkspaceWatch:
         self._files = files
         self._history = history
         self._indexes = indexes
+        self.events = GitDataEvents()
+        """Used by checks of running programs."""
         self._immovable: frozenset[str] = frozenset()
+        self._allowed: list[tuple[str, ...]] = []
+        """Of each running program, the files and folders that it may change."""
+        self._failed_check: Callable[[], CheckFailures] | None = None
+        """Repeats the last check of running programs, if it could not examine everything."""
 
     @property
     def is_busy(self) -> bool:
@@ -140,8 +147,10 @@ class WorkspaceWatch:
             self._immovable = immovable
         return immovable
 
-    def begin(self, hidden: Iterable[str] = ()) -> None:
-        """Call before a program starts. `hidden` are files and folders that it can't read."""
+    def begin(self, hidden: Iterable[str] = (), allowed: tuple[str, ...] = ()) -> None:
+        """Call before a program starts. `hidden` are files and folders that it can't read, `allowed` those that a check
+        of running programs leaves as they are.
+        """
         self._files.begin()
         try:
             self._history.begin()
@@ -155,9 +164,12 @@ class WorkspaceWatch:
             self._files.end()
             self._history.end()
             raise
+        self._allowed.append(allowed)
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Call once per `begin`. Returns the paths that they have restored."""
+        if self._allowed:
+            self._allowed.remove(allowed if allowed in self._allowed else self._allowed[-1])
         try:
             restored = self._files.end(allowed)
         finally:
@@ -165,19 +177,58 @@ class WorkspaceWatch:
             of_indexes = self._indexes.end(allowed) if self._indexes else ()
         return (*restored, *of_history, *of_indexes)
 
+    def check_running(self, is_due: IsDue, *, indexes: bool, restores: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Compare protected files, and with `indexes` git's indexes, while programs run. The history is compared only
+        when they have ended.
+
+        Returns what may not stay (with `restores` it is restored), and remarks on what could not be examined: then
+        `check_again` repeats the comparison.
+        """
+        failures = CheckFailures()
+        found = self._compare_running(failures, is_due, indexes=indexes, restores=restores)
+        if restores:
+            failures.forget(found)
+
+        def repeat() -> CheckFailures:
+            again = CheckFailures()
+            self._compare_running(again, is_due, indexes=indexes, restores=False)
+            return again
+
+        self._failed_check = repeat if failures.paths else None
+        return found, failures.remarks()
+
+    def _compare_running(
+        self, failures: CheckFailures, is_due: IsDue, *, indexes: bool, restores: bool
+    ) -> tuple[str, ...]:
+        allowed = tuple(path for each in self._allowed for path in each)
+        compare = partial(self._files.check_running, allowed, is_due, failures, restores=restores)
+        found = failures.attempt("/", compare, ())
+        if indexes and self._indexes:
+            found += self._indexes.check_running(allowed, failures, restores=restores)
+        return found
+
     def notes(self) -> tuple[str, ...]:
         """A sentence on where the changed files are that were moved away since the last call."""
-        folders = self._files.take_set_aside()
+        folders = self.take_set_aside()
         return (_SET_ASIDE.format(", ".join(folders)),) if folders else ()
 
+    def take_set_aside(self) -> tuple[str, ...]:
+        """The folders to which changed files were moved since the last call of this method or `notes`."""
+        return self._files.take_set_aside()
+
     def check_again(self) -> None:
-        """See `ProtectedFiles.check_again`."""
+        """See `ProtectedFiles.check_again`. A check of running programs that failed is repeated while they run."""
+        repeat, self._failed_check = self._failed_check, None
+        if repeat is not None and self.is_busy and (failures := repeat()).paths:
+            self._failed_check = repeat
+            raise still_not_checked(failures)
         self._files.check_again()
         if self._indexes:
             self._indexes.check_again()
 
     def close(self) -> None:
-        """Remove the records; safe to call twice."""
+        """Remove the records and end the events; safe to call twice."""
+        self.events.close()
         self._files.close()
 
 

@@ -95,11 +95,14 @@ class GitIndexes:
         self._inodes: dict[str, tuple[int, int]] = {}
         self._left_alone: set[str] = set()
         self._seen: set[str] = set()
+        self._passed: dict[str, _Version] = {}
+        """The indexes in which the last check of running programs found nothing."""
         self._first_bytes_left = _MOST_AT_FIRST
         self._bytes_left = 0
 
     def begin(self, hidden: Iterable[str] = ()) -> None:
         """Call before a program starts. `hidden` are files and folders that it can't read."""
+        self._passed.clear()
         if not self._hidden:
             known, self._before, self._bytes_left = self._before, {}, _MOST_KEPT
             for place in self._places.before():
@@ -129,6 +132,36 @@ class GitIndexes:
             self._inodes.clear()
             self._examined.clear()
         return (*restored, *failures.remarks())
+
+    def check_running(self, allowed: tuple[str, ...], failures: CheckFailures, *, restores: bool) -> tuple[str, ...]:
+        """Compare while programs run. Returns the indexes that can't stay; with `restores` they are restored, and the
+        reasons are returned with them. A part that fails is added to `failures`.
+        """
+        hidden = frozenset[str].intersection(*self._hidden) if self._hidden else frozenset[str]()
+        compare = partial(self._compare, hidden, allowed) if restores else partial(self._wrong_ones, hidden, allowed)
+        return failures.attempt(self._places.roots[0], compare, ())
+
+    def _wrong_ones(self, hidden: frozenset[str], allowed: tuple[str, ...]) -> tuple[str, ...]:
+        self._bytes_left = _MOST_KEPT
+        found: list[str] = []
+        for place in self._places.now():
+            if any(is_within(place.path, each) for each in allowed):
+                continue
+            with _opened_folders(place):
+                found += [place.path] if self._is_wrong(place, hidden) else []
+        self._examined.clear()  # a job may run for hours, and write many versions
+        return tuple(found)
+
+    def _is_wrong(self, place: IndexPlace, hidden: frozenset[str]) -> bool:
+        before, passed = self._before.get(place.path), self._passed.get(place.path)
+        now = self._read(place, passed or before)
+        if now is None or any(each is not None and _is_same(each, now) for each in (passed, before)):
+            return False
+        finding = self._try_to_find(place, before, now, hidden)
+        if finding is None or finding.is_old:
+            self._passed[place.path] = now
+            return False
+        return True
 
     def check_again(self) -> None:
         """Compare again what could not be compared before, unless a program runs. The next `end` returns what this

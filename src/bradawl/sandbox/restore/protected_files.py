@@ -27,6 +27,8 @@ from bradawl.sandbox.restore.snapshot import (
     take_snapshot,
 )
 
+IsDue = Callable[[str, Entry | None, Entry | None, Snapshot], bool]
+"""Whether a changed path is restored while programs run: path, entry before, entry now, snapshot before."""
 _RECORD = "before-"
 _MOST_ALONE = 20
 _NEW_RECORD = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -146,8 +148,7 @@ class ProtectedFiles:
         self, allowed: tuple[str, ...], failures: CheckFailures, *, within: tuple[str, ...] = ("/",)
     ) -> tuple[str, ...]:
         """Compare and restore what lies in the folders `within`. A part that fails is added to `failures`."""
-        before = self._before
-        now = retake_snapshot(dict.fromkeys((*self._watched, *drained(self._new_paths, failures))), before, failures)
+        before, now = self._before, self._now(failures)
         changed = [
             path for path in self._changed(before, now, failures) if any(is_within(path, each) for each in within)
         ]
@@ -157,6 +158,27 @@ class ProtectedFiles:
             _take_over(before, now, (each for each in {**before, **now} if is_within(each, path)))
         _take_over(before, now, fine)  # changes inside were checked one by one
         return self._restore(before, now, [path for path in changed if path not in given | fine])
+
+    def check_running(
+        self, allowed: tuple[str, ...], is_due: IsDue, failures: CheckFailures, *, restores: bool
+    ) -> tuple[str, ...]:
+        """Compare while programs run. Returns the due paths that may not stay; with `restores` they are restored.
+
+        What may stay is compared with the old state again at the end. Parts that fail are added to `failures`.
+        """
+        before, now = self._before, self._now(failures)
+        due = [
+            path
+            for path in self._changed(before, now, failures)
+            if is_due(path, before.get(path), now.get(path), before)
+            and not any(is_within(path, folder) for folder in allowed)
+            and not self._may_stay(path, before.get(path), now.get(path), failures)
+        ]
+        return self._restore(before, now, due) if restores else tuple(due)
+
+    def _now(self, failures: CheckFailures) -> Snapshot:
+        places = dict.fromkeys((*self._watched, *drained(self._new_paths, failures)))
+        return retake_snapshot(places, self._before, failures)
 
     def _changed(self, before: Snapshot, now: Snapshot, failures: CheckFailures) -> list[str]:
         """Paths whose kind, content or mode changed; of a new or removed folder only the folder itself."""

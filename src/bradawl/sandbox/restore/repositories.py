@@ -373,6 +373,21 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
             yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
 
 
+def data_of_roots(found: Repositories) -> tuple[str, ...]:
+    """Where git's data of the roots may be; they need not exist."""
+    return (*(f"{root}/.git" for root in found._roots), *found._data_of_covered)
+
+
+def git_obeys(found: Repositories, path: str) -> bool:
+    """Whether a path lies in what git takes for the data of a repository, as of the last search, or in what git's
+    configuration names.
+    """
+    if "/.git/" in f"{path}/":
+        return True
+    named = (each for root in found._roots for each in found.named_by_config(root))
+    return any(is_within(path, each) for each in (*found._data_of_covered, *found._directories.others(), *named))
+
+
 def _names_plain_data(found: Repositories, folder: str) -> bool:
     """Whether a `.git` file names a data folder in the roots, as `git init --separate-git-dir` writes it, with nothing
     that git would run. The data folder is compared as others are.

@@ -1,6 +1,7 @@
 """Searches a workspace before and after programs; a large one in two parts, of which the second may run in a thread."""
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -14,6 +15,9 @@ from bradawl.sandbox.check_failures import CheckFailures
 from bradawl.sandbox.discovery.folder_index import covering
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult
 from bradawl.sandbox.restore.git_directories import GitDirectories
+from bradawl.sandbox.restore.git_history import WorkspaceWatch
+from bradawl.sandbox.restore.repositories import Repositories, data_of_roots, git_obeys
+from bradawl.sandbox.restore.running_check import WorkspaceCheck
 
 _MOST_CLOSED = 30
 _MOST_NAMED = 5
@@ -60,6 +64,25 @@ class WorkspaceSearch:
             self._directories.search()
         self._is_done = False
         return ChangeSearch(self._directories)
+
+    def check_running(
+        self, watch: WorkspaceWatch, repositories: Repositories, *, beside_command: bool
+    ) -> WorkspaceCheck | None:
+        """A check of the workspace; None if no program runs that is watched."""
+        if not watch.is_busy:
+            return None
+        check = WorkspaceCheck(
+            self._directories,
+            watch,
+            partial(git_obeys, repositories),
+            self._forget,
+            beside_command=beside_command,
+        )
+        check.descriptor = watch.events.watch(data_of_roots(repositories))
+        return check
+
+    def _forget(self) -> None:
+        self._is_done = False
 
     def add_to(self, found: SurveyResult, root: str, named: tuple[str, ...]) -> SurveyResult:
         """The result of a survey with what this search found in the root, and paths `named` by git's configuration."""

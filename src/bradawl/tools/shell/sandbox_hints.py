@@ -8,12 +8,9 @@ from bradawl.core.effects import is_within
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import CommandResult
 from bradawl.safety.control_characters import in_remark
+from bradawl.shaping.restored_paths import restored_lines
 
 _LOOKED_AT = 6_000
-_NAMED = 10
-_NOT_PUT_BACK = " (could not be put back: "
-_NOT_CHECKED = " (could not be checked: "
-"""The note of a sandbox about a path it could not restore."""
 
 # Error messages of resolvers, sockets and common clients, collected by running them without a network.
 _NO_NETWORK: Final = (
@@ -118,7 +115,7 @@ def notes_on(
     """
     if not result.sandbox:
         return ()
-    put_back = (*(f"[{note}]" for note in result.notes), *_put_back(result.restored))
+    put_back = tuple(f"[{each}]" for each in (*result.notes, *restored_lines(result.restored, in_remark)))
     if grant is None:
         return put_back
     is_success = not (result.exit_code or any(result.pipe_status))
@@ -131,30 +128,6 @@ def notes_on(
     if not what:
         return put_back
     return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
-
-
-def _put_back(restored: tuple[str, ...]) -> tuple[str, ...]:
-    failed = tuple(each for each in restored if _NOT_PUT_BACK in each)
-    unchecked = tuple(each for each in restored if _NOT_CHECKED in each)
-    done = tuple(each for each in restored if each not in (*failed, *unchecked))
-    notes = (
-        ("put back as they were, because commands may not change them", done),
-        (
-            "CHANGED, though commands may not change them; tell the user to look at them before anything else runs",
-            failed,
-        ),
-        (
-            "NOT CHECKED: a command may have left something there that git or other programs run; tell the user to run"
-            " none there before the next command, which checks again, or to look at them first",
-            unchecked,
-        ),
-    )
-    return tuple(f"[{what}: {_first(paths)}]" for what, paths in notes if paths)
-
-
-def _first(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(map(in_remark, paths[:_NAMED])) + more
 
 
 def _how(lift: str, *, user_is_there: bool) -> str:
