@@ -4,11 +4,14 @@ A program may read and write the listed paths and nothing else; the list is buil
 exceptions from what it allows. So to hide a path, all entries beside it are allowed by name instead of their folder.
 """
 
+import marshal
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
+from types import CodeType
 from typing import Final
 
 from bradawl.core.effects import is_within
@@ -42,8 +45,16 @@ _SETTINGS = b"/etc"
 """Some of its files are hidden; the folder itself can be listed."""
 _LONGEST_ARGUMENT = 131_071  # limit of Linux on one argument, whatever the limit on all together
 _GIT = ".git/"
-_OWN_VARIABLES = "BRADAWL_"
 _HELPER = "landlock_helper.py"
+_SUPERVISOR = "landlock_supervisor.py"
+_LOADER = (
+    "import marshal, sys\n"
+    'with open(int(sys.argv[1]), "rb", buffering=0) as file: code, *order = marshal.loads(file.readall())\n'
+    'names = {"__name__": "landlock_helper"}\n'
+    "exec(code, names)\n"
+    'names["main"](*order, int(sys.argv[2]))'
+)
+_PORTABLE = 2  # the version of marshal's format for another Python, which gets texts instead of code
 _PROBE = "landlock_probe.py"
 _OUT_OF_REACH = "out-of-reach"
 _PROBED = frozenset({"chmod_outside"})
@@ -60,8 +71,6 @@ MISSING_GUARANTEES: Final = {
     " folder and the agent's own can't",
     "private_tmp": f"{_HIDDEN[0]} is closed; the session's own temporary folder is the one that TMPDIR names",
     "domains": "Landlock limits TCP by port and not by address: a granted network is the whole network",
-    "escapees": "there are no process namespaces: a process that clears its environment and leaves its parents is not"
-    " ended with the command, but stays confined",
 }
 """Guarantees that Landlock can't give, and what happens instead."""
 
@@ -80,12 +89,17 @@ def probe_program(layout: SandboxLayout, interpreter: str = "") -> Program:
     return Program(argv, layout.scratch, {"PATH": os.defpath})
 
 
-def missing_guarantees(printed: bytes) -> tuple[str, ...] | None:
-    """Guarantees that do not hold: found by the probe, or never given by Landlock. None if the probe failed."""
+def missing_guarantees(printed: bytes, *, has_escaped: bool = False) -> tuple[str, ...] | None:
+    """Guarantees that do not hold: found by the probe, or never given by Landlock. None if the probe failed.
+
+    `has_escaped`: a process of the probe survived its end.
+    """
     words = printed.decode(errors="replace").split()
     if words[:1] != ["done"]:
         return None
     found = set(words[1:]) | (set(MISSING_GUARANTEES) - _PROBED)
+    if has_escaped or "ptrace" in found:  # a program that can signal others can kill its supervisor
+        found.add("escapees")
     return tuple(name for name in GUARANTEES if name in found)
 
 
@@ -147,6 +161,7 @@ class LandlockBackend:
         self._lacks = tuple(lacks)
         self._processes = ProcessLimit(most_processes)
         self._interpreter = os.path.realpath(interpreter or sys.executable)
+        self._is_foreign = self._interpreter != os.path.realpath(sys.executable)
         self._directories = GitDirectories(layout.roots, opens_first=True, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
         found = self._repositories = Repositories(layout.roots, layout.home, self._directories)
@@ -204,25 +219,33 @@ class LandlockBackend:
         search: ChangeSearch | None,
     ) -> Launch:
         held = os.memfd_create("order", os.MFD_CLOEXEC)
-        os.write(held, order)
+        ours, theirs = socket.socketpair()
+        os.write(held, marshal.dumps((*self._code, order), _PORTABLE if self._is_foreign else marshal.version))
         os.lseek(held, 0, os.SEEK_SET)
-        # The dynamic linker and the interpreter would obey the program's variables before the limits are in force.
-        own = {name: value for name, value in program.environment.items() if name.startswith(_OWN_VARIABLES)}
+        control = theirs.detach()
         return Launch(
-            argv=(self._interpreter, "-I", "-S", "-c", self._helper, str(held)),
+            argv=(self._interpreter, "-I", "-S", "-c", _LOADER, str(held), str(control)),
             cwd=program.cwd,
-            environment=own,
-            inherited=(*program.inherited, held),
-            close_after_start=(held,),
+            # The dynamic linker and the interpreter would obey the program's variables before the limits are in force.
+            environment={},
+            inherited=(*program.inherited, held, control),
+            close_after_start=(held, control),
+            info_fd=ours.detach(),
+            is_supervised=True,
             on_end=on_end,
             search_after=search,
             limit_processes=self._processes.limit_processes,
         )
 
     @cached_property
-    def _helper(self) -> str:
-        """Read once: a later change of the file must not run unconfined."""
-        return Path(__file__).with_name(_HELPER).read_text("utf-8")
+    def _code(self) -> tuple[CodeType | str, ...]:
+        """The helper and the supervisor, compiled for this Python. Read once: a later change of the files must not run
+        unconfined.
+        """
+        texts = [(name, Path(__file__).with_name(name).read_text("utf-8")) for name in (_HELPER, _SUPERVISOR)]
+        if self._is_foreign:
+            return tuple(text for _, text in texts)
+        return tuple(compile(text, name, "exec", dont_inherit=True) for name, text in texts)
 
     def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
         """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""

@@ -1,13 +1,14 @@
 """A program that `landlock` runs in its sandbox: attempts what each guarantee forbids, prints which guarantees fail.
 
 Started stand-alone as `python -I -S -c TEXT FILE FOLDER PID`: a file that must be out of reach, a writable folder, and
-a process whose secrets must stay secret. It changes nothing, even if an attempt succeeds.
+a process whose secrets must stay secret. It changes nothing, even if an attempt succeeds. It leaves one process behind.
 """
 
 import contextlib
 import ctypes
 import errno
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -94,6 +95,17 @@ def reaches_into(process: int) -> bool:
     return False
 
 
+def escape() -> None:
+    """Start a process in another session, without parents and environment; it keeps the output open."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.pause()
+        os._exit(0)
+    os.wait()
+
+
 def found_open(file: str, folder: str, process: int) -> Iterator[str]:
     """Names of the guarantees that do not hold."""
     tries = {
@@ -122,4 +134,5 @@ def found_open(file: str, folder: str, process: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("done", *found_open(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    escape()
+    print("done", *found_open(sys.argv[1], sys.argv[2], int(sys.argv[3])), flush=True)

@@ -73,9 +73,12 @@ def _of_us() -> tuple[str, str]:
 # ------------------------------------------------------------------ the run
 
 
-def output_of(backend: SandboxBackend, program: Program, deadline: float) -> bytes:
-    """Output of a program that may write nothing, up to its end or the deadline. Raises `OSError`, `ToolError`."""
-    return _run(backend, program, (), deadline)[0]
+def output_of(backend: SandboxBackend, program: Program, deadline: float) -> tuple[bytes, bool]:
+    """Output of a program that may write nothing, up to its end or the deadline, and whether a process of it survived.
+
+    Raises `OSError`, `ToolError`.
+    """
+    return _run(backend, program, (), deadline)
 
 
 def _program(layout: SandboxLayout, arguments: tuple[str, ...]) -> Program:
@@ -138,7 +141,10 @@ def _end(process: "subprocess.Popen[bytes]", launch: Launch) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     if launch.info_fd >= 0:
-        with contextlib.suppress(BlockingIOError, msgspec.DecodeError, KeyError, ProcessLookupError):
+        with contextlib.suppress(BlockingIOError, BrokenPipeError, msgspec.DecodeError, KeyError, ProcessLookupError):
+            if launch.is_supervised:
+                os.write(launch.info_fd, b"k")
+                return
             os.set_blocking(launch.info_fd, False)
             said = os.read(launch.info_fd, _MUCH)
             os.kill(msgspec.json.decode(said, type=dict[str, int])["child-pid"], signal.SIGKILL)

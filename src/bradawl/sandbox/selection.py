@@ -225,10 +225,10 @@ class SandboxSelection:
         self._placeholders.make_folder(self._layout.scratch)
         backend = landlock.LandlockBackend(self._layout)
         try:
-            said = output_of(backend, landlock.probe_program(self._layout), deadline)
+            said, has_escaped = output_of(backend, landlock.probe_program(self._layout), deadline)
         finally:
             backend.close()
-        lacks = landlock.missing_guarantees(said)
+        lacks = landlock.missing_guarantees(said, has_escaped=has_escaped)
         if lacks is None:
             self._report.append(f"landlock: {said.decode('utf-8', 'replace').strip()[:300] or 'it started nothing'}")
             return None

@@ -71,9 +71,10 @@ class ChildSandbox(msgspec.Struct, frozen=True):
     """Its way to the network proxy; closed at the end."""
 
     def all_notes(self) -> tuple[str, ...]:
-        """The notes, those of the network, and those of the search for changes."""
+        """The notes, those of the network and of the end of processes, and those of the search for changes."""
         network = self.network.notes() if self.network is not None else ()
-        return (*self.notes, *network, *(self.search_after.notes() if self.search_after is not None else ()))
+        ends = self.init.notes() if self.init is not None else ()
+        return (*self.notes, *network, *ends, *(self.search_after.notes() if self.search_after is not None else ()))
 
 
 async def _search_changes(search: "ChangeSearch | None") -> None:
@@ -301,7 +302,9 @@ class ChildProcess:
     def _has_left_something(self) -> bool:
         if self._init_is_running():
             return True
-        return self._init is None and (group_is_running(self._process.pid) or bool(self._remaining_pids()))
+        return (self._init is None or self._init.is_lost) and (
+            group_is_running(self._process.pid) or bool(self._remaining_pids())
+        )
 
     def _init_is_running(self) -> bool:
         return self._init is not None and self._init.is_running
@@ -332,7 +335,7 @@ class ChildProcess:
     def _terminate(self) -> set[int]:
         left = self._remaining_pids()  # first: descendants can't be found once their parent is gone
         # A terminated launcher would exit at once, and the program's exit code would be lost.
-        held_by = self._init.id if self._init is not None and self._init_is_running() else 0
+        held_by = self._init.group if self._init is not None and self._init_is_running() else 0
         signal_group(held_by or self._process.pid, signal.SIGTERM)
         signal_processes(left, signal.SIGTERM)
         return left
