@@ -199,3 +199,12 @@ async def test_the_programs_session_is_its_own_and_has_no_extra_descriptors(made
     session, pid, *descriptors = result.stdout.split()
     assert session == pid
     assert {b"0", b"1", b"2"} <= set(descriptors) and len(descriptors) <= 4, "3 is the folder that ls reads"
+
+
+async def test_a_file_is_moved_to_another_folder_and_not_copied(made, processes):
+    line = "mkdir a b; echo x > a/f; ln a/f a/g; stat -c %i a/f; mv a/f b/f; stat -c %i b/f; " + (
+        'python3 -c \'import os; os.rename("b/f", "f")\''
+    )
+    result = await run(processes, made, line)
+    first, second = result.stdout.split()
+    assert first == second and (result.exit_code, result.stderr) == (0, b"")

@@ -30,7 +30,7 @@ _CAPABILITIES_V3 = 0x20080522
 _HIGHEST_CAPABILITY = 63
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
-_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
+_MOVE, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15  # move: to another folder (LANDLOCK_ACCESS_FS_REFER)
 _MAKE_DEVICES = 1 << 6 | 1 << 11
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
@@ -180,9 +180,9 @@ def scope_signals() -> bool:
     must(libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
     if version() < _SCOPES_SINCE:
         return False
-    made = must(
-        libc.syscall(_CREATE_RULESET, struct.pack("=QQQ", 0, 0, _SIGNALS), ctypes.c_size_t(24), ctypes.c_uint(0))
-    )
+    wanted = struct.pack("=QQQ", _MOVE, 0, _SIGNALS)
+    made = must(libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(24), ctypes.c_uint(0)))
+    add(made, b"/", _MOVE)  # a domain that does not allow it anywhere refuses it everywhere
     must(libc.syscall(_RESTRICT_SELF, made, ctypes.c_uint(0)))
     os.close(made)
     try:
