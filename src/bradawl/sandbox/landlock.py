@@ -14,6 +14,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Final
 
+import msgspec
+
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
@@ -26,6 +28,8 @@ from bradawl.sandbox.discovery.other_users import other_users_folders, readable_
 from bradawl.sandbox.environment import sandbox_environment
 from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.mounts.rule_mounts import RuleMounts
+from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
+from bradawl.sandbox.network.variables import proxy_variables
 from bradawl.sandbox.path_translation import reexposed_paths
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.sandbox.restore.git_directories import GitDirectories
@@ -45,6 +49,7 @@ _SETTINGS = b"/etc"
 """Some of its files are hidden; the folder itself can be listed."""
 _LONGEST_ARGUMENT = 131_071  # limit of Linux on one argument, whatever the limit on all together
 _GIT = ".git/"
+_WHOLE, _DOMAINS = b"network", b"domains"
 _HELPER = "landlock_helper.py"
 _SUPERVISOR = "landlock_supervisor.py"
 _LOADER = (
@@ -52,7 +57,7 @@ _LOADER = (
     'with open(int(sys.argv[1]), "rb", buffering=0) as file: code, *order = marshal.loads(file.readall())\n'
     'names = {"__name__": "landlock_helper"}\n'
     "exec(code, names)\n"
-    'names["main"](*order, int(sys.argv[2]))'
+    'names["main"](*order, int(sys.argv[2]), int(sys.argv[3]))'
 )
 _PORTABLE = 2  # the version of marshal's format for another Python, which gets texts instead of code
 _PROBE = "landlock_probe.py"
@@ -150,16 +155,19 @@ class LandlockBackend:
         *,
         interpreter: str = "",
         most_processes: int = PROCESSES,
+        network: SessionNetwork | None = None,
         search_within_s: float = SEARCH_WITHIN_S,
     ) -> None:
         """`lacks` is the result of the probe (see `missing_guarantees`).
 
-        `interpreter` is a Python that the user who runs the programs can start; by default this one. `search_within_s`
+        `interpreter` is a Python that the user who runs the programs can start; by default this one. `network` is closed
+        by `close`. `search_within_s`
         limits the search of each root for repositories, before and after a command.
         """
         self._layout = layout
         self._lacks = tuple(lacks)
         self._processes = ProcessLimit(most_processes)
+        self._network = network or SessionNetwork()
         self._interpreter = os.path.realpath(interpreter or sys.executable)
         self._is_foreign = self._interpreter != os.path.realpath(sys.executable)
         self._directories = GitDirectories(layout.roots, opens_first=True, within_s=search_within_s)
@@ -191,14 +199,33 @@ class LandlockBackend:
         if any(len(os.fsencode(word)) > _LONGEST_ARGUMENT for word in program.argv):
             raise ToolError("the command is too long for the system (about 128 KB); put it into a file and run that")
         self._rule_mounts.set_rules(grant.rules)
+        access = self._network_access(program, grant)
         # With the network, internet sockets only: Unix sockets in the file system are not hidden.
-        code = filter_for(internet=grant.network, sees_others=True)
-        order = _encode_order(
-            self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network
-        )
+        code = filter_for(internet=access == _WHOLE, sees_others=True, supervised=access == _DOMAINS)
+        variables = self._variables(program, grant, access)
+        order = _encode_order(self._rules(program, grant), program.argv, variables, code, access)
         search = self._search_before(grant)
         on_end = self._watch(grant, search) if search else None
-        return self._start(program, order, on_end, search)
+        launch = self._start(program, order, on_end, search)
+        return self._connected(launch, program, grant) if access == _DOMAINS else launch
+
+    def _network_access(self, program: Program, grant: Grant) -> bytes:
+        if self.sandbox.limits_hosts:
+            return _DOMAINS if is_proxied(program, grant) else b""
+        return _WHOLE if grant.network else b""
+
+    def _connected(self, launch: Launch, program: Program, grant: Grant) -> Launch:
+        """The launch with a socket on which the supervisor sends the program's connections to the proxy."""
+        ours, theirs = socket.socketpair()
+        network = self._network.supervised_command(program.permit, ours, whole_network=grant.network)
+        given = theirs.detach()
+        return msgspec.structs.replace(
+            launch,
+            argv=(*launch.argv[:-1], str(given)),
+            inherited=(*launch.inherited, given),
+            close_after_start=(*launch.close_after_start, given),
+            network=network,
+        )
 
     def host_path(self, path: str) -> str:
         """The same path: programs see the file system of the host."""
@@ -207,6 +234,7 @@ class LandlockBackend:
     def close(self) -> None:
         """Release the records and the control group; safe to call twice."""
         self._protected.close()
+        self._network.close()
         self._processes.close()
 
     # ------------------------------------------------------------------ a start
@@ -224,7 +252,7 @@ class LandlockBackend:
         os.lseek(held, 0, os.SEEK_SET)
         control = theirs.detach()
         return Launch(
-            argv=(self._interpreter, "-I", "-S", "-c", _LOADER, str(held), str(control)),
+            argv=(self._interpreter, "-I", "-S", "-c", _LOADER, str(held), str(control), "-1"),
             cwd=program.cwd,
             # The dynamic linker and the interpreter would obey the program's variables before the limits are in force.
             environment={},
@@ -293,9 +321,11 @@ class LandlockBackend:
         """
         return data_folders(self._layout.roots, self._layout.roots, self._layout.home)
 
-    def _variables(self, program: Program, grant: Grant) -> dict[str, str]:
-        layout = self._layout
-        held = sandbox_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
+    def _variables(self, program: Program, grant: Grant, access: bytes) -> dict[str, str]:
+        layout, exported = self._layout, program.exported
+        held = sandbox_environment(program.environment, exported, layout.kept_variables, network=access == _WHOLE)
+        if access == _DOMAINS:
+            held |= proxy_variables(held, exported, is_asked=not grant.network)
         caches = cache_variables(layout.cache, layout.home, held, os.path.exists, network=grant.network)
         return {**held, **(caches if layout.cache else {}), "TMPDIR": layout.scratch}
 
@@ -366,7 +396,7 @@ def _missing(path: str) -> str:
 
 
 def _encode_order(
-    rules: list[bytes], argv: tuple[str, ...], variables: Mapping[str, str], code: bytes, network: bool
+    rules: list[bytes], argv: tuple[str, ...], variables: Mapping[str, str], code: bytes, network: bytes
 ) -> bytes:
     """Encode the order for the helper. Raises `ValueError` for a NUL in a word, as `subprocess` does."""
     words = list(map(os.fsencode, argv))
@@ -374,4 +404,4 @@ def _encode_order(
     if any(b"\0" in field for field in (*words, *pairs)):
         raise ValueError("embedded null byte")
     counts = [b"%d" % len(fields) for fields in (rules, words, pairs)]
-    return b"\0".join([b"network" if network else b"", *counts, *rules, *words, *pairs, code])
+    return b"\0".join([network, *counts, *rules, *words, *pairs, code])

@@ -1,8 +1,8 @@
 """Starts a program with Landlock and a system call filter, below a process that supervises it. Runs stand-alone.
 
 `landlock` starts `python -I -S -c` with a line that loads this code and calls `main`. The order consists of fields
-separated by NUL: `network` or nothing, the numbers of rules, words and variables, then those themselves; the rest is
-the filter. A rule is a letter and a path.
+separated by NUL: `network`, `domains` or nothing, the numbers of rules, words and variables, then those themselves; the
+rest is the filter. A rule is a letter and a path.
 
 There are three processes. The first one, which the agent started, passes on how the program ended. The second one is
 the supervisor: the parent of all processes of the program that have lost theirs. The third one restricts itself and
@@ -43,6 +43,8 @@ _ABSTRACT_SOCKETS, _SIGNALS = 1, 2  # scopes of Landlock
 _SCOPES_SINCE = 6
 _NO_CORE = ctypes.c_ulong * 2
 _RLIMIT_CORE = 4
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 1 << 3, 1 << 5
 _KILL = 9  # `signal` takes long to import
 _IGNORED_ABOVE = (1, 2, 3, 15)
 """SIGHUP, SIGINT, SIGQUIT, SIGTERM: they may be sent to the program and must not end the processes above it."""
@@ -108,11 +110,28 @@ def give_up_privileges() -> None:
 
 def load_filter(code: bytes) -> None:
     """Load the system call filter."""
-    held = ctypes.create_string_buffer(code, len(code))
-    program = struct.pack(
-        "HxxxxxxP" if ctypes.sizeof(ctypes.c_void_p) == 8 else "HxxP", len(code) // 8, ctypes.addressof(held)
-    )
+    program, _held = filter_program(code)
     must(libc.prctl(_SET_SECCOMP, _FILTER, program, 0, 0))
+
+
+def load_supervised_filter(code: bytes, passing: int) -> None:
+    """Load a filter that asks about connections, and send the descriptor that answers them. Raises `OSError`."""
+    import _socket
+
+    number = _SECCOMP[os.uname().machine]
+    program, _held = filter_program(code)
+    made = must(libc.syscall(number, _SET_FILTER, _NEW_LISTENER | _WAIT_KILLABLE, program))
+    sender = _socket.socket(fileno=passing)
+    sender.sendmsg([b"f"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", made))])
+    sender.close()
+    os.close(made)
+
+
+def filter_program(code: bytes) -> "tuple[bytes, object]":
+    """The structure that the kernel takes, and what has to live as long."""
+    held = ctypes.create_string_buffer(code, len(code))
+    layout = "HxxxxxxP" if ctypes.sizeof(ctypes.c_void_p) == 8 else "HxxP"
+    return struct.pack(layout, len(code) // 8, ctypes.addressof(held)), held
 
 
 def become(argv: list[bytes], environment: dict[bytes, bytes]) -> "NoReturn":
@@ -130,19 +149,22 @@ class Order:
         network, *counts, rest = text.split(b"\0", 4)
         rules, words, variables = map(int, counts)
         *fields, self.filter = rest.split(b"\0", rules + words + variables)
-        self.network = bool(network)
+        self.network = network == b"network"
+        self.is_proxied = network == b"domains"
         self.rules, self.argv = fields[:rules], fields[rules : rules + words]
         self.environment = dict(each.split(b"=", 1) for each in fields[rules + words :])
 
 
-def main(supervisor_code: "CodeType | str", text: bytes, control: int) -> None:
+def main(supervisor_code: "CodeType | str", text: bytes, control: int, network: int) -> None:
     """Start the supervisor and the program by the order `text`, and end as the program does.
 
-    `control` is a socket to the agent (see `landlock_supervisor`, whose code or text is the first argument).
+    `control` and `network` are sockets to the agent (see `landlock_supervisor`, whose code or text is the first
+    argument); `network` is -1 without a proxy.
     """
     order = Order(text)
     before = {number: libc.signal(number, _IGNORE) for number in _IGNORED_ABOVE}
     reading, writing = os.pipe()
+    listening, passing = channel() if order.is_proxied else (-1, -1)
     try:
         is_scoped = scope_signals()
         supervisor = os.fork()
@@ -158,17 +180,26 @@ def main(supervisor_code: "CodeType | str", text: bytes, control: int) -> None:
     except OSError as error:
         end(126, f"{_NOT_SET_UP}: {error}")
     if not program:
-        for each in (control, reading, writing):
-            os.close(each)
+        for each in (control, network, reading, writing, listening):
+            if each >= 0:
+                os.close(each)
         os.setsid()
         for number, handler in before.items():
             libc.signal(number, handler)
-        start(order)
+        start(order, passing)
     os.write(control, b'{"child-pid": %d, "group": %d}' % (os.getpid(), program))
-    keep_only(control, writing)
-    names: dict[str, Callable[[int, int, int, bool], None]] = {}
+    keep_only(control, writing, network, listening)
+    names: dict[str, Callable[[int, int, int, bool, tuple[int, int]], None]] = {}
     exec(supervisor_code, names)  # noqa: S102 - a file of bradawl
-    names["supervise"](program, writing, control, is_scoped)
+    names["supervise"](program, writing, control, is_scoped, (network, listening))
+
+
+def channel() -> tuple[int, int]:
+    """Two connected sockets, to pass a descriptor."""
+    import _socket  # `socket` takes long to import
+
+    one, other = _socket.socketpair()
+    return one.detach(), other.detach()
 
 
 def scope_signals() -> bool:
@@ -223,7 +254,7 @@ def end_as_the_program(supervisor: int, reading: int, *, is_scoped: bool) -> "No
     os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 137)
 
 
-def start(order: Order) -> "NoReturn":
+def start(order: Order, passing: int) -> "NoReturn":
     """Set the limits and execute the program. Exits with 126 or 127, as shells do, if that fails."""
     for number in _IGNORED_BY_PYTHON:
         libc.signal(number, _DEFAULT)
@@ -233,7 +264,10 @@ def start(order: Order) -> "NoReturn":
         give_up_privileges()
         must(libc.syscall(_RESTRICT_SELF, made, ctypes.c_uint(0)))
         os.close(made)
-        load_filter(order.filter)
+        if order.is_proxied:
+            load_supervised_filter(order.filter, passing)
+        else:
+            load_filter(order.filter)
     except OSError as error:
         end(126, f"{_NOT_SET_UP}: {error}")
     try:
