@@ -62,7 +62,7 @@ _LOADER = (
 _PORTABLE = 2  # the version of marshal's format for another Python, which gets texts instead of code
 _PROBE = "landlock_probe.py"
 _OUT_OF_REACH = "out-of-reach"
-_PROBED = frozenset({"chmod_outside"})
+_PROBED = frozenset({"chmod_outside", "domains"})
 """Guarantees below that the probe tests for itself."""
 
 MISSING_GUARANTEES: Final = {
@@ -75,7 +75,6 @@ MISSING_GUARANTEES: Final = {
     "credentials": "files like .env in the workspace can be read, and those that a rule refuses; those of the home"
     " folder and the agent's own can't",
     "private_tmp": f"{_HIDDEN[0]} is closed; the session's own temporary folder is the one that TMPDIR names",
-    "domains": "Landlock limits TCP by port and not by address: a granted network is the whole network",
 }
 """Guarantees that Landlock can't give, and what happens instead."""
 
@@ -160,9 +159,9 @@ class LandlockBackend:
     ) -> None:
         """`lacks` is the result of the probe (see `missing_guarantees`).
 
-        `interpreter` is a Python that the user who runs the programs can start; by default this one. `network` is closed
-        by `close`. `search_within_s`
-        limits the search of each root for repositories, before and after a command.
+        `interpreter` is a Python that the user who runs the programs can start; by default this one. `network` is
+        closed by `close`. `search_within_s` limits the search of each root for repositories, before and after a
+        command.
         """
         self._layout = layout
         self._lacks = tuple(lacks)

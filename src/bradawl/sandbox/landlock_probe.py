@@ -19,6 +19,9 @@ _SEIZE, _DETACH = 0x4206, 17
 _NEW_USER_NAMESPACE = 0x10000000
 _GET_NO_NEW_PRIVILEGES = 39
 _REFUSED = (errno.EPERM, errno.EACCES)
+_PROXY = ("127.0.0.1", 19_080)
+_CREATE_RULESET, _LIMITS_TCP_SINCE = 444, 4
+_FAST_OPEN, _MULTIPATH = 0x20000000, 262  # MSG_FASTOPEN, IPPROTO_MPTCP
 
 
 def opens(path: str, flags: int) -> bool:
@@ -55,6 +58,29 @@ def connects(family: int, kind: int, protocol: int, address: tuple[str, int] | N
     except OSError as error:
         return error.errno not in (*_REFUSED, errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT)
     return True
+
+
+def is_open_to_hosts() -> bool:
+    """Whether connections are not confined to the proxy, by the kernel and by a supervisor."""
+    version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1))
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+        made.settimeout(2)
+        if version < _LIMITS_TCP_SINCE or made.connect_ex(_PROXY) != 0:
+            return True
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+        made.settimeout(0.05)
+        sent = 0
+        with contextlib.suppress(OSError):
+            sent = made.sendto(b"x", _FAST_OPEN, ("127.0.0.1", 9))
+        return bool(sent) or listens() or connects(socket.AF_INET, socket.SOCK_STREAM, _MULTIPATH)
+
+
+def listens() -> bool:
+    """Whether a socket can be listened on, and so be connected to from outside."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+        made.listen()
+        return True
+    return False
 
 
 def links_in(file: str, folder: str) -> bool:
@@ -117,6 +143,7 @@ def found_open(file: str, folder: str, process: int) -> Iterator[str]:
         "tcp": lambda: connects(socket.AF_INET, socket.SOCK_STREAM, 0, ("127.0.0.1", 9)),
         "udp": lambda: connects(socket.AF_INET, socket.SOCK_DGRAM, 0, ("127.0.0.1", 9)),
         "icmp": lambda: connects(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP),
+        "domains": is_open_to_hosts,
         "netlink": lambda: connects(socket.AF_NETLINK, socket.SOCK_RAW, 0),
         "unix_sockets": lambda: connects(socket.AF_UNIX, socket.SOCK_STREAM, 0),
         "abstract_sockets": lambda: connects(socket.AF_UNIX, socket.SOCK_DGRAM, 0),

@@ -233,7 +233,7 @@ def connect_to_agent(agent: Socket, theirs: Socket) -> int:
         listener.settimeout(_ACCEPT_LIMIT_S)
         while True:
             try:
-                accepted, peer = listener._accept()
+                accepted, peer = listener._accept()  # pyright: ignore[reportAttributeAccessIssue] - of `_socket`
             except TimeoutError:
                 return errno.ECONNREFUSED
             try:

@@ -163,8 +163,9 @@ def filter_for(
 
     `internet` allows internet sockets, and `streams_only` restricts them to TCP. Of Unix sockets only connected pairs
     are allowed, and none of datagrams. `sees_others` is for programs without namespaces: it refuses shared memory,
-    semaphores, message queues, and limits of other processes. `supervised` allows TCP sockets that a supervisor connects:
-    `connect` asks it, and every other way to connect or to be connected to is refused. `machine` is the kind of processor; by default this
+    semaphores, message queues, and limits of other processes. `supervised` allows TCP sockets that a supervisor
+    connects: `connect` asks it, and every other way to connect or to be connected to is refused. `machine` is the kind
+    of processor; by default this
     machine's. Raises `KeyError` for an unknown one.
     """
     numbers = _MACHINES[machine or _this_machine()]

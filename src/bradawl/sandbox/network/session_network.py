@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import Permit
-from bradawl.sandbox.backend import Program
+from bradawl.sandbox.backend import Program, ProgramNetwork
 from bradawl.sandbox.network.host_permissions import HostPermissions
 from bradawl.sandbox.network.listeners import ListenerOpener, ListenerRequest
 
@@ -58,7 +58,7 @@ class SessionNetwork:
 
     def supervised_command(
         self, permit: Permit | None, connections: socket.socket, *, whole_network: bool
-    ) -> "CommandNetwork":
+    ) -> ProgramNetwork:
         """The network of one command whose supervisor sends its connections; owns the socket from which they come.
 
         Needs a running event loop.
@@ -73,6 +73,37 @@ class SessionNetwork:
         if self._proxy is not None:
             self._proxy.close()
         self._opener.close()
+
+
+class UnusedNetwork(SessionNetwork):
+    """A network for probes, which have no event loop: connections are opened and never served."""
+
+    def supervised_command(
+        self, permit: Permit | None, connections: socket.socket, *, whole_network: bool
+    ) -> ProgramNetwork:
+        """See `SessionNetwork.supervised_command`."""
+        return _UnusedConnections(connections)
+
+
+class _UnusedConnections:
+    """`ProgramNetwork` of a probe: holds the socket of the connections."""
+
+    def __init__(self, connections: socket.socket) -> None:
+        self._connections = connections
+
+    def open(self, pid: int) -> None:
+        """See `ProgramNetwork`."""
+
+    async def wait_answering(self, ended: asyncio.Future[None], timeout_s: float) -> None:
+        """See `ProgramNetwork`."""
+
+    def notes(self) -> tuple[str, ...]:
+        """See `ProgramNetwork`."""
+        return ()
+
+    def close(self) -> None:
+        """See `ProgramNetwork`."""
+        self._connections.close()
 
 
 class CommandNetwork:
