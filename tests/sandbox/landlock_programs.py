@@ -143,6 +143,8 @@ class SandboxedPrograms:
             out, err = started.communicate(timeout=30)
         if launch.is_supervised:
             self._ending.join()
+            if launch.network is not None:
+                launch.network.close()
             os.close(launch.info_fd)
         return Ended(started.returncode, os.fsdecode(out), os.fsdecode(err), launch.on_end() if launch.on_end else ())
 

@@ -130,6 +130,7 @@ class Proxy:
             served.listener.close()
             return
         served.task = self._group.create_task(self._serve_listener(served.listener, permissions))
+        served.task.add_done_callback(lambda _: served.listener.close())  # it may be cancelled before it begins
 
     async def _serve_listener(self, listener: socket.socket, permissions: HostPermissions) -> None:
         """Accept until cancelled. A defect ends the network of this command alone."""
