@@ -63,6 +63,8 @@ def connects(family: int, kind: int, protocol: int, address: tuple[str, int] | N
 def is_open_to_hosts() -> bool:
     """Whether connections are not confined to the proxy, by the kernel and by a supervisor."""
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1))
+    if not connects(socket.AF_INET, socket.SOCK_STREAM, 0):  # no network at all
+        return True
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
         made.settimeout(2)
         if version < _LIMITS_TCP_SINCE or made.connect_ex(_PROXY) != 0:
