@@ -83,7 +83,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"workspace/(files|processes)\.py|session/(journal|blobs|store)\.py|safety/trust/store\.py"
     r"|providers/(catalog|debug_log)\.py|(app|testing)/.*|__main__\.py"
     r"|workspace/process_tree\.py"  # reads /proc for workspace/processes.py
-    r"|workspace/(child_process|private_folder|watchdog)\.py"  # parts of workspace/processes.py
+    r"|workspace/(child_process|private_folder|program_supervisor|watchdog)\.py"  # parts of workspace/processes.py
     r"|workspace/(atomic_write|in_place_write|new_files|safe_open)\.py"  # read and write for workspace/files.py
     r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|landlock|probe|process_limit|selection)\.py"
     r"|sandbox/network/listeners\.py"
@@ -103,6 +103,7 @@ PROGRAMS = frozenset(
         "tools/reading/part_of_file.py",
         "tools/reading/pdf_text.py",
         "sandbox/landlock_helper.py",
+        "sandbox/landlock_supervisor.py",
         "sandbox/network/listener_helper.py",
         "sandbox/running_covers/cover_helper.py",
         "sandbox/landlock_probe.py",

@@ -19,6 +19,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+from bradawl.sandbox.landlock import LandlockBackend
 from bradawl.sandbox.network.dialing import Dialer
 from bradawl.sandbox.network.proxy import Proxy, ProxyLimits
 from bradawl.sandbox.network.session_network import SessionNetwork
@@ -145,15 +146,22 @@ def internet(folder: Path, *names: str) -> Iterator[Internet]:
 
 
 class ConnectedSession:
-    """Shell lines in bubblewrap whose network is a stand-in; `granted` are the hosts that `permit` permits."""
+    """Shell lines in a sandbox whose network is a stand-in; `granted` are the hosts that `permit` permits."""
 
-    def __init__(self, here: SandboxedSession, outside: Internet, proxy: Callable[[], Proxy], *granted: str) -> None:
+    def __init__(
+        self, here: SandboxedSession, outside: Internet, proxy: Callable[[], Proxy], *granted: str, kind: str
+    ) -> None:
         self.here = here
         self.outside = outside
         self.granted = set(granted)
         self.asked: list[str] = []
         here.backend.close()
-        here.backend = BubblewrapBackend(here.layout, BubblewrapFeatures(BWRAP), network=SessionNetwork(proxy))
+        network = SessionNetwork(proxy)
+        if kind == "landlock":
+            Path(here.layout.scratch).mkdir(exist_ok=True)
+            here.backend = LandlockBackend(here.layout, network=network)
+        else:
+            here.backend = BubblewrapBackend(here.layout, BubblewrapFeatures(BWRAP), network=network)
         self.root_certificate = here.write("ca.pem")
         outside.authority.cert_pem.write_to_path(str(self.root_certificate))
 
@@ -179,7 +187,12 @@ class ConnectedSession:
 
 @contextlib.contextmanager
 def connected_session(
-    place: Path, *granted: str, names: tuple[str, ...] = (), limits: ProxyLimits | None = None, **dialing
+    place: Path,
+    *granted: str,
+    names: tuple[str, ...] = (),
+    limits: ProxyLimits | None = None,
+    kind: str = "bubblewrap",
+    **dialing,
 ) -> Iterator[ConnectedSession]:
     with internet(place / "internet", *names) as outside, sandboxed_session(place) as here:
-        yield ConnectedSession(here, outside, lambda: Proxy(outside.dialer(**dialing), limits), *granted)
+        yield ConnectedSession(here, outside, lambda: Proxy(outside.dialer(**dialing), limits), *granted, kind=kind)

@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,13 +141,27 @@ class SandboxedPrograms:
                 meanwhile()
             self._end_all(started, launch)
             out, err = started.communicate(timeout=30)
+        if launch.is_supervised:
+            self._ending.join()
+            if launch.network is not None:
+                launch.network.close()
+            os.close(launch.info_fd)
         return Ended(started.returncode, os.fsdecode(out), os.fsdecode(err), launch.on_end() if launch.on_end else ())
 
     def _variables(self, env: Mapping[str, str] | None) -> dict[str, str]:
         return {"PATH": PROGRAMS, "HOME": str(self.home), **(env or {})}
 
-    def _end_all(self, started: subprocess.Popen[bytes], launch: Launch) -> None:
+    def _end_all(self, started: "subprocess.Popen[Any]", launch: Launch) -> None:
         """End all remaining processes of the program, which would keep its output open."""
+        if launch.is_supervised:
+            self._ending = threading.Thread(target=self._end_supervised, args=(started, launch.info_fd))
+            self._ending.start()
+
+    @staticmethod
+    def _end_supervised(started: "subprocess.Popen[Any]", supervisor: int) -> None:
+        started.wait(30)
+        with suppress(BrokenPipeError):  # nothing was left
+            os.write(supervisor, b"k")
 
     def close(self) -> None:
         self.backend.close()

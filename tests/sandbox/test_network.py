@@ -1,4 +1,4 @@
-"""The network of commands in bubblewrap: real programs, against a stand-in for the internet."""
+"""The network of commands in bubblewrap and with Landlock: real programs, against a stand-in for the internet."""
 
 import asyncio
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from bwrap import needs_bwrap
 from internet import connected_session
+from landlock_programs import needs_whole_landlock
 
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Grant
@@ -20,9 +21,14 @@ pytestmark = needs_bwrap
 GET = "curl -sS -m 20 "
 
 
+@pytest.fixture(params=["bubblewrap", pytest.param("landlock", marks=needs_whole_landlock)])
+def kind(request):
+    return request.param
+
+
 @pytest.fixture
-def online(tmp_path):
-    with connected_session(tmp_path, "granted.example") as made:
+def online(tmp_path, kind):
+    with connected_session(tmp_path, "granted.example", kind=kind) as made:
         (made.outside.folder / "page").write_text("a page\n")
         yield made
 
@@ -43,6 +49,7 @@ def test_a_refused_host_gets_nothing_and_the_result_names_it(online):
 
 
 @pytest.mark.skipif(not Path("/sys/class/net").is_dir(), reason="this machine has no /sys")
+@pytest.mark.parametrize("kind", ["bubblewrap"])
 def test_the_interfaces_of_the_machine_are_not_listed(online):
     own = Path("/sys/class/net").resolve()
     assert list(own.iterdir()), "the control: outside they are listed"
@@ -174,6 +181,7 @@ def test_a_job_that_is_cancelled_leaves_nothing(online):
     asyncio.run(cancel())
 
 
+@pytest.mark.parametrize("kind", ["bubblewrap"])
 def test_a_killed_helper_is_started_again(online):
     assert online.run("true").exit_code == 0
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()

@@ -23,6 +23,7 @@ from bradawl.app.modes import (
 from bradawl.app.policies import Policies
 from bradawl.app.refusal_advice import how_to_allow
 from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.permission_values import RuleText
 from bradawl.app.settings.settings import Settings
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
@@ -40,6 +41,16 @@ def settings(**changes: Any) -> Settings:
 
 
 # ------------------------------------------------------------------ sandbox warnings
+
+
+def test_a_sandbox_that_cant_limit_hosts_says_that_granted_domains_have_no_effect():
+    granted = settings(rules=(RuleText("domain", "docs.example.org", "--network", "/ws"),))
+    for sandbox in (Sandbox("landlock", ("domains",)), Sandbox("landlock", ("credentials", "domains"))):
+        text = sandbox_warning(lambda sandbox=sandbox: sandbox, granted, user_is_there=False)
+        assert "rules that grant domains have no effect" in text
+        assert "domains have" not in sandbox_warning(lambda sandbox=sandbox: sandbox, SETTINGS, user_is_there=False)
+    for sandbox in (COMPLETE, PARTIAL, MISSING):
+        assert "domains have" not in sandbox_warning(lambda sandbox=sandbox: sandbox, granted, user_is_there=False)
 
 
 def test_a_complete_sandbox_gives_no_warning():

@@ -10,9 +10,10 @@ import pytest
 from bradawl.app.build.agent import build_agent
 from bradawl.app.cli import run
 from bradawl.app.console import Console
-from bradawl.app.permissions_check import run_check
+from bradawl.app.permissions_check import run_check, verdict_in_sandbox
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Sandbox
+from bradawl.safety.permissions.dry_run import Verdict
 from bradawl.testing.virtual_tree import Overlay, VirtualTree, links_in
 
 
@@ -267,3 +268,13 @@ def test_a_file_that_the_home_folder_links_to_is_decided_as_the_link_itself(plac
     assert place.check("--mode", "bypass", "echo x >> bashrc")["decision"] == "deny"
     assert place.check("--mode", "accept-edits", "echo x >> vimrc")["decision"] == "ask"
     assert place.check("--mode", "bypass", "echo x >> other")["decision"] == "allow"
+
+
+@pytest.mark.parametrize("decision", ["allow", "ask", "deny", "error"])
+def test_where_the_sandbox_cant_limit_hosts_no_connection_is_allowed_by_its_host(decision):
+    ruled = Verdict(decision, "preset pip allows it")
+    for sandbox in (Sandbox("bubblewrap"), Sandbox("landlock", ("credentials",)), Sandbox()):
+        assert verdict_in_sandbox(ruled, sandbox) == ruled
+    found = verdict_in_sandbox(ruled, Sandbox("landlock", ("domains",)))
+    assert found.decision == ("ask" if decision == "allow" else decision)
+    assert "can't limit the network to domains" in found.reason and "preset pip allows it" in found.reason

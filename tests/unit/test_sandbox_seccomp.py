@@ -206,3 +206,55 @@ def test_no_file_gets_the_set_user_id_bit(machine):
     assert run(program, number, 0, 0, 0o200000, 0o4755, machine=machine) == ALLOW  # a folder: no mode is given
     assert run(program, number, 0, 0, 0o20200001, 0o4755, machine=machine) == EPERM  # a file without a name
     assert run(program, 437, machine=machine) == ENOSYS
+
+
+# ------------------------------------------------------------------ connections that a supervisor makes
+
+NOTIFY = 0x7FC00000
+CONNECTING = {
+    "x86_64": {"connect": 42, "listen": 50, "setsockopt": 54, "sendto": 44, "sendmsg": 46, "sendmmsg": 307},
+    "aarch64": {"connect": 203, "listen": 201, "setsockopt": 208, "sendto": 206, "sendmsg": 211, "sendmmsg": 269},
+}
+
+
+def supervised(call: str, *arguments: int, machine: str) -> int:
+    number = (CALLS[machine] | CONNECTING[machine])[call]
+    return run(filter_for(machine=machine, sees_others=True, supervised=True), number, *arguments, machine=machine)
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "verdict"),
+    [
+        ("connect", (3, 1 << 40, 16), NOTIFY),
+        ("listen", (3, 1), EPERM),
+        ("socket", (INET, STREAM, 0), ALLOW),
+        ("socket", (INET6, STREAM | CLOSE_ON_EXEC, 6), ALLOW),
+        ("socket", (INET, STREAM, 262), EPERM),
+        ("socket", (INET, STREAM, 132), EPERM),
+        ("socket", (INET, DATAGRAM, 0), EPERM),
+        ("socket", (INET, RAW, 6), EPERM),
+        ("socket", (UNIX, STREAM, 0), EPERM),
+        ("socket", (VSOCK, STREAM, 0), EPERM),
+        ("sendto", (3, 0, 0, 0x4000), ALLOW),
+        ("sendto", (3, 0, 0, 0x20004000), EPERM),
+        ("sendmsg", (3, 0, 0x20000000), EPERM),
+        ("sendmsg", (3, 0, 0, 0x20000000), ALLOW),
+        ("sendmmsg", (3, 0, 1, 0x20000000), EPERM),
+        ("setsockopt", (3, 6, 1), ALLOW),
+        ("setsockopt", (3, 6, 30), EPERM),
+        ("setsockopt", (3, 6, 31), EPERM),
+        ("setsockopt", (3, 0, 4), EPERM),
+        ("setsockopt", (3, 1, 25), EPERM),
+        ("setsockopt", (3, 1, 9), ALLOW),
+        ("setsockopt", (3, 41, 26), ALLOW),
+        ("bpf", (), EPERM),
+        ("read", (), ALLOW),
+    ],
+)
+def test_a_supervisor_is_asked_to_connect_and_no_other_way_is_left(machine, call, arguments, verdict):
+    assert supervised(call, *arguments, machine=machine) == verdict
+
+
+def test_without_a_supervisor_no_call_asks_one(machine):
+    for number in CONNECTING[machine].values():
+        assert run(filter_for(True, machine, streams_only=True), number, 3, 6, 30, machine=machine) == ALLOW

@@ -16,7 +16,7 @@ from bradawl.app.context_window import longer_context
 from bradawl.app.data_folder import UNWRITABLE_HINT, unwritable_place, without_data_text
 from bradawl.app.local_models import find_local, server_name, suggestions
 from bradawl.app.models_command import Connect, Status, models_text, query_providers
-from bradawl.app.modes import mode_text, sandbox_text
+from bradawl.app.modes import WHOLE_NETWORK, mode_text, sandbox_text
 from bradawl.app.rendering import one_line
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.load import load_settings, read_settings, settings_with
@@ -47,10 +47,6 @@ _NETWORK_VERDICTS: Final = {
     "ask": "always asked about",
     "deny": "refused",
 }
-_WHOLE_NETWORK: Final = (
-    "this sandbox can't limit the network to domains: a command gets none, or all of it after a question; rules that "
-    "grant domains have no effect"
-)
 _ONE_LABEL: Final = r"[\w-]+(?::\d+)?"
 _NO_PRESET: Final = "a host of your own network and no preset; docs/permissions.md lists the presets"
 _MARKS: Final = {"ok": "ok", "warning": "note", "problem": "PROBLEM"}
@@ -403,7 +399,7 @@ def network_checks(policy: Policy) -> list[Check]:
     if own := [rule.text for rule in rules if rule.verdict == "allow" and re.fullmatch(_ONE_LABEL, rule.text)]:
         checks.append(Check("network", "warning", f"{', '.join(dict.fromkeys(own))}: {_NO_PRESET}"))
     if policy.sandbox.name and not policy.sandbox.limits_hosts:
-        checks.append(Check("network", "warning", _WHOLE_NETWORK))
+        checks.append(Check("network", "warning", WHOLE_NETWORK))
     return checks or [Check("network", "ok", "commands reach no host without a question")]
 
 

@@ -33,19 +33,30 @@ def sandbox_text(sandbox: Sandbox) -> str:
     return f"{sandbox.name}, which can't hold: {', '.join(sandbox.lacks)}" if sandbox.lacks else sandbox.name
 
 
+WHOLE_NETWORK: Final = (
+    "this sandbox can't limit the network to domains: a command gets none, or all of it after a question; rules that "
+    "grant domains have no effect"
+)
+
+
 def sandbox_warning(find: Callable[[], Sandbox], settings: "Settings", *, user_is_there: bool) -> str:
     """The warning for the start that there is no sandbox, or an incomplete one; empty if it is complete or switched
     off.
 
     `find` may wait until the sandbox is found; it is not called if the sandbox is switched off.
     """
-    if settings.sandbox == "off" or (sandbox := find()).holds_anything:
+    if settings.sandbox == "off":
         return ""
+    sandbox = find()
+    names_domains = any(text.verdict == "domain" for text in settings.rules)
+    network = f"NETWORK {WHOLE_NETWORK}." if names_domains and sandbox.name and not sandbox.limits_hosts else ""
+    if sandbox.holds_anything:
+        return network
     instead = "you are asked about" if user_is_there else "bradawl refuses"
     if sandbox.name:
         lacks = ", ".join(sandbox.lacks)
         text = f"SANDBOX {sandbox.name} can't hold {lacks}: {instead} every command that can't be judged by itself."
-        return f"{text} `bradawl doctor` says how to get one that holds more."
+        return f"{text} `bradawl doctor` says how to get one that holds more. {network}".rstrip()
     text = f"NO SANDBOX: nothing holds what commands do, so {instead} every command that may change something."
     if sys.platform != "linux":
         return text

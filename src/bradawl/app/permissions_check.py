@@ -13,6 +13,7 @@ import msgspec
 from bradawl.agent.agent import Agent
 from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.app.console import Console
+from bradawl.app.modes import WHOLE_NETWORK
 from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.permission_values import parse_mode
@@ -20,7 +21,7 @@ from bradawl.app.settings.settings import Settings
 from bradawl.core.effects import Effects
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import State
-from bradawl.core.permissions import Mode, Policy, Request
+from bradawl.core.permissions import Mode, Policy, Request, Sandbox
 from bradawl.core.ports import CallContext, Tool
 from bradawl.core.rules import path_rules
 from bradawl.safety.permissions.dry_run import Verdict, dry_run, error_as_verdict, verdict_on
@@ -110,13 +111,22 @@ def _connection_verdict(settings: Settings, text: str, build: Callable[[Settings
         roots = folders_of(settings).roots
         Dialer(private_hosts=lambda: private_hosts(settings, roots)).check_name(destination)
         effects = Effects(hosts=(destination.label,), lifts=("host",))
-        verdict = verdict_on(agent.policy(), Request("network", "0" * 64, effects))
+        policy = agent.policy()
+        verdict = verdict_in_sandbox(verdict_on(policy, Request("network", "0" * 64, effects)), policy.sandbox)
     except RefusedDestination as error:
         return Verdict("deny", str(error))
     finally:
         if agent.on_close is not None:
             agent.on_close()
     return msgspec.structs.replace(verdict, grant=None)  # it would read as a grant of the whole network
+
+
+def verdict_in_sandbox(verdict: Verdict, sandbox: Sandbox) -> Verdict:
+    """The verdict on a connection. Where no proxy judges hosts, an allowed one depends on a grant of the network."""
+    if not sandbox.name or sandbox.limits_hosts:
+        return verdict
+    decision = "ask" if verdict.decision == "allow" else verdict.decision
+    return msgspec.structs.replace(verdict, decision=decision, reason=f"{WHOLE_NETWORK} (the rules: {verdict.reason})")
 
 
 def _verdict_here(settings: Settings, command: str, build: Callable[[Settings], Agent]) -> Verdict:

@@ -118,6 +118,10 @@ class Launch(msgspec.Struct, frozen=True):
     The JSON holds `child-pid`, the PID of the namespace's init: when it ends, the kernel ends all programs in the
     namespace. The caller closes the descriptor. Without one, the started process is the program itself.
     """
+    is_supervised: bool = False
+    """`info_fd` is a socket to a supervisor, to which `child-pid` belongs instead of an init: it ends all processes of
+    the program on a byte, or when the socket is closed. The JSON also holds `group`, the program's process group.
+    """
     reports_signals_as_codes: bool = False
     """The launcher exits with 128 + n if signal n ended the program."""
     on_end: Callable[[], tuple[str, ...]] | None = None

@@ -4,12 +4,17 @@ A program may read and write the listed paths and nothing else; the list is buil
 exceptions from what it allows. So to hide a path, all entries beside it are allowed by name instead of their folder.
 """
 
+import marshal
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
+from types import CodeType
 from typing import Final
+
+import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
@@ -23,6 +28,8 @@ from bradawl.sandbox.discovery.other_users import other_users_folders, readable_
 from bradawl.sandbox.environment import sandbox_environment
 from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.mounts.rule_mounts import RuleMounts
+from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
+from bradawl.sandbox.network.variables import proxy_variables
 from bradawl.sandbox.path_translation import reexposed_paths
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.sandbox.restore.git_directories import GitDirectories
@@ -43,11 +50,20 @@ _SETTINGS = b"/etc"
 """Some of its files are hidden; the folder itself can be listed."""
 _LONGEST_ARGUMENT = 131_071  # limit of Linux on one argument, whatever the limit on all together
 _GIT = ".git/"
-_OWN_VARIABLES = "BRADAWL_"
+_WHOLE, _DOMAINS = b"network", b"domains"
 _HELPER = "landlock_helper.py"
+_SUPERVISOR = "landlock_supervisor.py"
+_LOADER = (
+    "import marshal, sys\n"
+    'with open(int(sys.argv[1]), "rb", buffering=0) as file: code, *order = marshal.loads(file.readall())\n'
+    'names = {"__name__": "landlock_helper"}\n'
+    "exec(code, names)\n"
+    'names["main"](*order, int(sys.argv[2]), int(sys.argv[3]))'
+)
+_PORTABLE = 2  # the version of marshal's format for another Python, which gets texts instead of code
 _PROBE = "landlock_probe.py"
 _OUT_OF_REACH = "out-of-reach"
-_PROBED = frozenset({"chmod_outside"})
+_PROBED = frozenset({"chmod_outside", "domains"})
 """Guarantees below that the probe tests for itself."""
 
 MISSING_GUARANTEES: Final = {
@@ -60,9 +76,6 @@ MISSING_GUARANTEES: Final = {
     "credentials": "files like .env in the workspace can be read, and those that a rule refuses; those of the home"
     " folder and the agent's own can't",
     "private_tmp": f"{_HIDDEN[0]} is closed; the session's own temporary folder is the one that TMPDIR names",
-    "domains": "Landlock limits TCP by port and not by address: a granted network is the whole network",
-    "escapees": "there are no process namespaces: a process that clears its environment and leaves its parents is not"
-    " ended with the command, but stays confined",
 }
 """Guarantees that Landlock can't give, and what happens instead."""
 
@@ -81,12 +94,17 @@ def probe_program(layout: SandboxLayout, interpreter: str = "") -> Program:
     return Program(argv, layout.scratch, {"PATH": os.defpath})
 
 
-def missing_guarantees(printed: bytes) -> tuple[str, ...] | None:
-    """Guarantees that do not hold: found by the probe, or never given by Landlock. None if the probe failed."""
+def missing_guarantees(printed: bytes, *, has_escaped: bool = False) -> tuple[str, ...] | None:
+    """Guarantees that do not hold: found by the probe, or never given by Landlock. None if the probe failed.
+
+    `has_escaped`: a process of the probe survived its end.
+    """
     words = printed.decode(errors="replace").split()
     if words[:1] != ["done"]:
         return None
     found = set(words[1:]) | (set(MISSING_GUARANTEES) - _PROBED)
+    if has_escaped or "ptrace" in found:  # a program that can signal others can kill its supervisor
+        found.add("escapees")
     return tuple(name for name in GUARANTEES if name in found)
 
 
@@ -137,17 +155,21 @@ class LandlockBackend:
         *,
         interpreter: str = "",
         most_processes: int = PROCESSES,
+        network: SessionNetwork | None = None,
         search_within_s: float = SEARCH_WITHIN_S,
     ) -> None:
         """`lacks` is the result of the probe (see `missing_guarantees`).
 
-        `interpreter` is a Python that the user who runs the programs can start; by default this one. `search_within_s`
-        limits the search of each root for repositories, before and after a command.
+        `interpreter` is a Python that the user who runs the programs can start; by default this one. `network` is
+        closed by `close`. `search_within_s` limits the search of each root for repositories, before and after a
+        command.
         """
         self._layout = layout
         self._lacks = tuple(lacks)
         self._processes = ProcessLimit(most_processes)
+        self._network = network or SessionNetwork()
         self._interpreter = os.path.realpath(interpreter or sys.executable)
+        self._is_foreign = self._interpreter != os.path.realpath(sys.executable)
         self._directories = GitDirectories(layout.roots, opens_first=True, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
         found = self._repositories = Repositories(layout.roots, layout.home, self._directories)
@@ -177,14 +199,33 @@ class LandlockBackend:
         if any(len(os.fsencode(word)) > _LONGEST_ARGUMENT for word in program.argv):
             raise ToolError("the command is too long for the system (about 128 KB); put it into a file and run that")
         self._rule_mounts.set_rules(grant.rules)
+        access = self._network_access(program, grant)
         # With the network, internet sockets only: Unix sockets in the file system are not hidden.
-        code = filter_for(internet=grant.network, sees_others=True)
-        order = _encode_order(
-            self._rules(program, grant), program.argv, self._variables(program, grant), code, grant.network
-        )
+        code = filter_for(internet=access == _WHOLE, sees_others=True, supervised=access == _DOMAINS)
+        variables = self._variables(program, grant, access)
+        order = _encode_order(self._rules(program, grant), program.argv, variables, code, access)
         search = self._search_before(grant)
         on_end = self._watch(grant, search) if search else None
-        return self._start(program, order, on_end, search)
+        launch = self._start(program, order, on_end, search)
+        return self._connected(launch, program, grant) if access == _DOMAINS else launch
+
+    def _network_access(self, program: Program, grant: Grant) -> bytes:
+        if self.sandbox.limits_hosts:
+            return _DOMAINS if is_proxied(program, grant) else b""
+        return _WHOLE if grant.network else b""
+
+    def _connected(self, launch: Launch, program: Program, grant: Grant) -> Launch:
+        """The launch with a socket on which the supervisor sends the program's connections to the proxy."""
+        ours, theirs = socket.socketpair()
+        network = self._network.supervised_command(program.permit, ours, whole_network=grant.network)
+        given = theirs.detach()
+        return msgspec.structs.replace(
+            launch,
+            argv=(*launch.argv[:-1], str(given)),
+            inherited=(*launch.inherited, given),
+            close_after_start=(*launch.close_after_start, given),
+            network=network,
+        )
 
     def host_path(self, path: str) -> str:
         """The same path: programs see the file system of the host."""
@@ -193,6 +234,7 @@ class LandlockBackend:
     def close(self) -> None:
         """Release the records and the control group; safe to call twice."""
         self._protected.close()
+        self._network.close()
         self._processes.close()
 
     # ------------------------------------------------------------------ a start
@@ -205,25 +247,33 @@ class LandlockBackend:
         search: ChangeSearch | None,
     ) -> Launch:
         held = os.memfd_create("order", os.MFD_CLOEXEC)
-        os.write(held, order)
+        ours, theirs = socket.socketpair()
+        os.write(held, marshal.dumps((*self._code, order), _PORTABLE if self._is_foreign else marshal.version))
         os.lseek(held, 0, os.SEEK_SET)
-        # The dynamic linker and the interpreter would obey the program's variables before the limits are in force.
-        own = {name: value for name, value in program.environment.items() if name.startswith(_OWN_VARIABLES)}
+        control = theirs.detach()
         return Launch(
-            argv=(self._interpreter, "-I", "-S", "-c", self._helper, str(held)),
+            argv=(self._interpreter, "-I", "-S", "-c", _LOADER, str(held), str(control), "-1"),
             cwd=program.cwd,
-            environment=own,
-            inherited=(*program.inherited, held),
-            close_after_start=(held,),
+            # The dynamic linker and the interpreter would obey the program's variables before the limits are in force.
+            environment={},
+            inherited=(*program.inherited, held, control),
+            close_after_start=(held, control),
+            info_fd=ours.detach(),
+            is_supervised=True,
             on_end=on_end,
             search_after=search,
             limit_processes=self._processes.limit_processes,
         )
 
     @cached_property
-    def _helper(self) -> str:
-        """Read once: a later change of the file must not run unconfined."""
-        return Path(__file__).with_name(_HELPER).read_text("utf-8")
+    def _code(self) -> tuple[CodeType | str, ...]:
+        """The helper and the supervisor, compiled for this Python. Read once: a later change of the files must not run
+        unconfined.
+        """
+        texts = [(name, Path(__file__).with_name(name).read_text("utf-8")) for name in (_HELPER, _SUPERVISOR)]
+        if self._is_foreign:
+            return tuple(text for _, text in texts)
+        return tuple(compile(text, name, "exec", dont_inherit=True) for name, text in texts)
 
     def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
         """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""
@@ -275,9 +325,11 @@ class LandlockBackend:
         """
         return data_folders(self._layout.roots, self._layout.roots, self._layout.home)
 
-    def _variables(self, program: Program, grant: Grant) -> dict[str, str]:
-        layout = self._layout
-        held = sandbox_environment(program.environment, program.exported, layout.kept_variables, network=grant.network)
+    def _variables(self, program: Program, grant: Grant, access: bytes) -> dict[str, str]:
+        layout, exported = self._layout, program.exported
+        held = sandbox_environment(program.environment, exported, layout.kept_variables, network=access == _WHOLE)
+        if access == _DOMAINS:
+            held |= proxy_variables(held, exported, is_asked=not grant.network)
         caches = cache_variables(layout.cache, layout.home, held, os.path.exists, network=grant.network)
         return {**held, **(caches if layout.cache else {}), "TMPDIR": layout.scratch}
 
@@ -348,7 +400,7 @@ def _missing(path: str) -> str:
 
 
 def _encode_order(
-    rules: list[bytes], argv: tuple[str, ...], variables: Mapping[str, str], code: bytes, network: bool
+    rules: list[bytes], argv: tuple[str, ...], variables: Mapping[str, str], code: bytes, network: bytes
 ) -> bytes:
     """Encode the order for the helper. Raises `ValueError` for a NUL in a word, as `subprocess` does."""
     words = list(map(os.fsencode, argv))
@@ -356,4 +408,4 @@ def _encode_order(
     if any(b"\0" in field for field in (*words, *pairs)):
         raise ValueError("embedded null byte")
     counts = [b"%d" % len(fields) for fields in (rules, words, pairs)]
-    return b"\0".join([b"network" if network else b"", *counts, *rules, *words, *pairs, code])
+    return b"\0".join([network, *counts, *rules, *words, *pairs, code])

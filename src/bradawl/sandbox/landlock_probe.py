@@ -1,13 +1,14 @@
 """A program that `landlock` runs in its sandbox: attempts what each guarantee forbids, prints which guarantees fail.
 
 Started stand-alone as `python -I -S -c TEXT FILE FOLDER PID`: a file that must be out of reach, a writable folder, and
-a process whose secrets must stay secret. It changes nothing, even if an attempt succeeds.
+a process whose secrets must stay secret. It changes nothing, even if an attempt succeeds. It leaves one process behind.
 """
 
 import contextlib
 import ctypes
 import errno
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,9 @@ _SEIZE, _DETACH = 0x4206, 17
 _NEW_USER_NAMESPACE = 0x10000000
 _GET_NO_NEW_PRIVILEGES = 39
 _REFUSED = (errno.EPERM, errno.EACCES)
+_PROXY = ("127.0.0.1", 19_080)
+_CREATE_RULESET, _LIMITS_TCP_SINCE = 444, 4
+_FAST_OPEN, _MULTIPATH = 0x20000000, 262  # MSG_FASTOPEN, IPPROTO_MPTCP
 
 
 def opens(path: str, flags: int) -> bool:
@@ -54,6 +58,31 @@ def connects(family: int, kind: int, protocol: int, address: tuple[str, int] | N
     except OSError as error:
         return error.errno not in (*_REFUSED, errno.EPROTONOSUPPORT, errno.EAFNOSUPPORT)
     return True
+
+
+def is_open_to_hosts() -> bool:
+    """Whether connections are not confined to the proxy, by the kernel and by a supervisor."""
+    version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1))
+    if not connects(socket.AF_INET, socket.SOCK_STREAM, 0):  # no network at all
+        return True
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+        made.settimeout(2)
+        if version < _LIMITS_TCP_SINCE or made.connect_ex(_PROXY) != 0:
+            return True
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+        made.settimeout(0.05)
+        sent = 0
+        with contextlib.suppress(OSError):
+            sent = made.sendto(b"x", _FAST_OPEN, ("127.0.0.1", 9))
+        return bool(sent) or listens() or connects(socket.AF_INET, socket.SOCK_STREAM, _MULTIPATH)
+
+
+def listens() -> bool:
+    """Whether a socket can be listened on, and so be connected to from outside."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
+        made.listen()
+        return True
+    return False
 
 
 def links_in(file: str, folder: str) -> bool:
@@ -94,6 +123,17 @@ def reaches_into(process: int) -> bool:
     return False
 
 
+def escape() -> None:
+    """Start a process in another session, without parents and environment; it keeps the output open."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.pause()
+        os._exit(0)
+    os.wait()
+
+
 def found_open(file: str, folder: str, process: int) -> Iterator[str]:
     """Names of the guarantees that do not hold."""
     tries = {
@@ -105,6 +145,7 @@ def found_open(file: str, folder: str, process: int) -> Iterator[str]:
         "tcp": lambda: connects(socket.AF_INET, socket.SOCK_STREAM, 0, ("127.0.0.1", 9)),
         "udp": lambda: connects(socket.AF_INET, socket.SOCK_DGRAM, 0, ("127.0.0.1", 9)),
         "icmp": lambda: connects(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP),
+        "domains": is_open_to_hosts,
         "netlink": lambda: connects(socket.AF_NETLINK, socket.SOCK_RAW, 0),
         "unix_sockets": lambda: connects(socket.AF_UNIX, socket.SOCK_STREAM, 0),
         "abstract_sockets": lambda: connects(socket.AF_UNIX, socket.SOCK_DGRAM, 0),
@@ -122,4 +163,5 @@ def found_open(file: str, folder: str, process: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("done", *found_open(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    escape()
+    print("done", *found_open(sys.argv[1], sys.argv[2], int(sys.argv[3])), flush=True)

@@ -44,7 +44,7 @@ def probe(make: Callable[[SandboxLayout], SandboxBackend], folder: str, within_s
         backend = make(layout)
         try:
             arguments = (place, *_of_us(), secret, str(listeners.port), listeners.name)
-            said, has_escaped = _run(backend, _program(layout, arguments), layout.roots, deadline)
+            said, has_escaped = _run(backend, _program(layout, arguments), Grant(writable=layout.roots), deadline)
             is_kept = Path(layout.scratch, "probe").exists()
         finally:
             backend.close()
@@ -73,9 +73,14 @@ def _of_us() -> tuple[str, str]:
 # ------------------------------------------------------------------ the run
 
 
-def output_of(backend: SandboxBackend, program: Program, deadline: float) -> bytes:
-    """Output of a program that may write nothing, up to its end or the deadline. Raises `OSError`, `ToolError`."""
-    return _run(backend, program, (), deadline)[0]
+def output_of(
+    backend: SandboxBackend, program: Program, deadline: float, *, network: bool = False
+) -> tuple[bytes, bool]:
+    """Output of a program that may write nothing, up to its end or the deadline, and whether a process of it survived.
+
+    `network` grants the network. Raises `OSError`, `ToolError`.
+    """
+    return _run(backend, program, Grant(network=network), deadline)
 
 
 def _program(layout: SandboxLayout, arguments: tuple[str, ...]) -> Program:
@@ -84,9 +89,9 @@ def _program(layout: SandboxLayout, arguments: tuple[str, ...]) -> Program:
     return Program(argv, layout.roots[0], {"PATH": os.defpath})
 
 
-def _run(backend: SandboxBackend, program: Program, writable: tuple[str, ...], deadline: float) -> tuple[bytes, bool]:
+def _run(backend: SandboxBackend, program: Program, grant: Grant, deadline: float) -> tuple[bytes, bool]:
     """The program's output, and whether a process of it survived its end. Kills all survivors."""
-    launch = backend.launch(program, Grant(writable=writable))
+    launch = backend.launch(program, grant)
     try:
         try:
             process = subprocess.Popen(
@@ -110,6 +115,8 @@ def _run(backend: SandboxBackend, program: Program, writable: tuple[str, ...], d
     finally:
         if launch.info_fd >= 0:
             os.close(launch.info_fd)
+        if launch.network is not None:
+            launch.network.close()
         if launch.on_end is not None:
             launch.on_end()
 
@@ -138,7 +145,10 @@ def _end(process: "subprocess.Popen[bytes]", launch: Launch) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     if launch.info_fd >= 0:
-        with contextlib.suppress(BlockingIOError, msgspec.DecodeError, KeyError, ProcessLookupError):
+        with contextlib.suppress(BlockingIOError, BrokenPipeError, msgspec.DecodeError, KeyError, ProcessLookupError):
+            if launch.is_supervised:
+                os.write(launch.info_fd, b"k")
+                return
             os.set_blocking(launch.info_fd, False)
             said = os.read(launch.info_fd, _MUCH)
             os.kill(msgspec.json.decode(said, type=dict[str, int])["child-pid"], signal.SIGKILL)

@@ -12,14 +12,19 @@ from typing import Final
 import msgspec
 
 _LOAD, _AND, _JUMP_IF, _JUMP_IF_AT_LEAST, _JUMP_IF_ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
-_KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
+_KILL, _ALLOW, _ERRNO, _NOTIFY = 0x80000000, 0x7FFF0000, 0x00050000, 0x7FC00000
 _EPERM, _ENOSYS = 1, 38
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16  # offsets in `struct seccomp_data`; arguments have 8 bytes
-_FIRST, _SECOND = 16, 24  # the low half of each argument
+_FIRST, _SECOND, _THIRD, _FOURTH = 16, 24, 32, 40  # the low half of each argument
 _NEW_NAMESPACES = 0x7E020000
 _TYPE_INTO_A_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which pastes
 _AF_INET, _AF_INET6 = 2, 10
 _SOCKET_TYPES, _STREAM, _PACKETS = 0xF, 1, 5
+_TCP = 6
+_FAST_OPEN = 0x20000000  # MSG_FASTOPEN, which connects
+_ROUTING_OPTIONS: Final = {0: (4, 50), 1: (25, 62), _TCP: (30, 31)}
+"""Options by level with which a connection could leave by another way than its address says, or later: IP_OPTIONS,
+IP_UNICAST_IF; SO_BINDTODEVICE, SO_BINDTOIFINDEX; TCP_FASTOPEN_CONNECT, TCP_ULP."""
 _X32 = 0x40000000
 
 _REFUSED_ON_X86_64: Final = (
@@ -64,6 +69,16 @@ _SHARED_ON_AARCH64: Final = (
 )
 
 
+class _ConnectingCalls(msgspec.Struct, frozen=True):
+    """Numbers of the calls that connect a socket, or decide how."""
+
+    connect: int
+    listen: int
+    setsockopt: int
+    sending: tuple[tuple[int, int], ...]
+    """Of sendto, sendmsg, sendmmsg: the number, and the offset of the flags."""
+
+
 class _Machine(msgspec.Struct, frozen=True):
     """System call numbers of one kind of processor."""
 
@@ -77,15 +92,37 @@ class _Machine(msgspec.Struct, frozen=True):
     refused: str
     modes: str
     shared: str
+    connecting: "_ConnectingCalls"
     has_x32: bool = False
 
 
 _MACHINES: Final = {
     "x86_64": _Machine(
-        0xC000003E, 41, 53, 16, 56, 272, 302, _REFUSED_ON_X86_64, _MODES_ON_X86_64, _SHARED_ON_X86_64, True
+        0xC000003E,
+        41,
+        53,
+        16,
+        56,
+        272,
+        302,
+        _REFUSED_ON_X86_64,
+        _MODES_ON_X86_64,
+        _SHARED_ON_X86_64,
+        _ConnectingCalls(42, 50, 54, ((44, _FOURTH), (46, _THIRD), (307, _FOURTH))),
+        has_x32=True,
     ),
     "aarch64": _Machine(
-        0xC00000B7, 198, 199, 29, 220, 97, 261, _REFUSED_ON_AARCH64, _MODES_ON_AARCH64, _SHARED_ON_AARCH64
+        0xC00000B7,
+        198,
+        199,
+        29,
+        220,
+        97,
+        261,
+        _REFUSED_ON_AARCH64,
+        _MODES_ON_AARCH64,
+        _SHARED_ON_AARCH64,
+        _ConnectingCalls(203, 201, 208, ((206, _FOURTH), (211, _THIRD), (269, _FOURTH))),
     ),
 }
 
@@ -115,13 +152,20 @@ class _Program:
 
 @lru_cache(maxsize=8)
 def filter_for(
-    internet: bool = False, machine: str = "", *, streams_only: bool = False, sees_others: bool = False
+    internet: bool = False,
+    machine: str = "",
+    *,
+    streams_only: bool = False,
+    sees_others: bool = False,
+    supervised: bool = False,
 ) -> bytes:
     """The filter as the kernel takes it: an array of `struct sock_filter`.
 
     `internet` allows internet sockets, and `streams_only` restricts them to TCP. Of Unix sockets only connected pairs
     are allowed, and none of datagrams. `sees_others` is for programs without namespaces: it refuses shared memory,
-    semaphores, message queues, and limits of other processes. `machine` is the kind of processor; by default this
+    semaphores, message queues, and limits of other processes. `supervised` allows TCP sockets that a supervisor
+    connects: `connect` asks it, and every other way to connect or to be connected to is refused. `machine` is the kind
+    of processor; by default this
     machine's. Raises `KeyError` for an unknown one.
     """
     numbers = _MACHINES[machine or _this_machine()]
@@ -145,12 +189,16 @@ def filter_for(
         program.add(_JUMP_IF, number, yes=f"mode of {number}")
     if sees_others:
         program.add(_JUMP_IF, numbers.prlimit, yes="limits")
+    if supervised:
+        _ask_about_connections(program, numbers.connecting)
     shared = f" {numbers.shared}" if sees_others else ""
     for number in _numbers_in(f"{numbers.refused} {_REFUSED_EVERYWHERE}{shared}"):
         program.add(_JUMP_IF, number, yes="refuse")
     program.add(_RETURN, _ALLOW)
     _refuse_set_user_id(program, modes)
-    _check_sockets(program, internet=internet, streams_only=streams_only)
+    if supervised:
+        _check_connections(program, numbers.connecting)
+    _check_sockets(program, internet=internet or supervised, streams_only=streams_only, tcp_only=supervised)
     _check_arguments(program)
     return program.encoded()
 
@@ -159,7 +207,35 @@ def _numbers_in(calls: str) -> list[int]:
     return sorted(int(each.partition("=")[2]) for each in calls.split(" "))
 
 
-def _check_sockets(program: _Program, *, internet: bool, streams_only: bool) -> None:
+def _ask_about_connections(program: _Program, calls: _ConnectingCalls) -> None:
+    program.add(_JUMP_IF, calls.connect, yes="ask")
+    program.add(_JUMP_IF, calls.listen, yes="refuse")
+    program.add(_JUMP_IF, calls.setsockopt, yes="option")
+    for number, flags in calls.sending:
+        program.add(_JUMP_IF, number, yes=f"flags at {flags}")
+
+
+def _check_connections(program: _Program, calls: _ConnectingCalls) -> None:
+    for flags in sorted({flags for _, flags in calls.sending}):
+        program.place(f"flags at {flags}")
+        program.add(_LOAD, flags)
+        program.add(_JUMP_IF_ANY_BIT, _FAST_OPEN, yes="refuse", no="allow")
+    program.place("option")
+    program.add(_LOAD, _SECOND)
+    for level in _ROUTING_OPTIONS:
+        program.add(_JUMP_IF, level, yes=f"options of {level}")
+    program.add(_RETURN, _ALLOW)
+    for level, options in _ROUTING_OPTIONS.items():
+        program.place(f"options of {level}")
+        program.add(_LOAD, _THIRD)
+        for option in options:
+            program.add(_JUMP_IF, option, yes="refuse")
+        program.add(_RETURN, _ALLOW)
+    program.place("ask")
+    program.add(_RETURN, _NOTIFY)
+
+
+def _check_sockets(program: _Program, *, internet: bool, streams_only: bool, tcp_only: bool) -> None:
     program.place("pair")  # a datagram socket can leave its pair, and send to any socket in the file system
     program.add(_LOAD, _SECOND)
     program.add(_AND, _SOCKET_TYPES)
@@ -171,7 +247,12 @@ def _check_sockets(program: _Program, *, internet: bool, streams_only: bool) -> 
         program.add(_JUMP_IF, family, yes="internet")
     program.add(_RETURN, _ERRNO | _EPERM)
     program.place("internet")
-    if streams_only:
+    if tcp_only:
+        program.add(_LOAD, _THIRD)
+        program.add(_JUMP_IF, 0, yes="stream")
+        program.add(_JUMP_IF, _TCP, yes="stream", no="refuse")  # not MPTCP, SCTP or SMC
+        program.place("stream")
+    if streams_only or tcp_only:
         program.add(_LOAD, _SECOND)
         program.add(_AND, _SOCKET_TYPES)
         program.add(_JUMP_IF, _STREAM, yes="allow", no="refuse")

@@ -217,23 +217,37 @@ class SandboxSelection:
 
     def _landlock(self, deadline: float) -> SandboxBackend | None:
         from bradawl.sandbox import landlock
-        from bradawl.sandbox.probe import output_of
+        from bradawl.sandbox.network.session_network import SessionNetwork
 
         if reason := landlock.why_unavailable(self._layout):
             self._report.append(f"landlock: {reason}")
             return None
         self._placeholders.make_folder(self._layout.scratch)
-        backend = landlock.LandlockBackend(self._layout)
-        try:
-            said = output_of(backend, landlock.probe_program(self._layout), deadline)
-        finally:
-            backend.close()
-        lacks = landlock.missing_guarantees(said)
+        lacks, problem = self._landlock_lacks(deadline, by_domain=True)
+        if lacks is None or "domains" in lacks:
+            lacks, problem = self._landlock_lacks(deadline, by_domain=False)
         if lacks is None:
-            self._report.append(f"landlock: {said.decode('utf-8', 'replace').strip()[:300] or 'it started nothing'}")
+            self._report.append(f"landlock: {problem or 'it started nothing'}")
             return None
         self._report.append(f"landlock can't hold: {', '.join(lacks)}")
-        return landlock.LandlockBackend(self._layout, lacks)
+        network = SessionNetwork(self._make_proxy)
+        return landlock.LandlockBackend(self._layout, lacks, network=network)
+
+    def _landlock_lacks(self, deadline: float, *, by_domain: bool) -> tuple[tuple[str, ...] | None, str]:
+        """The guarantees that Landlock lacks, with or without a supervisor of connections; None and what was printed
+        if nothing can be started so.
+        """
+        from bradawl.sandbox import landlock
+        from bradawl.sandbox.network.session_network import UnusedNetwork
+        from bradawl.sandbox.probe import output_of
+
+        backend = landlock.LandlockBackend(self._layout, () if by_domain else ("domains",), network=UnusedNetwork())
+        try:
+            said, has_escaped = output_of(backend, landlock.probe_program(self._layout), deadline, network=by_domain)
+        finally:
+            backend.close()
+        lacks = landlock.missing_guarantees(said, has_escaped=has_escaped)
+        return lacks, said.decode("utf-8", "replace").strip()[:300]
 
     def _folder_for_probes(self) -> str:
         folder = self._layout.state or str(Path(self._layout.scratch).parent)

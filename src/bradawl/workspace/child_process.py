@@ -73,10 +73,9 @@ class ChildSandbox(msgspec.Struct, frozen=True):
     """Its covers, which `on_end` releases."""
 
     def all_notes(self) -> tuple[str, ...]:
-        """The notes, those of the covers and the network, and those of the search for changes."""
-        network = self.network.notes() if self.network is not None else ()
-        covers = self.covers.notes() if self.covers is not None else ()
-        return (*self.notes, *covers, *network, *(self.search_after.notes() if self.search_after is not None else ()))
+        """The notes, those of covers, network and the end of processes, and those of the search for changes."""
+        parts = (self.covers, self.network, self.init, self.search_after)
+        return (*self.notes, *(note for part in parts if part is not None for note in part.notes()))
 
 
 async def _search_changes(search: "ChangeSearch | None") -> None:
@@ -308,7 +307,9 @@ class ChildProcess:
     def _has_left_something(self) -> bool:
         if self._init_is_running():
             return True
-        return self._init is None and (group_is_running(self._process.pid) or bool(self._remaining_pids()))
+        return (self._init is None or self._init.is_lost) and (
+            group_is_running(self._process.pid) or bool(self._remaining_pids())
+        )
 
     def _init_is_running(self) -> bool:
         return self._init is not None and self._init.is_running
@@ -339,7 +340,7 @@ class ChildProcess:
     def _terminate(self) -> set[int]:
         left = self._remaining_pids()  # first: descendants can't be found once their parent is gone
         # A terminated launcher would exit at once, and the program's exit code would be lost.
-        held_by = self._init.id if self._init is not None and self._init_is_running() else 0
+        held_by = self._init.group if self._init is not None and self._init_is_running() else 0
         signal_group(held_by or self._process.pid, signal.SIGTERM)
         signal_processes(left, signal.SIGTERM)
         return left

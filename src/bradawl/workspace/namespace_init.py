@@ -29,6 +29,8 @@ class NamespaceInit:
         self._loop = asyncio.get_running_loop()
         self._pidfd = -1
         self.id = 0
+        self.group = 0
+        """Process group that takes signals for the programs in the namespace."""
         os.set_blocking(info_fd, False)
         self._loop.add_reader(info_fd, self.read_info)
 
@@ -49,7 +51,8 @@ class NamespaceInit:
 
     def _take(self, said: bytes) -> None:
         try:
-            found = msgspec.json.decode(said, type=dict[str, int])["child-pid"]
+            info = msgspec.json.decode(said, type=dict[str, int])
+            found = info["child-pid"]
         except (msgspec.DecodeError, KeyError):  # the launcher ended before it started init
             return
         with contextlib.suppress(ProcessLookupError):
@@ -58,7 +61,7 @@ class NamespaceInit:
             except OSError as error:
                 if error.errno == errno.ESRCH:
                     raise
-            self.id = found
+            self.id, self.group = found, info.get("group", found)
             self._on_known(found)
 
     def _end_listening(self) -> None:
@@ -66,6 +69,11 @@ class NamespaceInit:
             self._loop.remove_reader(self._info_fd)
         os.close(self._info_fd)
         self._info_fd = -1
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended without ending what the program left running, which an init never does."""
+        return False
 
     @property
     def is_running(self) -> bool:
@@ -94,6 +102,10 @@ class NamespaceInit:
         """Kill init, and with it all processes in the namespace."""
         if self.is_running:
             signal_processes((self.id,), signal.SIGKILL)
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the end of its processes for the program's result."""
+        return ()
 
     def close(self) -> None:
         """Release the descriptors; init is not ended. Safe to call twice."""

@@ -31,6 +31,7 @@ from bradawl.workspace.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from bradawl.sandbox.backend import Launch, Program, SandboxBackend
+    from bradawl.workspace.namespace_init import NamespaceInit
 
 _CAN_STOP = sys.platform.startswith("linux")
 """Elsewhere the processes of a program can't be determined without starting another one."""
@@ -132,9 +133,10 @@ class LocalProcesses:
         """Run to the end. On timeout or cancellation, the process group is ended and reaped.
 
         Returns when the program itself has ended, even if its output is still open. What it left running is ended then,
-        also in other sessions, and `ended_background` is set; only a process that cleared its environment and whose
-        parents have ended escapes. After a timeout, the output so far is kept. Raises `ToolError` if the program can't
-        be started. `permit` judges hosts that the program tries to reach; the time it takes does not count.
+        also in other sessions, and `ended_background` is set; without a sandbox, a process that cleared its environment
+        and whose parents have ended escapes. After a timeout, the output so far is kept. Raises `ToolError` if the
+        program can't be started. `permit` judges hosts that the program tries to reach; the time it takes does not
+        count.
         """
         child = await self._begin(command, grant, progress, permit)
         if await child.wait(command.timeout_s):
@@ -270,9 +272,7 @@ class LocalProcesses:
         finally:
             for descriptor in launch.close_after_start:
                 os.close(descriptor)
-        from bradawl.workspace.namespace_init import NamespaceInit  # only a sandbox has one
-
-        init = NamespaceInit(launch.info_fd, mark, self._on_init(launch)) if launch.info_fd >= 0 else None
+        init = _init_of(launch, mark, self._on_init(launch)) if launch.info_fd >= 0 else None
         name, codes = sandbox_backend.sandbox.name, launch.reports_signals_as_codes
         has_launcher = launch.argv != program.argv
         ends = (launch.on_end, sandbox_backend.host_path)
@@ -355,6 +355,17 @@ class LocalProcesses:
             return {**given, "PWD": command.cwd}
         merged = {**given, **command.env, "PWD": command.cwd}
         return {name: value for name, value in merged.items() if value is not None}
+
+
+def _init_of(launch: "Launch", mark: str, on_known: Callable[[int], None]) -> "NamespaceInit":
+    """What ends the processes of a sandboxed program. Without a sandbox nothing is imported."""
+    if launch.is_supervised:
+        from bradawl.workspace.program_supervisor import ProgramSupervisor
+
+        return ProgramSupervisor(launch.info_fd, mark, on_known)
+    from bradawl.workspace.namespace_init import NamespaceInit
+
+    return NamespaceInit(launch.info_fd, mark, on_known)
 
 
 def _is_sandboxed(command: Command, grant: Grant) -> bool:

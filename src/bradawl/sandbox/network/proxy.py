@@ -85,7 +85,10 @@ class Proxy:
         self._group: asyncio.TaskGroup | None = None
 
     def serve(self, listener: socket.socket, permissions: HostPermissions) -> "ServedListener":
-        """Accept connections on a listening socket, which is owned here from now on."""
+        """Accept connections on a listening socket, which is owned here from now on.
+
+        Instead of it, a Unix stream socket may send connected sockets, each with one byte.
+        """
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="network proxy", daemon=True)
             self._thread.start()
@@ -127,6 +130,7 @@ class Proxy:
             served.listener.close()
             return
         served.task = self._group.create_task(self._serve_listener(served.listener, permissions))
+        served.task.add_done_callback(lambda _: served.listener.close())  # it may be cancelled before it begins
 
     async def _serve_listener(self, listener: socket.socket, permissions: HostPermissions) -> None:
         """Accept until cancelled. A defect ends the network of this command alone."""
@@ -164,9 +168,27 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 async def _accept(loop: asyncio.AbstractEventLoop, listener: socket.socket) -> socket.socket:
     while True:
         try:
+            if listener.family == socket.AF_UNIX:
+                return await _receive(loop, listener)
             return (await loop.sock_accept(listener))[0]
         except OSError:  # the peer has left already, or no descriptor is free
             await asyncio.sleep(0.05)
+
+
+async def _receive(loop: asyncio.AbstractEventLoop, connections: socket.socket) -> socket.socket:
+    """The next connection that a supervisor sends, each with one byte. Waits for ever once the supervisor has ended."""
+    while True:
+        ready = loop.create_future()
+        loop.add_reader(connections, lambda ready=ready: ready.done() or ready.set_result(None))
+        try:
+            await ready
+        finally:
+            loop.remove_reader(connections)
+        said, descriptors, _, _ = socket.recv_fds(connections, 1, 1)
+        if descriptors:
+            return socket.socket(fileno=descriptors[0])
+        if not said:
+            await loop.create_future()
 
 
 def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: object) -> bool:

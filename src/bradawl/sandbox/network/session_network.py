@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import Permit
-from bradawl.sandbox.backend import Program
+from bradawl.sandbox.backend import Program, ProgramNetwork
 from bradawl.sandbox.network.host_permissions import HostPermissions
 from bradawl.sandbox.network.listeners import ListenerOpener, ListenerRequest
 
@@ -56,11 +56,54 @@ class SessionNetwork:
             self._opener.start()  # ready when the sandbox is
         return CommandNetwork(self._opener, self.proxy, permissions, block_fd)
 
+    def supervised_command(
+        self, permit: Permit | None, connections: socket.socket, *, whole_network: bool
+    ) -> ProgramNetwork:
+        """The network of one command whose supervisor sends its connections; owns the socket from which they come.
+
+        Needs a running event loop.
+        """
+        permissions = HostPermissions(permit, whole_network=whole_network)
+        made = CommandNetwork(self._opener, self.proxy, permissions, -1)
+        made.take_connections(connections)
+        return made
+
     def close(self) -> None:
         """End all connections and the program that opens listeners. Safe to call twice."""
         if self._proxy is not None:
             self._proxy.close()
         self._opener.close()
+
+
+class UnusedNetwork(SessionNetwork):
+    """A network for probes, which have no event loop: connections are opened and never served."""
+
+    def supervised_command(
+        self, permit: Permit | None, connections: socket.socket, *, whole_network: bool
+    ) -> ProgramNetwork:
+        """See `SessionNetwork.supervised_command`."""
+        return _UnusedConnections(connections)
+
+
+class _UnusedConnections:
+    """`ProgramNetwork` of a probe: holds the socket of the connections."""
+
+    def __init__(self, connections: socket.socket) -> None:
+        self._connections = connections
+
+    def open(self, pid: int) -> None:
+        """See `ProgramNetwork`."""
+
+    async def wait_answering(self, ended: asyncio.Future[None], timeout_s: float) -> None:
+        """See `ProgramNetwork`."""
+
+    def notes(self) -> tuple[str, ...]:
+        """See `ProgramNetwork`."""
+        return ()
+
+    def close(self) -> None:
+        """See `ProgramNetwork`."""
+        self._connections.close()
 
 
 class CommandNetwork:
@@ -81,6 +124,8 @@ class CommandNetwork:
 
     def open(self, pid: int) -> None:
         """See `ProgramNetwork`."""
+        if self._block_fd < 0:  # a supervisor opens connections
+            return
         try:
             self._request = self._opener.request(pid, self._take)
         except OSError as error:
@@ -97,11 +142,20 @@ class CommandNetwork:
             self._loop.add_reader(listener.fileno(), self._serve)
         self._release()
 
+    def take_connections(self, connections: socket.socket) -> None:
+        """Take connected sockets from a supervisor, which sends each with one byte. Owns the socket."""
+        connections.setblocking(False)
+        self._listener = connections
+        self._loop.add_reader(connections.fileno(), self._serve)
+
     def _serve(self) -> None:
         """Hand the listener to the proxy when the first connection arrives: most commands make none."""
         listener, self._listener = self._listener, None
         if listener is not None:
             self._loop.remove_reader(listener.fileno())
+            if listener.family == socket.AF_UNIX and not _has_data(listener):
+                listener.close()
+                return
             self._served = self._proxy().serve(listener, self._permissions)
 
     def _release(self) -> None:
@@ -132,3 +186,11 @@ class CommandNetwork:
         if self._served is not None:
             self._served.close()
         self._permissions.close()
+
+
+def _has_data(connections: socket.socket) -> bool:
+    """Whether there is a byte to read, rather than the end."""
+    try:
+        return bool(connections.recv(1, socket.MSG_PEEK))
+    except OSError:
+        return False
