@@ -53,7 +53,7 @@ from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.index_places import IndexPlaces
-from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.protected_files import ChangeRules, ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, writes_in_workspace
 from bradawl.sandbox.seccomp import filter_for
@@ -376,8 +376,7 @@ def _watch(
         lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
         f"{layout.state}/put-back",
         in_parts(found.new_paths, rule_mounts.new_paths),
-        found.may_stay,
-        found.may_be_new,
+        ChangeRules(found.may_stay, found.may_be_new, found.without_programs),
         prevents_changes=True,
         suspect_since=partial(suspect_since, found),
     )

@@ -29,7 +29,7 @@ from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.index_places import IndexPlaces
-from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.protected_files import ChangeRules, ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.snapshot import WatchedPath
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, too_large, writes_in_workspace
@@ -155,8 +155,7 @@ class LandlockBackend:
             self._places,
             f"{_state(layout)}/changed",
             in_parts(found.new_paths, rule_mounts.new_paths),
-            found.is_own_change_of_git,
-            found.may_be_new,
+            ChangeRules(found.is_own_change_of_git, found.may_be_new, found.without_programs),
             suspect_since=partial(suspect_since, found),
         )
         places = IndexPlaces(layout.roots, layout.home, self._directories)

@@ -62,7 +62,8 @@ _RECORDS: Final = 50
 
 _SET_ASIDE: Final = (
     "what was moved away is kept for 30 days in {}. If the user changed it in another program meanwhile, tell them "
-    "where it is. Of a list of rebase steps only the lines that run programs were removed"
+    "where it is. Of a list of rebase steps, and of the configuration of a new repository, only the lines that run "
+    "programs were removed"
 )
 
 

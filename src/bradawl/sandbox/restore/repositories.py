@@ -24,14 +24,14 @@ from bradawl.sandbox.restore.harmless_git_files import (
     STATE_FILES,
     WRITTEN_FILES,
     adds_only_harmless_lines,
-    is_new_data,
-    is_new_repository,
     is_plain_at_first,
     is_state,
     is_written,
     runs_by_state,
+    without_added_programs,
 )
-from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same, take_snapshot
+from bradawl.sandbox.restore.new_repositories import NewRepositoryFiles
+from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
 _OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names())
@@ -74,9 +74,12 @@ class Repositories:
         self._has_mounts = has_mounts
         self._named = NamedPaths(home)
         self._home_links = HomeLinks(home)
+        self._new_files = NewRepositoryFiles(roots, home)
         self._indexes = IndexWatch()
         self._watched_others: frozenset[str] = frozenset()
         self._new_others: frozenset[str] = frozenset()
+        self._others_first: frozenset[str] | None = None
+        self._made_others: frozenset[str] = frozenset()
         self._removable: frozenset[str] = frozenset()
         self._covered: frozenset[str] = frozenset()
         self._covered_repositories: frozenset[str] = frozenset()
@@ -111,17 +114,19 @@ class Repositories:
     def _harmless_new_ones(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
         if self._existed_first is None:
             self._existed_first = frozenset((*now, *trees))
+        harmless = self._new_files.are_harmless
         new = (folder for folder in now if folder not in self._existed_first and folder not in self._roots)
         plain = [
-            folder for folder in new if self._belongs_to_known(folder, now) or _is_plain(self._repository_paths(folder))
+            folder for folder in new if self._belongs_to_known(folder, now) or harmless(self._repository_paths(folder))
         ]
         plain += [
-            tree for tree in trees if tree not in self._existed_first and _is_plain(self._working_tree_settings(tree))
+            tree for tree in trees if tree not in self._existed_first and harmless(self._working_tree_settings(tree))
         ]
         return frozenset(plain)
 
     def watched_paths(self) -> Iterator[WatchedPath]:
         """Paths to compare, as of when the first of overlapping programs begins."""
+        self._new_files.prepare()
         self._directories.adopt()
         self._indexes.forget()
         trees = self._working_trees()
@@ -145,18 +150,9 @@ class Repositories:
         yield from self._not_covered(now, trees)
         yield from self._state_paths((*self._roots, *now))
         self._removable = self._made | {f"{folder}/.git" for folder in repositories - near}
-        yield from self._paths_of_others(near)
+        yield from _paths_of_others(self, near)
         for root in self._roots:
             yield from _paths_named_by_config(self, root)
-
-    def _paths_of_others(self, near: frozenset[str]) -> Iterator[WatchedPath]:
-        """Files in the data folders that exist without a `.git` of their own."""
-        others = tuple(each for each in self._directories.others() if not self._directories.is_pending(each))
-        self._watched_others = frozenset(others)
-        kept = (*(f"{folder}/.git" for folder in near), *self._data_of_covered)
-        self._removable |= {data for data in others if not any(is_within(data, each) for each in kept)}
-        for data in others:
-            yield from self._paths_below_root(data, _names_in(data), data)
 
     def _state_paths(self, folders: Iterable[str]) -> Iterator[WatchedPath]:
         """The steps of a rebase of each repository; the index where a repository exists that it could name."""
@@ -223,7 +219,19 @@ class Repositories:
             return now is None or not self._adds_armed_submodule(path, now)
         if is_written(path):
             return now is None or now.kind == "file"
-        return self._is_gone(path, before, now)
+        made = self._made, self._made_others
+        is_fine = now is not None and self._new_files.is_harmless_in_made(path, now, *made)
+        return is_fine or self._is_gone(path, before, now)
+
+    def without_programs(self, path: str, now: Entry, before: Snapshot) -> Entry | None:
+        """A list of rebase steps, or the configuration of a repository that programs created, without the lines that
+        run programs. None for other files, and if programs would still run.
+        """
+        is_made = any(is_within(path, each) for each in self._made)
+        others = self._new_others | self._made_others
+        return without_added_programs(path, now, before.get(path)) or self._new_files.without_programs(
+            path, now, {} if is_made else before, others
+        )
 
     def _is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a file was removed together with a repository or working tree that may be, or is a parent folder."""
@@ -238,10 +246,12 @@ class Repositories:
             return not runs_by_state(path, entry)
         if path in self._indexes or path.endswith("/.git/index"):
             return path not in self._indexes or not self._adds_armed_submodule(path, entry)
-        if is_new_repository(path, entry, before) or is_plain_at_first(path, entry):
+        if self._new_files.is_harmless(path, entry, before) or is_plain_at_first(path, entry):
+            return True
+        if self._new_files.is_harmless_in_made(path, entry, self._made, self._made_others):
             return True
         data = next((each for each in parents(path) if each in self._new_others), "")
-        if data and is_new_data(path[len(data) + 1 :], entry):
+        if data and self._new_files.is_harmless_in_data(path, data, entry):
             return True
         return _was_only_moved(self._directories, path, entry, before)
 
@@ -256,7 +266,7 @@ class Repositories:
         if not os.path.lexists(f"{folder}/.git") or not self._directories.existed(folder):
             return False  # one that is new is examined by itself
         known = self._belongs_to_known(folder, self._current_repositories())
-        return not known and not _is_plain(self._repository_paths(folder))
+        return not known and not self._new_files.are_harmless(self._repository_paths(folder))
 
     @property
     def covered(self) -> tuple[str, ...]:
@@ -273,20 +283,13 @@ class Repositories:
             lambda: self._submodule_paths(_OF_ANY_DATA, is_start=False),
             lambda: self._not_covered(self._current_repositories(), ()),
             lambda: self._paths_of_new_trees(self._working_trees()),
-            lambda: self._state_paths_of_new(
-                [folder for folder in self._current_repositories() if folder not in self._covered]
+            lambda: for_each(
+                [folder for folder in self._current_repositories() if folder not in self._covered],
+                partial(_state_paths_of_new_one, self),
             ),
             self._paths_of_new_others,
-            self._new_links,
+            partial(_new_links, self),
         )()
-
-    def _new_links(self) -> Iterator[WatchedPath]:
-        for path in self._directories.new_links():
-            folder, _, name = path.rpartition("/")
-            yield from self._paths_below_root(folder, (name,))
-
-    def _state_paths_of_new(self, folders: list[str]) -> Iterator[WatchedPath]:
-        yield from for_each(folders, partial(_state_paths_of_new_one, self))
 
     def _paths_of_new_others(self) -> Iterator[WatchedPath]:
         """Files in new data folders. What existed before the folder became one stays; git's own part is moved then."""
@@ -308,7 +311,7 @@ class Repositories:
             and not belongs(folder, partial(self._belongs_to_known, folder, now), default=False)
         ]
         for folder in new:
-            if len(new) <= _MANY or not _is_surely_plain(tuple(self._repository_paths(folder))):
+            if len(new) <= _MANY or not self._new_files.are_surely_harmless(tuple(self._repository_paths(folder))):
                 yield from self._repository_paths(folder)
         yield from self._paths_of_new_trees(trees)
 
@@ -327,11 +330,7 @@ class Repositories:
 
     def _working_trees(self) -> tuple[str, ...]:
         """Data folders of linked working trees of the roots' repositories."""
-        return self._cached_result("trees", self._look_for_trees)
-
-    def _look_for_trees(self) -> tuple[str, ...]:
-        places = (*(f"{root}/.git" for root in self._roots), *self._data_outside())
-        return tuple(tree for place in places for tree in folders_in(f"{place}/worktrees"))
+        return self._cached_result("trees", partial(_trees, self))
 
     def _belongs_to_known(self, folder: str, folders: tuple[str, ...]) -> bool:
         data = data_folder(f"{folder}/.git")
@@ -366,11 +365,18 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
     known = {folder for path in before for folder in (path, *parents(path))}
     for folder in now:
         is_new = f"{folder}/.git" not in known and not found._belongs_to_known(folder, now)
-        if is_new and not _is_surely_plain(tuple(found._repository_paths(folder))):
+        if is_new and not found._new_files.are_surely_harmless(tuple(found._repository_paths(folder))):
             yield f"{folder} {NOT_CHECKED}{_KILLED}; git runs programs from this new repository)"
     for data in found._directories.others():
-        if data not in known and not _is_surely_plain(tuple(found._paths_below_root(data, _OF_DATA, data)), data):
+        if data not in known and not found._new_files.are_surely_harmless(
+            tuple(found._paths_below_root(data, _OF_DATA, data)), data
+        ):
             yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
+
+
+def _is_plain(found: Repositories, data: str) -> bool:
+    """Whether git runs nothing because of what is in a data folder without a `.git` of its own."""
+    return found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, _names_in(data), data)), data)
 
 
 def _names_plain_data(found: Repositories, folder: str) -> bool:
@@ -379,9 +385,33 @@ def _names_plain_data(found: Repositories, folder: str) -> bool:
     """
     named = named_in(f"{folder}/.git", "gitdir:")
     data = real_path(Path(folder, named)) if named else ""
-    return data in found._directories.others() and _is_surely_plain(
+    return data in found._directories.others() and found._new_files.are_surely_harmless(
         tuple(found._paths_below_root(data, _names_in(data), data)), data
     )
+
+
+def _paths_of_others(found: Repositories, near: frozenset[str]) -> Iterator[WatchedPath]:
+    """Files in the data folders that exist without a `.git` of their own."""
+    others = frozenset(each for each in found._directories.others() if not found._directories.is_pending(each))
+    found._watched_others = others
+    if found._others_first is None:
+        found._others_first = others
+    found._made_others = frozenset(each for each in others - found._others_first if _is_plain(found, each))
+    kept = (*(f"{folder}/.git" for folder in near), *found._data_of_covered)
+    found._removable |= {data for data in others if not any(is_within(data, each) for each in kept)}
+    for data in sorted(others):
+        yield from found._paths_below_root(data, _names_in(data), data)
+
+
+def _trees(found: Repositories) -> tuple[str, ...]:
+    places = (*(f"{root}/.git" for root in found._roots), *found._data_outside())
+    return tuple(tree for place in places for tree in folders_in(f"{place}/worktrees"))
+
+
+def _new_links(found: Repositories) -> Iterator[WatchedPath]:
+    for path in found._directories.new_links():
+        folder, _, name = path.rpartition("/")
+        yield from found._paths_below_root(folder, (name,))
 
 
 def _paths_named_by_config(found: Repositories, root: str) -> Iterator[WatchedPath]:
@@ -412,9 +442,13 @@ def _paths_of_new_other(found: Repositories, data: str, *, is_one_of_many: bool)
     mark, kept = found._directories.new_part(data)
     names = tuple(name for name in _names_in(data) if name not in kept)
     places = tuple(found._paths_below_root(data, names, data))
-    if not is_one_of_many or not _is_surely_plain(places, data):
+    if not is_one_of_many or not found._new_files.are_surely_harmless(places, data):
         yield from places
-    if mark and kept and not _is_surely_plain(tuple(found._paths_below_root(data, kept, data)), data):
+    if (
+        mark
+        and kept
+        and not found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, kept, data)), data)
+    ):
         yield from found._paths_below_root(data, (mark,), data)
 
 
@@ -439,18 +473,3 @@ def _was_only_moved(directories: GitDirectories, path: str, entry: Entry, before
 def _names_in(data: str) -> tuple[str, ...]:
     """Names to compare in a data folder. In that of a linked working tree, git obeys fewer."""
     return _OF_LINKED_TREE if data.rpartition("/")[0].endswith("/worktrees") else _OF_DATA
-
-
-def _is_surely_plain(places: tuple[WatchedPath, ...], data: str = "") -> bool:
-    """As `_is_plain`; False if it can't be determined."""
-    return CheckFailures().attempt("", partial(_is_plain, places, data), default=False)
-
-
-def _is_plain(places: Iterable[WatchedPath], data: str = "") -> bool:
-    """Whether git runs nothing because of these files of a new repository; `data` if it has no `.git` folder."""
-    return all(
-        entry.kind == "parent"
-        or is_new_repository(path, entry, {})
-        or (data and is_within(path, data) and is_new_data(path[len(data) + 1 :], entry))
-        for path, entry in take_snapshot(places, {}).items()
-    )
