@@ -47,7 +47,7 @@ def test_every_setting_that_git_documents_is_judged_by_its_name_and_unknown_ones
     for name in (
         each.strip().lower()
         for each in listed
-        if "." in each and " " not in each.strip() and not each.startswith(("advice.", "core.quotepath"))
+        if "." in each and " " not in each.strip() and not each.startswith(("advice.", "core.quotePath"))
     ):
         key = name.rpartition(".")[2]
         if key.endswith(words) and not key.endswith("lookback"):
