@@ -373,7 +373,6 @@ def test_what_real_programs_print_if_the_proxy_refuses_is_recognised(
     [
         "Cloning into '/ws/sub'...\ndone.\nerror: could not write config file .git/config: Device or resource busy\n",
         "error: could not lock config file .git/config: Read-only file system\nbranch 'x' set up\n",
-        "error: unable to unlink old '.github/workflows/ci.yml': Read-only file system\nSwitched to branch 'o'\n",
     ],
 )
 def test_what_git_could_not_write_is_explained_although_it_reports_success(error: str):
@@ -381,6 +380,30 @@ def test_what_git_could_not_write_is_explained_although_it_reports_success(error
     assert "git could not write" in note and 'sandbox: "off"' in note
     assert notes(error, code=0, sandbox="") == notes(error, code=0, grant=None) == ()
     assert notes("error: could not write config file x: No space left on device", code=0) == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "files"),
+    [
+        ("error: unable to unlink old '.github/ci.yml': Read-only file system\nSwitched to 'o'\n", ".github/ci.yml"),
+        ("error: unable to unlink old '.envrc': Device or resource busy\n", ".envrc"),
+        ("warning: unable to unlink 'a b/.vscode/x': Read-only file system\n", "a b/.vscode/x"),
+        ("error: unable to create file .husky/x y: Read-only file system\n", ".husky/x y"),
+        (
+            "error: unable to unlink old 'a': Read-only file system\n" * 2
+            + "error: unable to unlink old 'it's': Read-only file system\n",
+            "a, it's",
+        ),
+    ],
+)
+def test_files_that_git_could_not_replace_are_named_with_the_state_and_the_way_back(error: str, files: str):
+    (note,) = notes(error, code=0)
+    assert f"could not replace {files}, which" in note and "Don't commit" in note and "git checkout -" in note
+    (note,) = notes(error, code=1)
+    assert f"could not replace {files}, which" in note and "stopped midway" in note and "git restore" in note
+    assert 'sandbox: "off"' in note
+    assert notes(error, code=0, sandbox="") == ()
+    assert notes("error: unable to unlink old 'x': No such file or directory", code=0) == ()
 
 
 @pytest.mark.parametrize(

@@ -41,11 +41,15 @@ _NOT_REACHED: Final = " can't be reached: "
 _SSH_FAILED: Final = r"(?m)^ssh: Could not resolve hostname "
 """Also explained where the line goes on and ends with success."""
 _GIT_WENT_ON: Final = (
-    r"(?m)^(?:error|warning|fatal): (?:could not (?:write|lock) config file|unable to unlink old) [^\n]*"
+    r"(?m)^(?:error|warning|fatal): could not (?:write|lock) config file [^\n]*"
     r"(?:Device or resource busy|Read-only file system)"
 )
-"""Also explained after a success: git exits with 0 where it could not register a submodule or an upstream branch, or
-check out a protected file."""
+"""Also explained after a success: git exits with 0 where it could not register a submodule or an upstream branch."""
+_GIT_KEPT: Final = (
+    r"(?m)^(?:error|warning|fatal): unable to (?:unlink(?: old)? '(?P<old>[^\n]+)'|create file (?P<new>[^\n]+?)):"
+    r" (?:Device or resource busy|Read-only file system)$"
+)
+"""Files of the working tree that git could not replace. `git checkout` exits with 0 then; others stop midway."""
 _OVER_SSH: Final = r"ssh: |Could not resolve hostname|git@[\w.-]+:|Could not read from remote repository"
 _OWN_LOOPBACK: Final = (
     r"(?i:(?:localhost|127\.0\.0\.1|\[?::1\]?)[^\n]{0,120}(?:connection refused|couldn't connect|could not connect)"
@@ -98,8 +102,19 @@ _FILES = (
     "or remove folders that contain protected or hidden files; the other files in them can be moved one by one"
 )
 _NOT_WRITTEN = (
-    "git could not write its configuration or a protected file and went on without it: what it would have registered "
-    "or checked out is missing, although it reports success"
+    "git could not write its configuration and went on without it: what it would have registered is missing, although "
+    "it reports success"
+)
+_NOT_CHECKED_OUT = (
+    "git could not replace {files}, which commands may not change: the working tree still has the old content there, "
+    "and git status shows it as a modification, although git reports success. Don't commit it: git commit -a would "
+    "undo what the new branch changed. To go back: git restore --staged --source=@{{-1}} FILE for each of them, then "
+    "git checkout -"
+)
+_STOPPED_MIDWAY = (
+    "git could not replace {files}, which commands may not change, and stopped midway: HEAD is where it was, but other "
+    "files may have the new content already, and new files may be there (git status shows both). To go back, restore "
+    "what you have not changed yourself: git restore --staged --worktree FILE"
 )
 _OWN_PROGRAM = (
     "bradawl itself runs from {prefix}, so commands can't change it. Make another environment for the project "
@@ -122,7 +137,9 @@ def notes_on(
     if grant is None:
         return put_back
     is_success = not (result.exit_code or any(result.pipe_status))
-    if is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
+    if kept := _files_kept_by(result):
+        what, lift = (_NOT_CHECKED_OUT if is_success else _STOPPED_MIDWAY).format(files=kept), "off"
+    elif is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
         what, lift = _NOT_WRITTEN, "off"
     elif is_success and not (by_domain and re.search(_SSH_FAILED, _end_of(result))):
         return put_back
@@ -131,6 +148,12 @@ def notes_on(
     if not what:
         return put_back
     return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
+
+
+def _files_kept_by(result: CommandResult) -> str:
+    """The names of files that git could not replace; empty if it says of none."""
+    found = re.finditer(_GIT_KEPT, _end_of(result))
+    return _first(tuple(dict.fromkeys(each["old"] or each["new"] for each in found)))
 
 
 def _put_back(restored: tuple[str, ...]) -> tuple[str, ...]:
