@@ -394,7 +394,7 @@ def _hold_placeholders(
     """Create placeholders; returns the function to call when the program has ended."""
     if watched:
         watched.begin(
-            each.path for each in plan.mounts.values() if each.kind in UNREADABLE
+            each.path for each in plan.mounts.values() if each.kind in (*UNREADABLE, "missing")
         )  # before placeholders exist
     try:
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
