@@ -49,6 +49,7 @@ from bradawl.sandbox.path_translation import (
     reexposed_paths,
 )
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
+from bradawl.sandbox.removed_folders import removed_folders
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.git_indexes import GitIndexes
@@ -186,7 +187,12 @@ class BubblewrapBackend:
     ) -> tuple[MountSet, Callable[[], tuple[str, ...]]]:
         """The mounts for the program, and the function to call when it has ended."""
         # Repositories whose changes are not checked afterwards are protected by mounts.
-        plan = MountSet(self._repositories.harmless_new_ones() if self._watched and grant.writable else frozenset())
+        unprotected = frozenset[str]()
+        if self._watched and grant.writable:
+            removed = removed_folders(program, self._translator.host_path(program.cwd))
+            to_remove = self._repositories.expect_removal(() if self._watched.is_busy else removed)
+            unprotected = self._repositories.harmless_new_ones() | to_remove
+        plan = MountSet(unprotected)
         for path in grant.writable:
             self._add_writable(path, grant, plan)
         for root in self._layout.roots:

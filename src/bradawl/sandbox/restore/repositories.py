@@ -81,6 +81,7 @@ class Repositories:
         self._others_first: frozenset[str] | None = None
         self._made_others: frozenset[str] = frozenset()
         self._removable: frozenset[str] = frozenset()
+        self._to_remove: frozenset[str] = frozenset()
         self._covered: frozenset[str] = frozenset()
         self._covered_repositories: frozenset[str] = frozenset()
         self._covered_data: tuple[str, ...] = ()
@@ -114,6 +115,8 @@ class Repositories:
     def _harmless_new_ones(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
         if self._existed_first is None:
             self._existed_first = frozenset((*now, *trees))
+        missing = self._existed_first.difference(now, trees)
+        self._existed_first -= {each for each in missing if not os.path.lexists(each)}
         harmless = self._new_files.are_harmless
         new = (folder for folder in now if folder not in self._existed_first and folder not in self._roots)
         plain = [
@@ -136,7 +139,7 @@ class Repositories:
         self._covered = repositories | (frozenset(trees) - made)
         self._covered_repositories = repositories
         self._made = (made & frozenset(trees)) | {f"{folder}/.git" for folder in now if folder in made}
-        near = frozenset((*self._roots, *(folder for root in self._roots for folder in self._directories.near(root))))
+        near = frozenset((*self._roots, *self._near_ones())) - self._to_remove
         for folder in dict.fromkeys((*self._roots, *sorted(repositories & near))):
             names = _NOT_HELD if folder in repositories else _OF_GIT
             yield from ((folder, name) for name in (*names, *watched_names()))
@@ -153,6 +156,17 @@ class Repositories:
         yield from _paths_of_others(self, near)
         for root in self._roots:
             yield from _paths_named_by_config(self, root)
+
+    def _near_ones(self) -> Iterator[str]:
+        return (folder for root in self._roots for folder in self._directories.near(root))
+
+    def expect_removal(self, folders: tuple[str, ...]) -> frozenset[str]:
+        """The repositories near a root that the next program removes as a whole, with one of these folders: they are
+        compared as deeper ones are, because read-only mounts would keep a part of them.
+        """
+        near = self._near_ones() if folders else ()
+        self._to_remove = frozenset(each for each in near if any(is_within(each, folder) for folder in folders))
+        return self._to_remove
 
     def _state_paths(self, folders: Iterable[str]) -> Iterator[WatchedPath]:
         """The steps of a rebase of each repository; the index where a repository exists that it could name."""

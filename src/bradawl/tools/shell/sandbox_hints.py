@@ -63,6 +63,10 @@ _READ_ONLY: Final = (
     r"|(?:[Cc](?:annot|an't|ould not) (?:move|rename|remove)|renaming|git rm:)[^\n]{0,300}Device or resource busy"
     r"|Device or resource busy: [^\n]{1,300} -> |\bEBUSY\b[^\n]{0,60}\brename"  # a folder above hidden files
 )
+_GIT_KEPT_FOLDER: Final = (
+    r"(?m)cannot remove '(?P<folder>[^\n']+)/\.git/[^\n']+': (?:Read-only file system|Device or resource busy)"
+)
+"""A repository in a folder that rm could not remove."""
 _PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
 _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
 _DENIED: Final = rf"{_PATH}['\"`\u2019]?: {_DENIED_TEXT}|{_DENIED_TEXT}(?:,|:)[^\n/]{{0,60}}['\"\u2018]?{_PATH}"
@@ -111,6 +115,11 @@ _NOT_CHECKED_OUT = (
     "undo what the new branch changed. To go back: git restore --staged --source=@{{-1}} FILE for each of them, then "
     "git checkout -"
 )
+_PARTLY_REMOVED = (
+    "the repository {files} existed before this session, so that only a part of it and of the folders above was "
+    "removed. A command that does nothing but remove the outer folder (rm -rf FOLDER), while no job runs, removes the "
+    "rest"
+)
 _STOPPED_MIDWAY = (
     "git could not replace {files}, which commands may not change, and stopped midway: HEAD is where it was, but other "
     "files may have the new content already, and new files may be there (git status shows both). To go back, restore "
@@ -137,7 +146,9 @@ def notes_on(
     if grant is None:
         return put_back
     is_success = not (result.exit_code or any(result.pipe_status))
-    if kept := _files_kept_by(result):
+    if not is_success and (kept := _names(_GIT_KEPT_FOLDER, result)):
+        what, lift = _PARTLY_REMOVED.format(files=kept), "off"
+    elif kept := _names(_GIT_KEPT, result):
         what, lift = (_NOT_CHECKED_OUT if is_success else _STOPPED_MIDWAY).format(files=kept), "off"
     elif is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
         what, lift = _NOT_WRITTEN, "off"
@@ -150,10 +161,10 @@ def notes_on(
     return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
 
 
-def _files_kept_by(result: CommandResult) -> str:
-    """The names of files that git could not replace; empty if it says of none."""
-    found = re.finditer(_GIT_KEPT, _end_of(result))
-    return _first(tuple(dict.fromkeys(each["old"] or each["new"] for each in found)))
+def _names(pattern: str, result: CommandResult) -> str:
+    """What the groups of a pattern match in the output; empty if nothing does."""
+    found = re.finditer(pattern, _end_of(result))
+    return _first(tuple(dict.fromkeys(name for each in found for name in each.groups() if name)))
 
 
 def _put_back(restored: tuple[str, ...]) -> tuple[str, ...]:
