@@ -44,7 +44,7 @@ WRITTEN_FILES: Final = (
     *("packed-refs", "description", "logs/HEAD", "info/exclude", "info/sparse-checkout", "addp-hunk-edit.diff"),
 )
 """Files of git's data that git writes, also through a link in their place."""
-_WRITTEN_ENDINGS: Final = tuple(f"/{name}" for name in WRITTEN_FILES)
+_WRITTEN_ENDINGS: Final = (*(f"/{name}" for name in WRITTEN_FILES), "/.gitmodules")
 _STATE_FOLDERS: Final = ("/rebase-merge", "/rebase-apply", "/sequencer")
 _STATE_ENDINGS: Final = tuple(f"/{name}" for name in STATE_FILES)
 
@@ -55,7 +55,7 @@ def is_state(path: str) -> bool:
 
 
 def is_written(path: str) -> bool:
-    """Whether a path is one of `WRITTEN_FILES` in git's data."""
+    """Whether a path is one of `WRITTEN_FILES` in git's data, or the list of submodules of a working tree."""
     return path.endswith(_WRITTEN_ENDINGS)
 
 

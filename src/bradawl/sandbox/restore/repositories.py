@@ -142,7 +142,7 @@ class Repositories:
         near = frozenset((*self._roots, *self._near_ones())) - self._to_remove
         for folder in dict.fromkeys((*self._roots, *sorted(repositories & near))):
             names = _NOT_HELD if folder in repositories else _OF_GIT
-            yield from ((folder, name) for name in (*names, *watched_names()))
+            yield from ((folder, name) for name in (*names, *watched_names(), *_submodule_lists(folder)))
         for folder in sorted(repositories - near):
             yield from self._paths_below_root(folder, (*_OF_GIT, *watched_names()))
         self._data_of_covered = data_folders(self._roots, repositories, self._home)
@@ -415,6 +415,11 @@ def _paths_of_others(found: Repositories, near: frozenset[str]) -> Iterator[Watc
     found._removable |= {data for data in others if not any(is_within(data, each) for each in kept)}
     for data in sorted(others):
         yield from found._paths_below_root(data, _names_in(data), data)
+
+
+def _submodule_lists(folder: str) -> tuple[str, ...]:
+    """The list of submodules, through which git would write if it were a link; not if it is one already."""
+    return () if Path(folder, ".gitmodules").is_symlink() else (".gitmodules",)
 
 
 def _trees(found: Repositories) -> tuple[str, ...]:
