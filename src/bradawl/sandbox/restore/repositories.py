@@ -149,7 +149,7 @@ class Repositories:
         for data in self._data_of_covered:
             yield from _paths_in_data(data)
         self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data_of_covered)
-        yield from self._submodule_paths((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
+        yield from _submodule_paths(self, (*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
         yield from self._state_paths((*self._roots, *now))
         self._removable = self._made | {f"{folder}/.git" for folder in repositories - near}
@@ -190,24 +190,6 @@ class Repositories:
         """
         trees = (tree for tree in self._working_trees() if tree not in self._made)
         return (place for tree in trees for place in self._paths_below_root(tree, ("commondir", "gitdir")))
-
-    def _submodule_paths(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
-        """These names in the data of all submodules, and unexpected files in data folders outside the roots.
-
-        With `is_start`, raises `ToolError` if there are too many to check.
-        """
-        left = _MOST_FOLDERS_OF_MODULES
-        for data in self._covered_data:
-            if data in self._data_of_covered:
-                yield from ((data, name) for name in _OF_ANY_DATA)
-            for folder, is_data in folders_of_modules(data):
-                left -= 1
-                if left < 0:
-                    if is_start:
-                        raise _too_many(data)
-                    return
-                if is_data:
-                    yield from self._paths_below_root(folder, names, data)
 
     def repository_locations(self) -> Iterator[RepositoryLocation]:
         """Data of the repositories of the roots and of their submodules, also outside the roots."""
@@ -294,7 +276,7 @@ class Repositories:
         iteration raises `IncompleteCheckError` at its end.
         """
         return in_parts(
-            lambda: self._submodule_paths(_OF_ANY_DATA, is_start=False),
+            lambda: _submodule_paths(self, _OF_ANY_DATA, is_start=False),
             lambda: self._not_covered(self._current_repositories(), ()),
             lambda: self._paths_of_new_trees(self._working_trees()),
             lambda: for_each(
@@ -391,6 +373,25 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
 def _is_plain(found: Repositories, data: str) -> bool:
     """Whether git runs nothing because of what is in a data folder without a `.git` of its own."""
     return found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, _names_in(data), data)), data)
+
+
+def _submodule_paths(found: Repositories, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
+    """These names in the data of all submodules, and unexpected files in data folders outside the roots.
+
+    With `is_start`, raises `ToolError` if there are too many to check.
+    """
+    left = _MOST_FOLDERS_OF_MODULES
+    for data in found._covered_data:
+        if data in found._data_of_covered:
+            yield from ((data, name) for name in _OF_ANY_DATA)
+        for folder, is_data in folders_of_modules(data):
+            left -= 1
+            if left < 0:
+                if is_start:
+                    raise _too_many(data)
+                return
+            if is_data:
+                yield from found._paths_below_root(folder, names, data)
 
 
 def _names_plain_data(found: Repositories, folder: str) -> bool:
