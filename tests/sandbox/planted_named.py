@@ -276,4 +276,10 @@ NAMED_WAYS = (
             ("monitor that names a script by a substitution", "git status", "core.fsmonitor 'eval \"$(cat tools/x)\"'"),
         )
     ),
+    PlantedWay(
+        "template of the user for new repositories",
+        script("tpl/hooks/pre-commit"),
+        "git init -q ../new && cd ../new && git -c user.name=x -c user.email=x@e commit -q --allow-empty -m x",
+        'mkdir -p tpl/hooks && git config --global init.templateDir "$PWD/tpl"',
+    ),
 )

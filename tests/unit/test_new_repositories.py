@@ -92,6 +92,11 @@ def test_settings_that_run_something_are_removed_and_the_rest_stays_byte_for_byt
     assert expected is None or has_no_programs(expected)
 
 
+def test_a_large_file_is_cleaned_in_linear_time() -> None:
+    text = "".join(f"[core]\n\tfsmonitor = x{number}\n\tbare = false\n" for number in range(20_000))
+    assert without_programs(text) == "[core]\n\tbare = false\n" * 20_000
+
+
 PIECES = (
     *("[core]", '[remote "o"]', "[Core]", "[include]", "[alias]", '[a "b\\"c"]', "[core", "]", '[core "x"]', "[x.y]"),
     *("fsmonitor", "url", "path", "bare", "editor", "st", " = ", "=", "ext::x", "vim", "!x", "true", "status", '"'),

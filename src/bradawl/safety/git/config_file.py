@@ -60,12 +60,12 @@ class _Reader:
         self._at = 0
 
     def entries(self) -> list[PlacedEntry] | None:
-        section, header_line = "", -1
+        section, header_line = "", -2
         found: list[PlacedEntry] = []
         while self._skip_to_word():
             if self._text[self._at] == "[":
                 match = _SECTION.match(self._text, self._at)
-                line = self._text.count("\n", 0, self._at)
+                line = self._text.rfind("\n", 0, self._at)
                 if match is None or line == header_line:
                     return None
                 header_line, section = line, _section_name(match)

@@ -228,13 +228,18 @@ def without_programs(text: str, is_allowed: Callable[[Entry], bool] = _always_fa
     placed = parse_with_places(text)
     if placed is None:
         return None
-    kept = [each for each in placed if runs_nothing(each.entry) or is_allowed(each.entry)]
-    result = text
-    for each in reversed(placed):
-        if each not in kept:
-            start, end = _whole_lines(result, each)
-            result = result[:start] + result[end:]
-    return result if parse(result) == [each.entry for each in kept] else None
+    kept: list[Entry] = []
+    pieces: list[str] = []
+    at = 0
+    for each in placed:
+        if runs_nothing(each.entry) or is_allowed(each.entry):
+            kept.append(each.entry)
+            continue
+        start, end = _whole_lines(text, each)
+        pieces.append(text[at : max(at, start)])
+        at = end
+    result = "".join((*pieces, text[at:]))
+    return result if parse(result) == kept else None
 
 
 def _whole_lines(text: str, placed: PlacedEntry) -> tuple[int, int]:
