@@ -47,8 +47,8 @@ class NamedPaths:
     def within(self, root: str, tree: str, configs: tuple[str, ...], data: str = "") -> tuple[str, ...]:
         """Absolute paths below `root`, existing or not, that the files `configs` and the user's name.
 
-        They are `core.hooksPath`, `init.templateDir`, `core.fsmonitor`, included files, programs of filters, aliases and
-        so on, the files that hooks lead to or name, and all links on the way. `tree` is the working tree to which
+        They are `core.hooksPath`, `init.templateDir`, `core.fsmonitor`, included files, programs of filters, aliases
+        and so on, the files that hooks lead to or name, and all links on the way. `tree` is the working tree to which
         relative paths belong, and `data` its git directory. Folders that contain the working tree are left out. At most
         100.
         """
