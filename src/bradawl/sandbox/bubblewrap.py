@@ -107,7 +107,9 @@ class BubblewrapBackend:
         self._placeholders = PlaceholderStore(layout.state)
         self._directories = GitDirectories(layout.roots, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
-        self._repositories = Repositories(layout.roots, layout.home, self._directories, has_mounts=True)
+        self._repositories = Repositories(
+            layout.roots, layout.home, self._directories, has_mounts=True, state=layout.state
+        )
         self._rule_mounts = RuleMounts(layout.roots)
         self._watched = (
             _watch(layout, self._repositories, self._rule_mounts, self._directories) if layout.state else None

@@ -17,7 +17,8 @@ from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import credentials
 from bradawl.sandbox.check_failures import CheckFailures
 from bradawl.sandbox.discovery.git_folders import kind_of
-from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, take_snapshot
+from bradawl.sandbox.restore.git_directories import GitDirectories, parents
+from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same, take_snapshot
 
 _EMPTY_AT_FIRST: Final = ("hooks", "branches", "remotes")
 """Folders that `git init` creates, by its templates."""
@@ -177,3 +178,14 @@ def _cleaned(place: _Place, entry: Entry) -> Entry | None:
         return None
     text = without_programs(os.fsdecode(entry.content), place.is_allowed)
     return None if text is None else msgspec.structs.replace(entry, content=os.fsencode(text))
+
+
+def was_only_moved(directories: GitDirectories, path: str, entry: Entry, before: Snapshot) -> bool:
+    """Whether a file came with a folder that was moved, and is unchanged. A `.git` folder alone may not be moved: it
+    would apply to other files.
+    """
+    for folder in parents(path):
+        old = "" if folder.endswith("/.git") else directories.moved_from(folder)
+        if old and not old.endswith("/.git"):
+            return is_same(before.get(f"{old}{path[len(folder) :]}"), entry)
+    return False

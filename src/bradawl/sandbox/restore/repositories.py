@@ -17,6 +17,7 @@ from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
 from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures, for_each, in_parts
 from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules, kind_of
+from bradawl.sandbox.restore.created_repositories import CreatedRepositories
 from bradawl.sandbox.restore.git_directories import GitDirectories, parents
 from bradawl.sandbox.restore.git_history import RepositoryLocation
 from bradawl.sandbox.restore.gitlinks import IndexWatch
@@ -30,8 +31,8 @@ from bradawl.sandbox.restore.harmless_git_files import (
     runs_by_state,
     without_added_programs,
 )
-from bradawl.sandbox.restore.new_repositories import NewRepositoryFiles
-from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same
+from bradawl.sandbox.restore.new_repositories import NewRepositoryFiles, was_only_moved
+from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath
 
 _OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
 _OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names())
@@ -63,13 +64,20 @@ class Repositories:
     """
 
     def __init__(
-        self, roots: tuple[str, ...], home: str, directories: GitDirectories, *, has_mounts: bool = False
+        self,
+        roots: tuple[str, ...],
+        home: str,
+        directories: GitDirectories,
+        *,
+        has_mounts: bool = False,
+        state: str = "",
     ) -> None:
         """`directories` search the roots; the caller searches them before a program starts. `has_mounts` says that
         repositories near the root, and existing paths that git's configuration names, are mounted read-only.
         """
         self._roots = roots
         self._home = home
+        self._created = CreatedRepositories(state)
         self._directories = directories
         self._has_mounts = has_mounts
         self._named = NamedPaths(home)
@@ -86,7 +94,6 @@ class Repositories:
         self._covered_repositories: frozenset[str] = frozenset()
         self._covered_data: tuple[str, ...] = ()
         self._data_of_covered: tuple[str, ...] = ()
-        self._existed_first: frozenset[str] | None = None
         self._made: frozenset[str] = frozenset()
         self._cached: dict[str, tuple[str, ...]] | None = None
 
@@ -107,24 +114,18 @@ class Repositories:
         return self._cached[name]
 
     def harmless_new_ones(self) -> frozenset[str]:
-        """Repositories and data of linked working trees created since the first call, with nothing in them that git
-        would run.
+        """Repositories and data of linked working trees created since the first call, or by programs of an earlier
+        session, with nothing in them that git would run.
         """
         return self._harmless_new_ones(self._current_repositories(), self._working_trees())
 
     def _harmless_new_ones(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
-        if self._existed_first is None:
-            self._existed_first = frozenset((*now, *trees))
-        missing = self._existed_first.difference(now, trees)
-        self._existed_first -= {each for each in missing if not os.path.lexists(each)}
-        harmless = self._new_files.are_harmless
-        new = (folder for folder in now if folder not in self._existed_first and folder not in self._roots)
+        harmless, created = self._new_files.are_harmless, self._created.new_among((*now, *trees))
+        new = (folder for folder in created if folder not in self._roots and folder not in trees)
         plain = [
             folder for folder in new if self._belongs_to_known(folder, now) or harmless(self._repository_paths(folder))
         ]
-        plain += [
-            tree for tree in trees if tree not in self._existed_first and harmless(self._working_tree_settings(tree))
-        ]
+        plain += [tree for tree in trees if tree in created and harmless(self._working_tree_settings(tree))]
         return frozenset(plain)
 
     def watched_paths(self) -> Iterator[WatchedPath]:
@@ -249,7 +250,7 @@ class Repositories:
         data = next((each for each in parents(path) if each in self._new_others), "")
         if data and self._new_files.is_harmless_in_data(path, data, entry):
             return True
-        return _was_only_moved(self._directories, path, entry, before)
+        return was_only_moved(self._directories, path, entry, before)
 
     def _adds_armed_submodule(self, index: str, now: Entry) -> bool:
         """Whether an index has a new submodule whose configuration, older than the program, would run something."""
@@ -285,6 +286,7 @@ class Repositories:
             ),
             self._paths_of_new_others,
             partial(_new_links, self),
+            partial(_record_created, self),
         )()
 
     def _paths_of_new_others(self) -> Iterator[WatchedPath]:
@@ -434,6 +436,14 @@ def _new_links(found: Repositories) -> Iterator[WatchedPath]:
         yield from found._paths_below_root(folder, (name,))
 
 
+def _record_created(found: Repositories) -> tuple[WatchedPath, ...]:
+    """Remember the repositories and working trees that programs have created; names no paths."""
+    trees = (tree for tree in found._working_trees() if tree not in found._covered and tree not in found._made)
+    folders = (each for each in found._current_repositories() if not found._directories.existed(each))
+    found._created.record((*folders, *trees))
+    return ()
+
+
 def _paths_named_by_config(found: Repositories, root: str) -> Iterator[WatchedPath]:
     """Those that no mount keeps as they are: links, missing files, files with hard links, and the last of many."""
     for number, path in enumerate(found.named_by_config(root)):
@@ -477,17 +487,6 @@ def _too_many(data: str) -> ToolError:
         f"nothing can run in the sandbox: {data} holds more folders of submodules than it can look at "
         f"({_MOST_FOLDERS_OF_MODULES:,}). Remove those that are not needed, or ask to run without the sandbox"
     )
-
-
-def _was_only_moved(directories: GitDirectories, path: str, entry: Entry, before: Snapshot) -> bool:
-    """Whether a file came with a folder that was moved, and is unchanged. A `.git` folder alone may not be moved: it
-    would apply to other files.
-    """
-    for folder in parents(path):
-        old = "" if folder.endswith("/.git") else directories.moved_from(folder)
-        if old and not old.endswith("/.git"):
-            return is_same(before.get(f"{old}{path[len(folder) :]}"), entry)
-    return False
 
 
 def _names_in(data: str) -> tuple[str, ...]:
