@@ -382,6 +382,30 @@ def test_what_git_could_not_write_is_explained_although_it_reports_success(error
     assert notes("error: could not write config file x: No space left on device", code=0) == ()
 
 
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "error: gpg failed to sign the data\nfatal: failed to write commit object\n",
+        "error: Couldn't load public key /home/u/.ssh/id.pub: No such file or directory?\n",
+        'error: Load key "/home/u/.ssh/id": Permission denied\n',
+        "gpg: signing failed: No secret key\n",
+    ],
+)
+def test_a_commit_that_can_not_be_signed_is_explained_with_the_way_out(error: str, code: int):
+    (note,) = notes(error, code=code)
+    assert "hidden from commands" in note and "commit.gpgsign=false" in note
+    assert notes(error, code=code, sandbox="") == ()
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_what_was_partly_removed_is_explained_whatever_the_exit_code(code: int):
+    (note,) = notes("rm: cannot remove 'b/c/.git/config': Device or resource busy\n", code=code)
+    assert "the repository b/c existed" in note and "rm -rf FOLDER" in note
+    (note,) = notes("error: failed to delete '/ws/wt': Device or resource busy\n", code=code)
+    assert "working tree /ws/wt" in note and "worktree remove --force" in note
+
+
 @pytest.mark.parametrize(
     ("error", "files"),
     [

@@ -181,6 +181,12 @@ _BY_VALUE: Final[dict[str, str]] = {
 
 _SORTS: Final = frozenset(("branch.sort", "tag.sort"))
 """Settings that run nothing unless they name signatures, for which git starts gpg."""
+_REDIRECTS: Final = re.compile(
+    r"remote\..*\.(?:mirror|promisor|partialclonefilter|push|pushurl)|remote\.pushdefault|branch\..*\.pushremote"
+    r"|extensions\.partialclone",
+    re.DOTALL,
+)
+"""Settings by which the user's next push or fetch would do something else."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -210,6 +216,11 @@ def runs_nothing(entry: Entry) -> bool:
     return pattern is not None and re.fullmatch(pattern, value) is not None
 
 
+def stays_in_existing(entry: Entry) -> bool:
+    """As `runs_nothing`, for a setting added to a repository of the user: it redirects no fetch or push either."""
+    return runs_nothing(entry) and _REDIRECTS.fullmatch(entry.name) is None
+
+
 def _always_false(_: Entry) -> bool:
     return False
 
@@ -220,8 +231,10 @@ def has_no_programs(text: str, is_allowed: Callable[[Entry], bool] = _always_fal
     return found is not None and all(map(is_allowed, found))
 
 
-def without_programs(text: str, is_allowed: Callable[[Entry], bool] = _always_false) -> str | None:
-    """A configuration file without the settings that run something and are not allowed; the rest is unchanged.
+def without_programs(
+    text: str, is_allowed: Callable[[Entry], bool] = _always_false, stays: Callable[[Entry], bool] = runs_nothing
+) -> str | None:
+    """A configuration file with only the settings of which `stays` or `is_allowed` is true; the rest is unchanged.
 
     None if the file can't be changed safely: git rejects it, or it has lines that end with carriage returns.
     """
@@ -232,7 +245,7 @@ def without_programs(text: str, is_allowed: Callable[[Entry], bool] = _always_fa
     pieces: list[str] = []
     at = 0
     for each in placed:
-        if runs_nothing(each.entry) or is_allowed(each.entry):
+        if stays(each.entry) or is_allowed(each.entry):
             kept.append(each.entry)
             continue
         start, end = _whole_lines(text, each)

@@ -6,17 +6,12 @@ from typing import Final
 
 import msgspec
 
+from bradawl.safety.git.config_file import Entry as Setting
 from bradawl.safety.git.config_file import parse
+from bradawl.safety.git.settings_without_programs import stays_in_existing, without_programs
 from bradawl.sandbox.discovery.git_folders import kind_of
 from bradawl.sandbox.restore.snapshot import Entry
 
-_HARMLESS = (
-    rb"\s*(?:[#;].*|\[(?:core|user|init|extensions|commit|tag|pull|push|fetch|color|gc|submodule"
-    rb"|(?:remote|branch|submodule) \"[\w./-]+\")\]"
-    rb"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|objectformat"
-    rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
-    rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
-)
 _STRATEGIES = frozenset(("ours", "recursive", "resolve", "octopus", "subtree", "ort"))
 _EXEC = re.compile(rb"(?m)^[ \t]*(?:x|exec)[ \t].*$")
 
@@ -88,9 +83,31 @@ def without_added_programs(path: str, entry: Entry | None, before: Entry | None)
     return None if runs_by_state(path, cleaned, before) else cleaned
 
 
-def adds_only_harmless_lines(path: str, before: Entry, now: Entry) -> bool:
-    """Whether only lines were added to git's configuration that git itself writes in daily use."""
-    if not path.endswith("/config") or {before.kind, now.kind} != {"file"} or now.content is None:
+def adds_only_harmless_settings(path: str, before: Entry, now: Entry) -> bool:
+    """Whether only settings were added to git's configuration that run nothing and redirect nothing."""
+    if not _are_configs(path, before, now):
         return False
-    known = set((before.content or b"").splitlines())
-    return all(line in known or re.fullmatch(_HARMLESS, line) for line in now.content.splitlines())
+    known, settings = _settings(before), parse(os.fsdecode(now.content or b""))
+    return settings is not None and all(each in known or stays_in_existing(each) for each in settings)
+
+
+def without_added_settings(path: str, before: Entry, now: Entry) -> Entry | None:
+    """Git's configuration without the added settings that run or redirect something; None if it can't be changed, or if
+    settings were removed, too.
+    """
+    if not _are_configs(path, before, now):
+        return None
+    known = _settings(before)
+    if not {each.name for each in known} <= {each.name for each in _settings(now)}:
+        return None
+    text = without_programs(os.fsdecode(now.content or b""), known.__contains__, stays_in_existing)
+    return None if text is None else msgspec.structs.replace(now, content=os.fsencode(text))
+
+
+def _are_configs(path: str, before: Entry, now: Entry) -> bool:
+    is_read = before.content is not None and now.content is not None
+    return path.endswith("/config") and before.kind == now.kind == "file" and is_read
+
+
+def _settings(entry: Entry) -> frozenset[Setting]:
+    return frozenset(parse(os.fsdecode(entry.content or b"")) or ())

@@ -89,6 +89,7 @@ class ProtectedFiles:
         self._unchecked: tuple[str, ...] = ()
         """Paths that could not be compared after a program; they are compared again before the next one."""
         self._set_aside: dict[str, None] = {}
+        self._removed_lines: dict[str, tuple[str, ...]] = {}
         self._not_put_back: dict[str, tuple[str, Entry | None]] = {}
         """Paths that could not be restored, with the folder that programs can't move, and the old state."""
 
@@ -125,6 +126,11 @@ class ProtectedFiles:
         """The folders to which changed files were moved since the last call."""
         folders, self._set_aside = tuple(self._set_aside), {}
         return folders
+
+    def take_removed_lines(self) -> dict[str, tuple[str, ...]]:
+        """The files that were put back without some lines since the last call, and those lines."""
+        lines, self._removed_lines = self._removed_lines, {}
+        return lines
 
     def _keep_what_was_not_put_back(self) -> None:
         """Compare such paths with their old state again: what a program changed there does not become the user's."""
@@ -293,7 +299,9 @@ class ProtectedFiles:
         failures = CheckFailures()
         if path in now:
             cleaned = partial(self._rules.without_programs, path, now[path], before)
-            return failures.attempt(path, cleaned, None) or before.get(path)
+            if state := failures.attempt(path, cleaned, None):
+                self._removed_lines[path] = _lines_only_in(now[path], state)
+                return state
         return before.get(path)
 
     def _note_set_aside(self, aside: SetAsideFolder) -> None:
@@ -310,6 +318,12 @@ class ProtectedFiles:
         if not (entry and is_without_copy(entry)):
             self._not_put_back[path] = place, entry
         return f"{path} (could not be put back: {failures.reason(path)})"
+
+
+def _lines_only_in(one: Entry, other: Entry) -> tuple[str, ...]:
+    kept = frozenset((other.content or b"").splitlines())
+    lines = (line for line in (one.content or b"").splitlines() if line not in kept)
+    return tuple(line.decode("utf-8", "replace").strip() for line in lines)
 
 
 def _place_of(path: str, before: Snapshot, now: Snapshot) -> str:

@@ -24,12 +24,13 @@ from bradawl.sandbox.restore.gitlinks import IndexWatch
 from bradawl.sandbox.restore.harmless_git_files import (
     STATE_FILES,
     WRITTEN_FILES,
-    adds_only_harmless_lines,
+    adds_only_harmless_settings,
     is_plain_at_first,
     is_state,
     is_written,
     runs_by_state,
     without_added_programs,
+    without_added_settings,
 )
 from bradawl.sandbox.restore.new_repositories import NewRepositoryFiles, was_only_moved
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath
@@ -205,7 +206,7 @@ class Repositories:
     def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a change may stay: programs, or others meanwhile, may have made it."""
         return self.is_own_change_of_git(path, before, now) or (
-            now is not None and adds_only_harmless_lines(path, before, now)
+            now is not None and adds_only_harmless_settings(path, before, now)
         )
 
     def is_own_change_of_git(self, path: str, before: Entry, now: Entry | None) -> bool:
@@ -224,11 +225,12 @@ class Repositories:
         """A list of rebase steps, or the configuration of a repository that programs created, without the lines that
         run programs. None for other files, and if programs would still run.
         """
+        steps = without_added_programs(path, now, before.get(path))
         is_made = any(is_within(path, each) for each in self._made)
+        if steps is None and self._has_mounts and path in before and not is_made:
+            return without_added_settings(path, before[path], now)  # others changed it, or it had no cover
         others = self._new_others | self._made_others
-        return without_added_programs(path, now, before.get(path)) or self._new_files.without_programs(
-            path, now, {} if is_made else before, others
-        )
+        return steps or self._new_files.without_programs(path, now, {} if is_made else before, others)
 
     def _is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a file was removed together with a repository or working tree that may be, or is a parent folder."""

@@ -67,6 +67,15 @@ _GIT_KEPT_FOLDER: Final = (
     r"(?m)cannot remove '(?P<folder>[^\n']+)/\.git/[^\n']+': (?:Read-only file system|Device or resource busy)"
 )
 """A repository in a folder that rm could not remove."""
+_GIT_KEPT_TREE: Final = (
+    r"(?m)^error: failed to delete '(?P<folder>[^\n]+)': (?:Read-only file system|Device or resource busy)"
+)
+"""A linked working tree that git could not remove."""
+_NO_SIGNATURE: Final = (
+    r"(?m)^(?:error: )?(?:gpg failed to sign the data|Couldn't load public key |Load key \"[^\n]*\": "
+    r"|gpg: signing failed)"
+)
+"""Messages of git, gpg and ssh-keygen, also where the line goes on and ends with success."""
 _PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
 _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
 _DENIED: Final = rf"{_PATH}['\"`\u2019]?: {_DENIED_TEXT}|{_DENIED_TEXT}(?:,|:)[^\n/]{{0,60}}['\"\u2018]?{_PATH}"
@@ -120,6 +129,15 @@ _PARTLY_REMOVED = (
     "removed. A command that does nothing but remove the outer folder (rm -rf FOLDER), while no job runs, removes the "
     "rest"
 )
+_TREE_PARTLY_REMOVED = (
+    "the user made the working tree {files}, so commands can't remove its .git file and git's data for it: the rest is "
+    "removed already. Let the user run git worktree remove --force, or run it outside the sandbox"
+)
+_NOT_SIGNED = (
+    "keys and key agents are hidden from commands, so git can sign nothing. Commit without a signature (git -c "
+    "commit.gpgsign=false commit, rebase, merge; git -c tag.gpgsign=false tag) and say so: the user can sign later "
+    "(git rebase --exec 'git commit --amend --no-edit -S')"
+)
 _STOPPED_MIDWAY = (
     "git could not replace {files}, which commands may not change, and stopped midway: HEAD is where it was, but other "
     "files may have the new content already, and new files may be there (git status shows both). To go back, restore "
@@ -146,10 +164,8 @@ def notes_on(
     if grant is None:
         return put_back
     is_success = not (result.exit_code or any(result.pipe_status))
-    if not is_success and (kept := _names(_GIT_KEPT_FOLDER, result)):
-        what, lift = _PARTLY_REMOVED.format(files=kept), "off"
-    elif kept := _names(_GIT_KEPT, result):
-        what, lift = (_NOT_CHECKED_OUT if is_success else _STOPPED_MIDWAY).format(files=kept), "off"
+    if found := _of_git(result, is_success=is_success):
+        what, lift = found, "off"
     elif is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
         what, lift = _NOT_WRITTEN, "off"
     elif is_success and not (by_domain and re.search(_SSH_FAILED, _end_of(result))):
@@ -159,6 +175,17 @@ def notes_on(
     if not what:
         return put_back
     return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
+
+
+def _of_git(result: CommandResult, *, is_success: bool) -> str:
+    """What git, or `rm` in a repository, left half done, also in a line that ends with success; empty if nothing."""
+    if kept := _names(_GIT_KEPT_FOLDER, result):
+        return _PARTLY_REMOVED.format(files=kept)
+    if kept := _names(_GIT_KEPT_TREE, result):
+        return _TREE_PARTLY_REMOVED.format(files=kept)
+    if kept := _names(_GIT_KEPT, result):
+        return (_NOT_CHECKED_OUT if is_success else _STOPPED_MIDWAY).format(files=kept)
+    return _NOT_SIGNED if re.search(_NO_SIGNATURE, _end_of(result)) else ""
 
 
 def _names(pattern: str, result: CommandResult) -> str:
