@@ -31,7 +31,7 @@ from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult, WorkspaceSurvey
-from bradawl.sandbox.environment import sandbox_environment
+from bradawl.sandbox.environment import git_variables, sandbox_environment
 from bradawl.sandbox.mounts.mask_sources import make_mask_sources
 from bradawl.sandbox.mounts.mount_set import MountSet
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
@@ -428,6 +428,7 @@ def _environment(layout: SandboxLayout, names: PathTranslator, program: Program,
     held = sandbox_environment(program.environment, exported, layout.kept_variables)
     if is_proxied(program, grant):
         held |= proxy_variables(held, exported, is_asked=not grant.network)
+    held |= git_variables(held)
     held["PWD"] = names.sandbox_path(names.host_path(program.cwd))
     cache = _made_cache(layout.cache, grant) or f"{TEMPORARY}/.cache"
     caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)
