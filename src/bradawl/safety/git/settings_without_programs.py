@@ -24,13 +24,13 @@ _PLAIN: Final = {
     "branch": "autoSetupMerge autoSetupRebase",
     "checkout": "defaultRemote guess thresholdForParallelism workers",
     "clone": "defaultRemoteName filterSubmodules rejectShallow",
-    "commit": "cleanup gpgSign status verbose",
+    "commit": "cleanup gpgSign status template verbose",
     "commitgraph": "generationVersion maxNewFilters readChangedPaths",
     "core": (
         "abbrev autocrlf bare bigFileThreshold checkRoundtripEncoding checkStat commentChar commitGraph compression"
-        " createObject deltaBaseCacheLimit eol fileMode filesRefLockTimeout fscache fsync fsyncMethod fsyncObjectFiles"
-        " hideDotFiles ignoreCase ignoreStat logAllRefUpdates longPaths looseCompression multiPackIndex notesRef"
-        " packedGitLimit packedGitWindowSize packedRefsTimeout precomposeUnicode preloadIndex quotePath"
+        " createObject deltaBaseCacheLimit eol excludesFile fileMode filesRefLockTimeout fscache fsync fsyncMethod"
+        " fsyncObjectFiles hideDotFiles ignoreCase ignoreStat logAllRefUpdates longPaths looseCompression multiPackIndex"
+        " notesRef packedGitLimit packedGitWindowSize packedRefsTimeout precomposeUnicode preloadIndex quotePath"
         " repositoryFormatVersion safecrlf sparseCheckout sparseCheckoutCone symlinks trustctime"
         " untrackedCache useReplaceRefs warnAmbiguousRefs whitespace"
     ),
@@ -41,7 +41,7 @@ _PLAIN: Final = {
     ),
     "difftool": "guiDefault prompt trustExitCode",
     "extensions": "compatObjectFormat noop objectFormat preciousObjects refStorage relativeWorktrees worktreeConfig",
-    "feature": "experimental",
+    "feature": "experimental manyFiles",
     "fetch": (
         "all fsckObjects negotiationAlgorithm output parallel prune pruneTags recurseSubmodules showForcedUpdates"
         " unpackLimit writeCommitGraph"
@@ -52,6 +52,7 @@ _PLAIN: Final = {
         " maxCruftSize packRefs pruneExpire reflogExpire reflogExpireUnreachable rerereResolved rerereUnresolved"
         " worktreePruneExpire writeCommitGraph"
     ),
+    "github": "user",
     "grep": "column extendedRegexp fallbackToNoIndex fullName lineNumber patternType threads",
     "gui": "diffContext displayUntracked encoding geometry matchTrackingBranch pruneDuringFetch trustmtime wmstate",
     "help": "autoCorrect format",
