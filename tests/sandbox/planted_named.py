@@ -257,4 +257,29 @@ NAMED_WAYS = (
         "git rebase --continue",
         f"{_ELSEWHERE} && {_BREAK}",
     ),
+    # ---------------------------------------------------------------- words that the shell expands
+    *(
+        PlantedWay(
+            name,
+            script("tools/x"),
+            fire,
+            f"mkdir tools && printf '#!/bin/sh\\n' > tools/x && chmod +x tools/x && git config {setting}",
+        )
+        for name, fire, setting in (
+            ("alias that names a script by its prefix", "git st", "alias.st '!$GIT_PREFIX./tools/x'"),
+            (
+                "alias that names a script by its toplevel in quotation marks",
+                "git st",
+                "alias.st '!\"$(git rev-parse --show-toplevel)\"/tools/x'",
+            ),
+            ("monitor that names a script by a variable", "git status", "core.fsmonitor 'd=tools; $d/x'"),
+            ("monitor that names a script by a substitution", "git status", "core.fsmonitor 'eval \"$(cat tools/x)\"'"),
+        )
+    ),
+    PlantedWay(
+        "template of the user for new repositories",
+        script("tpl/hooks/pre-commit"),
+        "git init -q ../new && cd ../new && git -c user.name=x -c user.email=x@e commit -q --allow-empty -m x",
+        'mkdir -p tpl/hooks && git config --global init.templateDir "$PWD/tpl"',
+    ),
 )

@@ -18,7 +18,14 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import CommandResult
 from bradawl.safety import path_walk
-from bradawl.safety.git import config_file, named_paths, separate_data, small_files
+from bradawl.safety.git import (
+    config_file,
+    named_paths,
+    separate_data,
+    settings_without_programs,
+    small_files,
+    template_hooks,
+)
 from bradawl.sandbox.discovery import folder_index, git_folders
 from bradawl.sandbox.filesystem import closed_folders
 from bradawl.sandbox.mounts import rule_mounts
@@ -28,6 +35,7 @@ from bradawl.sandbox.restore import (
     git_objects,
     gitlinks,
     harmless_git_files,
+    new_repositories,
     protected_files,
     repositories,
     restore_path,
@@ -38,7 +46,8 @@ from bradawl.sandbox.restore import (
 MODULES = (
     *(path_walk, config_file, named_paths, separate_data, small_files, folder_index, git_folders, closed_folders),
     *(rule_mounts, git_directories, git_history, git_objects, gitlinks, harmless_git_files, protected_files),
-    *(repositories, restore_path, snapshot, workspace_search),
+    *(repositories, restore_path, snapshot, workspace_search, new_repositories, settings_without_programs),
+    template_hooks,
 )
 ERRORS = (RuntimeError("injected"), OSError(5, "Input/output error"), MemoryError(), RecursionError("too deep"))
 MARK = "/nonexistent/marker"

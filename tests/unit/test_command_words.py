@@ -30,7 +30,18 @@ MODULE = ("x.py", "x/__init__.py", "x/y.py", "x/y/__init__.py", "x/y/__main__.py
         ('"$(git rev-parse --show-toplevel)/tools/x" %f', ("./tools/x",)),
         ("`git rev-parse --show-toplevel`/tools/x", ("./tools/x",)),
         ("$GIT_PREFIX/tools/x", ("./tools/x",)),
+        ("$GIT_PREFIX./tools/x", ("./tools/x",)),
+        ('"${GIT_PREFIX}"tools/x', ("tools/x",)),
+        ('cd "${GIT_PREFIX:-.}" && tools/x', ("./tools/x",)),
+        ('"$(git rev-parse --show-toplevel)"/tools/x', ("./tools/x",)),
+        ('"$(git rev-parse --show-cdup)"tools/x', ("tools/x",)),
+        ('T=$(git rev-parse --show-toplevel); "$T"/tools/x', ("./tools/x",)),
         ('"$root/tools/x"', ("tools/x",)),
+        ("d=tools; $d/x", ("tools/x",)),
+        ("f() { d=tools; sh ${d}/x; }; f", ("tools/x",)),
+        ("X='tools/x'; . $X", ("tools/x",)),
+        ("a=tools; echo $(sh $a/x)", ("tools/x",)),
+        ("a=b; sh $ab/x", ("x",)),
         (". tools/x", ("tools/x",)),
         ("f() { . tools/x; }; f", ("tools/x",)),
         ("sh -c 'tools/x && true'", ("tools/x",)),
@@ -94,6 +105,8 @@ def test_other_words_that_may_name_files() -> None:
         "b.py",
         "c d/e",
     )
+    assert "tools/x" in files_in('eval "$(cat tools/x)"').others
+    assert "tools/x" in files_in('sh -c "`cat tools/x`"').others
     assert files_in("-c core.fsmonitor=tools/x status").others == ("core.fsmonitor=tools/x", "tools/x")
 
 

@@ -373,7 +373,6 @@ def test_what_real_programs_print_if_the_proxy_refuses_is_recognised(
     [
         "Cloning into '/ws/sub'...\ndone.\nerror: could not write config file .git/config: Device or resource busy\n",
         "error: could not lock config file .git/config: Read-only file system\nbranch 'x' set up\n",
-        "error: unable to unlink old '.github/workflows/ci.yml': Read-only file system\nSwitched to branch 'o'\n",
     ],
 )
 def test_what_git_could_not_write_is_explained_although_it_reports_success(error: str):
@@ -381,6 +380,54 @@ def test_what_git_could_not_write_is_explained_although_it_reports_success(error
     assert "git could not write" in note and 'sandbox: "off"' in note
     assert notes(error, code=0, sandbox="") == notes(error, code=0, grant=None) == ()
     assert notes("error: could not write config file x: No space left on device", code=0) == ()
+
+
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "error: gpg failed to sign the data\nfatal: failed to write commit object\n",
+        "error: Couldn't load public key /home/u/.ssh/id.pub: No such file or directory?\n",
+        'error: Load key "/home/u/.ssh/id": Permission denied\n',
+        "gpg: signing failed: No secret key\n",
+    ],
+)
+def test_a_commit_that_can_not_be_signed_is_explained_with_the_way_out(error: str, code: int):
+    (note,) = notes(error, code=code)
+    assert "hidden from commands" in note and "commit.gpgsign=false" in note
+    assert notes(error, code=code, sandbox="") == ()
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_what_was_partly_removed_is_explained_whatever_the_exit_code(code: int):
+    (note,) = notes("rm: cannot remove 'b/c/.git/config': Device or resource busy\n", code=code)
+    assert "the repository b/c existed" in note and "rm -rf FOLDER" in note
+    (note,) = notes("error: failed to delete '/ws/wt': Device or resource busy\n", code=code)
+    assert "working tree /ws/wt" in note and "worktree remove --force" in note
+
+
+@pytest.mark.parametrize(
+    ("error", "files"),
+    [
+        ("error: unable to unlink old '.github/ci.yml': Read-only file system\nSwitched to 'o'\n", ".github/ci.yml"),
+        ("error: unable to unlink old '.envrc': Device or resource busy\n", ".envrc"),
+        ("warning: unable to unlink 'a b/.vscode/x': Read-only file system\n", "a b/.vscode/x"),
+        ("error: unable to create file .husky/x y: Read-only file system\n", ".husky/x y"),
+        (
+            "error: unable to unlink old 'a': Read-only file system\n" * 2
+            + "error: unable to unlink old 'it's': Read-only file system\n",
+            "a, it's",
+        ),
+    ],
+)
+def test_files_that_git_could_not_replace_are_named_with_the_state_and_the_way_back(error: str, files: str):
+    (note,) = notes(error, code=0)
+    assert f"could not replace {files}, which" in note and "Don't commit" in note and "git checkout -" in note
+    (note,) = notes(error, code=1)
+    assert f"could not replace {files}, which" in note and "stopped midway" in note and "git restore" in note
+    assert 'sandbox: "off"' in note
+    assert notes(error, code=0, sandbox="") == ()
+    assert notes("error: unable to unlink old 'x': No such file or directory", code=0) == ()
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,8 @@ class WorkspaceTree:
         return tuple(sorted(search.changes, key=lambda change: change.path)), search.gaps.sentences()
 
     def uncovered(self, *, with_rebuilt: bool = True) -> tuple[str, ...]:
-        """What undo does not cover in this workspace at all, as sentences.
-
-        Without `with_rebuilt`, packages and caches are left out, which do not matter for `covers_files`.
+        """What undo does not cover in this workspace at all, as sentences; without `with_rebuilt` but for packages
+        and caches.
         """
         gaps = Gaps(self.roots)
         ignored = () if with_rebuilt else _REBUILT

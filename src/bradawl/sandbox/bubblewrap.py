@@ -18,6 +18,7 @@ from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search
 from bradawl.sandbox.bubblewrap_arguments import (
     StartDescriptors,
     bind_parents_in_tmp,
+    check_visible,
     contains_any,
     hide,
     mount_arguments,
@@ -28,11 +29,10 @@ from bradawl.sandbox.bubblewrap_arguments import (
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
 from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
-from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
 from bradawl.sandbox.discovery.present_paths import PresentPaths
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult, WorkspaceSurvey
-from bradawl.sandbox.environment import sandbox_environment
+from bradawl.sandbox.environment import git_variables, sandbox_environment
 from bradawl.sandbox.mounts.mask_sources import make_mask_sources
 from bradawl.sandbox.mounts.mount_set import MountSet
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
@@ -50,11 +50,12 @@ from bradawl.sandbox.path_translation import (
     reexposed_paths,
 )
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
+from bradawl.sandbox.removed_folders import removed_folders
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.index_places import IndexPlaces
-from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.protected_files import ChangeRules, ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.running_check import WorkspaceCheck
 from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, writes_in_workspace
@@ -113,7 +114,9 @@ class BubblewrapBackend:
         """Keeps the covers on running programs. May be replaced before the first launch."""
         self._directories = GitDirectories(layout.roots, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
-        self._repositories = Repositories(layout.roots, layout.home, self._directories, has_mounts=True)
+        self._repositories = Repositories(
+            layout.roots, layout.home, self._directories, has_mounts=True, state=layout.state
+        )
         self._rule_mounts = RuleMounts(layout.roots)
         self._watched = (
             _watch(layout, self._repositories, self._rule_mounts, self._directories) if layout.state else None
@@ -204,15 +207,17 @@ class BubblewrapBackend:
         self, program: Program, grant: Grant, search: ChangeSearch | None
     ) -> tuple[MountSet, Callable[[], tuple[str, ...]]]:
         """The mounts for the program, and the function to call when it has ended."""
-        # Repositories whose changes are not checked afterwards are protected by mounts.
-        plan = MountSet(self._repositories.harmless_new_ones() if self._watched and grant.writable else frozenset())
+        plan = MountSet(frozenset())
+        if self._watched and grant.writable:
+            removed = () if self._watched.is_busy else removed_folders(program, self._translator.host_path(program.cwd))
+            plan = MountSet(_checked_afterwards(self._repositories, removed))
         for path in grant.writable:
             self._add_writable(path, grant, plan)
         for root in self._layout.roots:
             if root not in plan.roots:
                 plan.add(MountPlan(root).for_read_only_root(self._surveys[root].result()), grant.uncovered)
         if plan.roots:
-            self._add_data_folders(plan, grant)
+            plan.add_data_folders(self._layout.home, grant.uncovered)
         if self._watched:
             plan.close_replaceable(grant, self._watched.immovable(plan.mounts, can_write=search is not None))
         self._rule_mounts.set_rules(grant.rules)
@@ -305,17 +310,10 @@ class BubblewrapBackend:
         if path == root:
             plan.roots.append(root)
             plan.repositories += (root, *found.repositories)
-            plan.placeholders |= whole.placeholders
-            plan.add(whole.mounts.values(), grant.uncovered)
+            plan.add_all(whole, grant.uncovered)
         elif not any(is_within(path, mount.path) for mount in whole.mounts.values() if mount.kind != "write"):
             plan.add([Mount(nearest_existing(path), "write")], ())
             plan.add([each for each in whole.mounts.values() if is_within(each.path, path)], grant.uncovered)
-
-    def _add_data_folders(self, plan: MountSet, grant: Grant) -> None:
-        for folder in data_folders(plan.roots, plan.repositories, self._layout.home):
-            data = MountPlan(folder, plan.unprotected).for_data_folder()
-            plan.placeholders |= data.placeholders
-            plan.add(data.mounts.values(), grant.uncovered)
 
     # ------------------------------------------------------------------ arguments
 
@@ -349,7 +347,7 @@ class BubblewrapBackend:
         arguments += self._mount_all(plan, grant, hidden)
         # As root, a program could write the kernel's settings, one of which names a program that the kernel starts.
         arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * features.own_proc
-        return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program, hidden), "--clearenv"]
+        return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program.cwd, hidden), "--clearenv"]
 
     def _hidden(self, grant: Grant) -> tuple[str, ...]:
         """The hidden folders and files that exist, as real paths."""
@@ -376,16 +374,19 @@ class BubblewrapBackend:
                 is_writable = any(is_within(path, each) for each in grant.writable)
                 yield from ("--bind" if is_writable else "--ro-bind", path, path)
 
+    def _place_of(self, cwd: str, hidden: tuple[str, ...]) -> str:
+        away = () if any(is_within(cwd, each) for each in self._shown) else self._others
+        check_visible(cwd, (*hidden, *away), self._layout.roots)
+        return self._translator.sandbox_path(self._translator.host_path(cwd))
+
     def _is_covered_up(self, path: str, hidden: tuple[str, ...]) -> bool:
         return is_replaced(path, (*self._others, *self._system_secrets, *hidden))
 
-    def _place_of(self, program: Program, hidden: tuple[str, ...]) -> str:
-        cwd = program.cwd
-        is_shown = any(is_within(cwd, each) for each in (*self._shown, *self._layout.roots))
-        away = () if is_shown else self._others
-        if any(is_within(cwd, e) for e in (*hidden, *away)) and not any(is_within(cwd, r) for r in self._layout.roots):
-            raise ToolError(f"the sandbox hides {cwd}, so nothing can run there; cd elsewhere")
-        return self._translator.sandbox_path(self._translator.host_path(cwd))
+
+def _checked_afterwards(found: Repositories, removed: tuple[str, ...]) -> frozenset[str]:
+    """Repositories without mounts: those that programs created, and those in folders that the program removes."""
+    to_remove = found.expect_removal(removed)
+    return found.harmless_new_ones() | to_remove
 
 
 def _watch(
@@ -395,8 +396,7 @@ def _watch(
         lambda: (*found.watched_paths(), *rule_mounts.watched_paths()),
         f"{layout.state}/put-back",
         in_parts(found.new_paths, rule_mounts.new_paths),
-        found.may_stay,
-        found.may_be_new,
+        ChangeRules(found.may_stay, found.may_be_new, found.without_programs),
         prevents_changes=True,
         suspect_since=partial(suspect_since, found),
     )
@@ -413,8 +413,8 @@ def _hold_placeholders(
 ) -> Callable[[], tuple[str, ...]]:
     """Create placeholders; returns the function to call when the program has ended."""
     if watched:
-        # before placeholders exist
-        watched.begin((each.path for each in plan.mounts.values() if each.kind in UNREADABLE), grant.uncovered)
+        hidden = (each.path for each in plan.mounts.values() if each.kind in (*UNREADABLE, "missing"))
+        watched.begin(hidden, grant.uncovered)  # before placeholders exist
     try:
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
     except BaseException:
@@ -439,6 +439,7 @@ def _environment(layout: SandboxLayout, names: PathTranslator, program: Program,
     held = sandbox_environment(program.environment, exported, layout.kept_variables)
     if is_proxied(program, grant):
         held |= proxy_variables(held, exported, is_asked=not grant.network)
+    held |= git_variables(held)
     held["PWD"] = names.sandbox_path(names.host_path(program.cwd))
     cache = _made_cache(layout.cache, grant) or f"{TEMPORARY}/.cache"
     caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)

@@ -38,6 +38,12 @@ def bind_parents_in_tmp(places: Iterable[str], shown: Sequence[str], scratch: st
         yield from ("--bind", own, folder)
 
 
+def check_visible(cwd: str, hidden: Iterable[str], roots: Iterable[str]) -> None:
+    """Raises `ToolError` if the working directory of a program lies in a hidden path outside the workspace."""
+    if any(is_within(cwd, each) for each in hidden) and not any(is_within(cwd, root) for root in roots):
+        raise ToolError(f"the sandbox hides {cwd}, so nothing can run there; cd elsewhere")
+
+
 def contains_any(folder: str, seen: Iterable[str]) -> bool:
     """Whether one of the `seen` paths lies inside the folder."""
     inside = f"{folder}/"

@@ -27,6 +27,22 @@ _NEVER: Final = frozenset(
 )
 _KEYS: Final = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "CREDENTIAL")
 
+_OF_GIT: Final = ("gc.autoDetach", "maintenance.autoDetach")
+
+
+def git_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables by which git ends its automatic maintenance before the command ends, because a sandbox ends what a
+    command leaves running. Empty if the environment holds settings of git already.
+    """
+    if "GIT_CONFIG_COUNT" in environment:
+        return {}
+    keys = {f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(_OF_GIT)}
+    return {
+        "GIT_CONFIG_COUNT": str(len(_OF_GIT)),
+        **keys,
+        **{f"GIT_CONFIG_VALUE_{number}": "false" for number in range(2)},
+    }
+
 
 def sandbox_environment(
     environment: Mapping[str, str], exported: Iterable[str], kept: Iterable[str] = (), *, network: bool = False

@@ -36,7 +36,7 @@ from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.index_places import IndexPlaces
-from bradawl.sandbox.restore.protected_files import ProtectedFiles
+from bradawl.sandbox.restore.protected_files import ChangeRules, ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.running_check import WorkspaceCheck
 from bradawl.sandbox.restore.snapshot import WatchedPath
@@ -172,14 +172,13 @@ class LandlockBackend:
         self._is_foreign = self._interpreter != os.path.realpath(sys.executable)
         self._directories = GitDirectories(layout.roots, opens_first=True, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
-        found = self._repositories = Repositories(layout.roots, layout.home, self._directories)
+        found = self._repositories = Repositories(layout.roots, layout.home, self._directories, state=_state(layout))
         rule_mounts = self._rule_mounts = RuleMounts(layout.roots)
         files = ProtectedFiles(
             self._places,
             f"{_state(layout)}/changed",
             in_parts(found.new_paths, rule_mounts.new_paths),
-            found.is_own_change_of_git,
-            found.may_be_new,
+            ChangeRules(found.is_own_change_of_git, found.may_be_new, found.without_programs),
             suspect_since=partial(suspect_since, found),
         )
         places = IndexPlaces(layout.roots, layout.home, self._directories)

@@ -32,9 +32,10 @@ def restored_lines(
     unchecked = tuple(each for each in restored if _NOT_CHECKED in each)
     done = tuple(each for each in restored if each not in (*failed, *unchecked))
     outcomes = zip(_FOR_USER if for_user else _FOR_MODEL, (done, failed, unchecked), strict=True)
-    return tuple(f"{what}: {_first(paths, quoted)}" for what, paths in outcomes if paths)
+    return tuple(f"{what}: {first_paths(paths, quoted)}" for what, paths in outcomes if paths)
 
 
-def _first(paths: tuple[str, ...], quoted: Callable[[str], str]) -> str:
+def first_paths(paths: tuple[str, ...], quoted: Callable[[str], str]) -> str:
+    """The first ten of some paths, in one line."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return ", ".join(map(quoted, paths[:_NAMED])) + more

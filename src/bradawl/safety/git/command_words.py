@@ -20,12 +20,22 @@ _WRAPPERS: Final = re.compile(
 _SOURCES: Final = frozenset((".", "source"))
 _CODE: Final = re.compile(r".+\.(?:pyw?|sh|bash|zsh|ksh|[cm]?[jt]s|rb|pl|php|lua)")
 _TOP: Final = re.compile(
-    r"(?:\$\(\s*(?:git\s+rev-parse\s+--show-(?:toplevel|cdup)|pwd)\s*\)|`git\s+rev-parse\s+--show-(?:toplevel|cdup)`"
-    r"|\$\{?(?:PWD|GIT_PREFIX|GIT_WORK_TREE)\}?)"
+    r"(?:\$\(\s*(?:git\s+rev-parse\s+--show-toplevel|pwd)\s*\)|`git\s+rev-parse\s+--show-toplevel`"
+    r"|\$(?:PWD|GIT_WORK_TREE)\b|\$\{(?:PWD|GIT_WORK_TREE)(?::?-[^{}]*)?\})"
 )
+_PREFIX: Final = re.compile(
+    r"(?:\$\(\s*git\s+rev-parse\s+--show-(?:cdup|prefix)\s*\)|`git\s+rev-parse\s+--show-(?:cdup|prefix)`"
+    r"|\$GIT_PREFIX\b|\$\{GIT_PREFIX(?::?-[^{}]*)?\})(?P<end>(?=[\"']?(?:/|[\s;&|)]|\Z)))?"
+)
+"""Empty, or a folder with a slash behind it. `end` tells that no name follows directly."""
 _OWN_FOLDER: Final = re.compile(r"""\$\(\s*dirname\s+(?:--\s+)?"?\$\{?0\}?"?\s*\)|\$\{0%/\*\}""")
 _VARIABLE: Final = re.compile(r"\$\{?\w+\}?/")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_LITERAL: Final = re.compile(r"(?<![\w$.-])([A-Za-z_]\w*)=[\"']?([\w./-]+)[\"']?(?=[\s;&|)]|\Z)")
+"""A variable that gets a text without expansions."""
+_REFERENCE: Final = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+_SUBSTITUTION: Final = re.compile(r"\$\(([^()]+)\)|`([^`]+)`")
+_MOST_SUBSTITUTIONS: Final = 20
 _OPERATOR: Final = re.compile(r"[();<>|&\n]+")
 _REDIRECTION: Final = re.compile(r"[<>&]*[<>][<>&]*")
 _MOST_WORDS: Final = 4_000
@@ -44,14 +54,29 @@ class NamedFiles(NamedTuple):
 def files_in(text: str, script_folder: str = "") -> NamedFiles:
     """The files that a line, or a script of the shell in `script_folder`, names."""
     folders, programs, others = [""], dict[str, None](), dict[str, None]()
-    for words in _commands(_OWN_FOLDER.sub(lambda _: script_folder or ".", _TOP.sub(".", text.removeprefix("!")))):
+    text = _expanded(text.removeprefix("!"), script_folder)
+    for words in _commands(text):
         if words[0] in ("cd", "pushd") and len(words) > 1:
             folders += [_joined(folder, words[1]) for folder in folders[:4]]
             continue
         programs |= dict.fromkeys(_joined(folders[-1], word) for word in _run_by(words))
         parts = [part for word in words for part in _parts(word)]
         others |= dict.fromkeys(_joined(folder, part) for part in parts for folder in folders)
+    for match in tuple(_SUBSTITUTION.finditer(text))[:_MOST_SUBSTITUTIONS]:
+        named = files_in(match[1] or match[2], script_folder)
+        programs |= dict.fromkeys(named.programs)
+        others |= dict.fromkeys(named.others)
     return NamedFiles(tuple(programs), tuple(others))
+
+
+def _expanded(text: str, script_folder: str) -> str:
+    """A text with the working tree, the script's own folder and variables with literal values in it."""
+    text = _OWN_FOLDER.sub(lambda _: script_folder or ".", _TOP.sub(".", text))
+    text = _PREFIX.sub(lambda match: "." if match["end"] is not None else "", text)
+    known = dict(_LITERAL.findall(text))
+    if not known:
+        return text
+    return _REFERENCE.sub(lambda match: known.get(match[1] or match[2], match[0]), text)
 
 
 def _joined(folder: str, name: str) -> str:

@@ -22,6 +22,16 @@ _VALUE_PART: Final = re.compile(
 _ESCAPED: Final = {"\n": "", "t": "\t", "b": "\b", "n": "\n", "\\": "\\", '"': '"'}
 
 
+class PlacedEntry(NamedTuple):
+    """One setting, and where it is."""
+
+    entry: Entry
+    start: int
+    """Index of the first character of the key."""
+    end: int
+    """Index of the line feed that ends the last line of the value."""
+
+
 def parse(text: str) -> list[Entry] | None:
     """The settings in the order of the file; None for a file that git rejects.
 
@@ -31,6 +41,16 @@ def parse(text: str) -> list[Entry] | None:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if "\0" in text or "\r" in text:
         return None
+    placed = _Reader(text).entries()
+    return None if placed is None else [each.entry for each in placed]
+
+
+def parse_with_places(text: str) -> list[PlacedEntry] | None:
+    """As `parse`, with the place of each setting in `text`. Also None for a text with a carriage return or with a byte
+    order mark, where places would be others, and for one without a line feed at its end.
+    """
+    if "\0" in text or "\r" in text or text.startswith("\ufeff") or not text.endswith("\n"):
+        return None
     return _Reader(text).entries()
 
 
@@ -39,13 +59,13 @@ class _Reader:
         self._text = text if text.endswith("\n") else text + "\n"
         self._at = 0
 
-    def entries(self) -> list[Entry] | None:
-        section, header_line = "", -1
-        found: list[Entry] = []
+    def entries(self) -> list[PlacedEntry] | None:
+        section, header_line = "", -2
+        found: list[PlacedEntry] = []
         while self._skip_to_word():
             if self._text[self._at] == "[":
                 match = _SECTION.match(self._text, self._at)
-                line = self._text.count("\n", 0, self._at)
+                line = self._text.rfind("\n", 0, self._at)
                 if match is None or line == header_line:
                     return None
                 header_line, section = line, _section_name(match)
@@ -58,7 +78,7 @@ class _Reader:
             is_fine, value = self._value()
             if not is_fine:
                 return None
-            found.append(Entry(f"{section}.{match[1].lower()}", value))
+            found.append(PlacedEntry(Entry(f"{section}.{match[1].lower()}", value), match.start(), self._at))
         return found
 
     def _skip_to_word(self) -> bool:

@@ -47,9 +47,10 @@ class NamedPaths:
     def within(self, root: str, tree: str, configs: tuple[str, ...], data: str = "") -> tuple[str, ...]:
         """Absolute paths below `root`, existing or not, that the files `configs` and the user's name.
 
-        They are `core.hooksPath`, `core.fsmonitor`, included files, programs of filters, aliases and so on, the files
-        that hooks lead to or name, and all links on the way. `tree` is the working tree to which relative paths belong,
-        and `data` its git directory. Folders that contain the working tree are left out. At most 100.
+        They are `core.hooksPath`, `init.templateDir`, `core.fsmonitor`, included files, programs of filters, aliases
+        and so on, the files that hooks lead to or name, and all links on the way. `tree` is the working tree to which
+        relative paths belong, and `data` its git directory. Folders that contain the working tree are left out. At most
+        100.
         """
         found: dict[str, None] = {}
         for named in self._all_named(tree, (*self.of_user(), *configs), data):
@@ -85,7 +86,7 @@ class NamedPaths:
                 included = real_path(path)
                 if depth < _DEEPEST:
                     yield from self._named(included, tree, depth + 1)
-            elif name == "core.hookspath" and text:
+            elif name in ("core.hookspath", "init.templatedir") and text:
                 yield name, self._absolute(text, tree)
             elif (name == "core.fsmonitor" and text.lower() not in _SWITCHES) or _PROGRAM.fullmatch(name):
                 yield from ((name, path) for path in self._run_by(text, tree))

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 
 from bradawl.core.effects import is_within
 from bradawl.core.permissions import Grant
+from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.mounts.placeholders import Placeholder
-from bradawl.sandbox.mounts.plan import Mount
+from bradawl.sandbox.mounts.plan import Mount, MountPlan
 
 
 class MountSet:
@@ -43,3 +44,13 @@ class MountSet:
             )
             if not is_allowed and (known is None or known.kind == "write"):
                 self.mounts[mount.path] = mount
+
+    def add_all(self, plan: MountPlan, uncovered: tuple[str, ...]) -> None:
+        """Add the mounts and placeholders of a plan; see `add`."""
+        self.placeholders |= plan.placeholders
+        self.add(plan.mounts.values(), uncovered)
+
+    def add_data_folders(self, home: str, uncovered: tuple[str, ...]) -> None:
+        """Add git's data outside the roots to which files in the roots lead."""
+        for folder in data_folders(self.roots, self.repositories, home):
+            self.add_all(MountPlan(folder, self.unprotected).for_data_folder(), uncovered)

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from bradawl.core.effects import is_within
+from bradawl.safety.control_characters import in_remark
 from bradawl.sandbox.check_failures import CheckFailures, still_not_checked
 from bradawl.sandbox.filesystem.closed_folders import open_parents
 from bradawl.sandbox.restore.git_data_events import GitDataEvents
@@ -63,8 +64,11 @@ _RECORDS: Final = 50
 
 _SET_ASIDE: Final = (
     "what was moved away is kept for 30 days in {}. If the user changed it in another program meanwhile, tell them "
-    "where it is. Of a list of rebase steps only the lines that run programs were removed"
+    "where it is"
 )
+_ONLY_LINES: Final = "from {} only the lines that run programs, or that commands may not add, were removed: {}"
+_MOST_LINES: Final = 5
+_LONGEST_LINE: Final = 120
 
 
 class RepositoryLocation(msgspec.Struct, frozen=True):
@@ -210,7 +214,9 @@ class WorkspaceWatch:
     def notes(self) -> tuple[str, ...]:
         """A sentence on where the changed files are that were moved away since the last call."""
         folders = self.take_set_aside()
-        return (_SET_ASIDE.format(", ".join(folders)),) if folders else ()
+        removed = self._files.take_removed_lines()
+        of_lines = tuple(_ONLY_LINES.format(in_remark(path), _shown(lines)) for path, lines in removed.items())
+        return (*of_lines[:_MOST_SHOWN], *((_SET_ASIDE.format(", ".join(folders)),) if folders else ()))
 
     def take_set_aside(self) -> tuple[str, ...]:
         """The folders to which changed files were moved since the last call of this method or `notes`."""
@@ -439,6 +445,11 @@ class _WatchedRepository:
                 known = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime)
                 for each in known[:-_RECORDS]:
                     each.unlink()
+
+
+def _shown(lines: tuple[str, ...]) -> str:
+    more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
+    return "; ".join(in_remark(line[:_LONGEST_LINE]) for line in lines[:_MOST_LINES]) + more
 
 
 def _is_gone(path: str, entry: Entry) -> bool:

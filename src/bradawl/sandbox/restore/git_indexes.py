@@ -101,7 +101,7 @@ class GitIndexes:
         self._bytes_left = 0
 
     def begin(self, hidden: Iterable[str] = ()) -> None:
-        """Call before a program starts. `hidden` are files and folders that it can't read."""
+        """Call before a program starts. `hidden` are files and folders that it can't read, or that only it sees."""
         self._passed.clear()
         if not self._hidden:
             known, self._before, self._bytes_left = self._before, {}, _MOST_KEPT
@@ -301,7 +301,8 @@ class GitIndexes:
         if examined.refused:
             return _Finding(f"it names {_shown(examined.refused)}", is_old=True)
         named = self._hidden_names(place, examined, old or _NOTHING, hidden)
-        return _Finding(f"it named {_shown(named)}, which commands can't read", frozenset(named)) if named else None
+        why = "which only the sandbox shows" if all(map(_is_in_placeholder, named)) else "which commands can't read"
+        return _Finding(f"it named {_shown(named)}, {why}", frozenset(named)) if named else None
 
     def _hidden_names(
         self, place: IndexPlace, now: ExaminedIndex, old: ExaminedIndex, hidden: frozenset[str]
@@ -370,6 +371,11 @@ def _is_same(before: _Version, now: _Version) -> bool:
         return False
     pairs = ((before.index, now.index), (before.shared or _UNKNOWN, now.shared or _UNKNOWN))
     return all(one is other or (one.data is not None and one.data == other.data) for one, other in pairs)
+
+
+def _is_in_placeholder(name: bytes) -> bool:
+    """Whether a hidden name is one of a placeholder's files. See `bradawl.sandbox.mounts.mask_sources`."""
+    return basename(name) in (b"nothing", b".gitignore")
 
 
 def _and_parents(name: bytes) -> Iterator[bytes]:

@@ -1,65 +1,19 @@
-"""Recognizes files of new repositories and lines of git configuration that make git run nothing."""
+"""Recognizes changes of git's own files, and lines of its configuration, that make git run nothing."""
 
 import os
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from bradawl.core.effects import is_within
+from bradawl.safety.git.config_file import Entry as Setting
 from bradawl.safety.git.config_file import parse
-from bradawl.safety.path_walk import real_path
+from bradawl.safety.git.settings_without_programs import stays_in_existing, without_programs
 from bradawl.sandbox.discovery.git_folders import kind_of
-from bradawl.sandbox.restore.snapshot import Entry, Snapshot
+from bradawl.sandbox.restore.snapshot import Entry
 
-_HARMLESS = (
-    rb"\s*(?:[#;].*|\[(?:core|user|init|extensions|commit|tag|pull|push|fetch|color|gc|submodule"
-    rb"|(?:remote|branch|submodule) \"[\w./-]+\")\]"
-    rb"|(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|objectformat"
-    rb"|name|email|defaultbranch|remote|merge|fetch|url|autocrlf|eol|safecrlf|quotepath|gpgsign|rebase|ff|default"
-    rb"|autosetupremote|ui|auto|prune|active|tagopt|worktree[cC]onfig|sparse[cC]heckout(?:[cC]one)?)\s*=\s*(?!.*(?:::|!))[^\\-].*)?\s*"
-)
-_MIRROR = rb"\s*mirror = (?:true|fetch|push)\s*"
-"""Harmless in a new repository; in an existing one it would make the user's next push delete branches."""
-_EMPTY_AT_FIRST = ("hooks", "branches", "remotes")
-"""Folders that `git init` creates, by its templates."""
 _STRATEGIES = frozenset(("ours", "recursive", "resolve", "octopus", "subtree", "ort"))
 _EXEC = re.compile(rb"(?m)^[ \t]*(?:x|exec)[ \t].*$")
-_WORKING_TREE = rb"\s*worktree = ([\w./-]+)\s*"
-
-
-def is_new_repository(path: str, entry: Entry, before: Snapshot) -> bool:
-    """Whether a file is one that `git init` or `git clone` creates in a new repository and that runs nothing."""
-    if tree := re.fullmatch(r"(.+/worktrees/[^/]+)/(config\.worktree|commondir)", path):
-        return not any(is_within(known, tree[1]) for known in before) and _is_plain_tree(tree[2], entry)
-    head, git, inner = path.rpartition("/.git/")
-    data = f"{head}/.git"
-    if module := re.fullmatch(r"(modules/.+?)/((?:config|hooks)(?:/.*)?)", inner):
-        data, inner = f"{data}/{module[1]}", module[2]
-    if not git or any(is_within(known, data) for known in before):
-        return False
-    return _runs_nothing(inner, entry, lambda line: module is not None and _stays(line, path, head))
-
-
-def is_new_data(inner: str, entry: Entry) -> bool:
-    """As `is_new_repository`, for a file at the path `inner` in the data folder of a new bare repository."""
-    return _runs_nothing(inner, entry, lambda _: False)
-
-
-def _runs_nothing(inner: str, entry: Entry, is_allowed: Callable[[bytes], bool]) -> bool:
-    if inner in _EMPTY_AT_FIRST:
-        return entry.kind == "folder"
-    if inner.startswith("hooks/"):
-        return entry.kind == "file" and inner.endswith(".sample")
-    if entry.content == b"" and entry.kind == "file":
-        return True  # may be the placeholder of a program that still runs
-    lines = (entry.content or b"[unknown]").splitlines()
-    is_config = inner in ("config", "config.worktree") and entry.kind == "file"
-    return is_config and all(
-        re.fullmatch(_HARMLESS, line) or re.fullmatch(_MIRROR, line) or is_allowed(line) for line in lines
-    )
 
 
 def is_plain_at_first(path: str, entry: Entry) -> bool:
@@ -85,7 +39,7 @@ WRITTEN_FILES: Final = (
     *("packed-refs", "description", "logs/HEAD", "info/exclude", "info/sparse-checkout", "addp-hunk-edit.diff"),
 )
 """Files of git's data that git writes, also through a link in their place."""
-_WRITTEN_ENDINGS: Final = tuple(f"/{name}" for name in WRITTEN_FILES)
+_WRITTEN_ENDINGS: Final = (*(f"/{name}" for name in WRITTEN_FILES), "/.gitmodules")
 _STATE_FOLDERS: Final = ("/rebase-merge", "/rebase-apply", "/sequencer")
 _STATE_ENDINGS: Final = tuple(f"/{name}" for name in STATE_FILES)
 
@@ -96,7 +50,7 @@ def is_state(path: str) -> bool:
 
 
 def is_written(path: str) -> bool:
-    """Whether a path is one of `WRITTEN_FILES` in git's data."""
+    """Whether a path is one of `WRITTEN_FILES` in git's data, or the list of submodules of a working tree."""
     return path.endswith(_WRITTEN_ENDINGS)
 
 
@@ -129,22 +83,31 @@ def without_added_programs(path: str, entry: Entry | None, before: Entry | None)
     return None if runs_by_state(path, cleaned, before) else cleaned
 
 
-def _is_plain_tree(name: str, entry: Entry) -> bool:
-    content = entry.content if entry.kind == "file" else None
-    if name == "commondir":
-        return content is not None and content.strip() in (b"", b"../..")
-    return content is not None and all(re.fullmatch(_HARMLESS, line) for line in content.splitlines())
-
-
-def adds_only_harmless_lines(path: str, before: Entry, now: Entry) -> bool:
-    """Whether only lines were added to git's configuration that git itself writes in daily use."""
-    if not path.endswith("/config") or {before.kind, now.kind} != {"file"} or now.content is None:
+def adds_only_harmless_settings(path: str, before: Entry, now: Entry) -> bool:
+    """Whether only settings were added to git's configuration that run nothing and redirect nothing."""
+    if not _are_configs(path, before, now):
         return False
-    known = set((before.content or b"").splitlines())
-    return all(line in known or re.fullmatch(_HARMLESS, line) for line in now.content.splitlines())
+    known, settings = _settings(before), parse(os.fsdecode(now.content or b""))
+    return settings is not None and all(each in known or stays_in_existing(each) for each in settings)
 
 
-def _stays(line: bytes, config: str, folder: str) -> bool:
-    """Whether a line of a submodule's configuration names a working tree inside a folder."""
-    named = re.fullmatch(_WORKING_TREE, line)
-    return bool(named) and is_within(real_path(Path(config).parent / os.fsdecode(named[1])), folder)
+def without_added_settings(path: str, before: Entry, now: Entry) -> Entry | None:
+    """Git's configuration without the added settings that run or redirect something; None if it can't be changed, or if
+    settings were removed, too.
+    """
+    if not _are_configs(path, before, now):
+        return None
+    known = _settings(before)
+    if not {each.name for each in known} <= {each.name for each in _settings(now)}:
+        return None
+    text = without_programs(os.fsdecode(now.content or b""), known.__contains__, stays_in_existing)
+    return None if text is None else msgspec.structs.replace(now, content=os.fsencode(text))
+
+
+def _are_configs(path: str, before: Entry, now: Entry) -> bool:
+    is_read = before.content is not None and now.content is not None
+    return path.endswith("/config") and before.kind == now.kind == "file" and is_read
+
+
+def _settings(entry: Entry) -> frozenset[Setting]:
+    return frozenset(parse(os.fsdecode(entry.content or b"")) or ())

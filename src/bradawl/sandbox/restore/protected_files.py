@@ -11,12 +11,14 @@ import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.sandbox.check_failures import CheckFailures, drained, still_not_checked
-from bradawl.sandbox.restore.harmless_git_files import is_new_repository, without_added_programs
+from bradawl.sandbox.restore.harmless_git_files import without_added_programs
+from bradawl.sandbox.restore.new_repositories import is_new_repository
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, is_without_copy, put_back
 from bradawl.sandbox.restore.snapshot import (
     Entry,
@@ -34,6 +36,21 @@ _MOST_ALONE = 20
 _NEW_RECORD = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def _without_added_programs(path: str, now: Entry, before: Snapshot) -> Entry | None:
+    return without_added_programs(path, now, before.get(path))
+
+
+class ChangeRules(NamedTuple):
+    """Decides what becomes of the changes that programs made."""
+
+    may_stay: Callable[[str, Entry, Entry | None], bool] | None = None
+    """Whether a change may stay: path, the state before, and the state now, None for a removed path."""
+    may_be_new: Callable[[str, Entry, Snapshot], bool] = is_new_repository
+    """Whether a new file may stay: path, its state, and the snapshot before."""
+    without_programs: Callable[[str, Entry, Snapshot], Entry | None] = _without_added_programs
+    """As `may_be_new`; the state that replaces a file that may not stay. None for the old state."""
+
+
 class ProtectedFiles:
     """The protected files of some folders, watched while programs run. Not thread-safe; its owner closes it.
 
@@ -46,8 +63,7 @@ class ProtectedFiles:
         places: Callable[[], Iterable[WatchedPath]],
         kept: str,
         new_paths: Callable[[], Iterable[WatchedPath]] | None = None,
-        may_stay: Callable[[str, Entry, Entry | None], bool] | None = None,
-        may_be_new: Callable[[str, Entry, Snapshot], bool] = is_new_repository,
+        rules: ChangeRules | None = None,
         *,
         prevents_changes: bool = False,
         suspect_since: Callable[[Snapshot], Iterable[str]] | None = None,
@@ -55,16 +71,14 @@ class ProtectedFiles:
         """`places` names protected paths; it is called when the first of overlapping programs begins.
 
         `new_paths` names paths that did not exist before, such as new repositories; it is called when a program has
-        ended, and defaults to `places`. `may_stay(path, before, now)` says which changes may stay; `now` is None for a
-        removed path. `may_be_new(path, entry, before)` says which new files may stay. `prevents_changes` says that
-        programs can't change what existed before, so that such changes come from outside and stay after a crash.
+        ended, and defaults to `places`. `prevents_changes` says that programs can't change what existed before, so that
+        such changes come from outside and stay after a crash.
         `suspect_since` gives remarks on what a program may have left whose agent was killed; its argument is the
         snapshot before. `kept` is the folder for changed files, created when first needed.
         """
         self._places = places
         self._new_paths = new_paths or places
-        self._may_stay_rule = may_stay
-        self._may_be_new = may_be_new
+        self._rules = rules or ChangeRules()
         self._prevents_changes = prevents_changes
         self._suspect_since = suspect_since
         self._kept = kept
@@ -77,6 +91,7 @@ class ProtectedFiles:
         self._unchecked: tuple[str, ...] = ()
         """Paths that could not be compared after a program; they are compared again before the next one."""
         self._set_aside: dict[str, None] = {}
+        self._removed_lines: dict[str, tuple[str, ...]] = {}
         self._not_put_back: dict[str, tuple[str, Entry | None]] = {}
         """Paths that could not be restored, with the folder that programs can't move, and the old state."""
 
@@ -113,6 +128,11 @@ class ProtectedFiles:
         """The folders to which changed files were moved since the last call."""
         folders, self._set_aside = tuple(self._set_aside), {}
         return folders
+
+    def take_removed_lines(self) -> dict[str, tuple[str, ...]]:
+        """The files that were put back without some lines since the last call, and those lines."""
+        lines, self._removed_lines = self._removed_lines, {}
+        return lines
 
     def _keep_what_was_not_put_back(self) -> None:
         """Compare such paths with their old state again: what a program changed there does not become the user's."""
@@ -190,10 +210,10 @@ class ProtectedFiles:
     def _is_harmless(self, path: str, entry: Entry, before: Snapshot, failures: CheckFailures) -> bool:
         if entry.kind == "parent":
             return True
-        return failures.attempt(path, lambda: self._may_be_new(path, entry, before), default=False)
+        return failures.attempt(path, lambda: self._rules.may_be_new(path, entry, before), default=False)
 
     def _may_stay(self, path: str, before: Entry | None, now: Entry | None, failures: CheckFailures) -> bool:
-        rule = self._may_stay_rule
+        rule = self._rules.may_stay
         if not rule or not before:
             return False
         return failures.attempt(path, lambda: rule(path, before, now), default=False)
@@ -293,10 +313,18 @@ class ProtectedFiles:
         for path in sorted(changed):
             fallback = next((folder for folder, _ in self._watched if is_within(path, folder)), "/")
             place = CheckFailures().attempt(path, partial(_place_of, path, before, now), fallback)
-            steps = without_added_programs(path, now.get(path), before.get(path))
-            done.append(self._put_back(path, place, steps or before.get(path), aside))
+            done.append(self._put_back(path, place, self._state_to_restore(path, before, now), aside))
         self._note_set_aside(aside)
         return tuple(done)
+
+    def _state_to_restore(self, path: str, before: Snapshot, now: Snapshot) -> Entry | None:
+        failures = CheckFailures()
+        if path in now:
+            cleaned = partial(self._rules.without_programs, path, now[path], before)
+            if state := failures.attempt(path, cleaned, None):
+                self._removed_lines[path] = _lines_only_in(now[path], state)
+                return state
+        return before.get(path)
 
     def _note_set_aside(self, aside: SetAsideFolder) -> None:
         if aside.folder:
@@ -312,6 +340,12 @@ class ProtectedFiles:
         if not (entry and is_without_copy(entry)):
             self._not_put_back[path] = place, entry
         return f"{path} (could not be put back: {failures.reason(path)})"
+
+
+def _lines_only_in(one: Entry, other: Entry) -> tuple[str, ...]:
+    kept = frozenset((other.content or b"").splitlines())
+    lines = (line for line in (one.content or b"").splitlines() if line not in kept)
+    return tuple(line.decode("utf-8", "replace").strip() for line in lines)
 
 
 def _place_of(path: str, before: Snapshot, now: Snapshot) -> str:

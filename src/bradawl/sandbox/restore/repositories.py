@@ -14,36 +14,37 @@ from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.git.small_files import named_in
 from bradawl.safety.home_links import HomeLinks
 from bradawl.safety.path_walk import real_path
-from bradawl.safety.permissions.protected_paths import protected_names, watched_names
+from bradawl.safety.permissions.protected_paths import watched_names
 from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures, for_each, in_parts
 from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules, kind_of
+from bradawl.sandbox.restore.created_repositories import CreatedRepositories
 from bradawl.sandbox.restore.git_directories import GitDirectories, parents
+from bradawl.sandbox.restore.git_file_names import (
+    NOT_HELD,
+    OF_ANY_DATA,
+    OF_DATA,
+    OF_GIT,
+    OF_MODULES,
+    STATE,
+    STEPS,
+    names_in,
+    paths_in_data,
+    submodule_lists,
+)
 from bradawl.sandbox.restore.git_history import RepositoryLocation
 from bradawl.sandbox.restore.gitlinks import IndexWatch
 from bradawl.sandbox.restore.harmless_git_files import (
-    STATE_FILES,
-    WRITTEN_FILES,
-    adds_only_harmless_lines,
-    is_new_data,
-    is_new_repository,
+    adds_only_harmless_settings,
     is_plain_at_first,
     is_state,
     is_written,
     runs_by_state,
+    without_added_programs,
+    without_added_settings,
 )
-from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same, take_snapshot
+from bradawl.sandbox.restore.new_repositories import NewRepositoryFiles, was_only_moved
+from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath
 
-_OF_GIT: Final = tuple(name for name in protected_names() if name.startswith(".git/"))
-_OF_ANY_DATA: Final = tuple(name.removeprefix(".git/") for name in watched_names())
-"""Files that no data folder of git should have and that can't be blocked by a mount."""
-
-_NOT_HELD: Final = (".git/config", ".git/modules/*/config", ".git/modules/*/hooks")
-_OF_MODULES: Final = ("config", "config.worktree", "hooks", "info/attributes")
-_STEPS: Final = tuple(f".git/{name}" for name in STATE_FILES)
-_STATE: Final = (".git/index", *_STEPS)
-"""Files that git itself writes. They may change, but not so that git runs something."""
-_OF_DATA: Final = ("config", "config.worktree", "hooks", *_OF_ANY_DATA, *STATE_FILES)
-_OF_LINKED_TREE: Final = ("config.worktree", "commondir", *STATE_FILES)
 _KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 8
 _MOST_MOUNTED: Final = 20
@@ -63,26 +64,36 @@ class Repositories:
     """
 
     def __init__(
-        self, roots: tuple[str, ...], home: str, directories: GitDirectories, *, has_mounts: bool = False
+        self,
+        roots: tuple[str, ...],
+        home: str,
+        directories: GitDirectories,
+        *,
+        has_mounts: bool = False,
+        state: str = "",
     ) -> None:
         """`directories` search the roots; the caller searches them before a program starts. `has_mounts` says that
         repositories near the root, and existing paths that git's configuration names, are mounted read-only.
         """
         self._roots = roots
         self._home = home
+        self._created = CreatedRepositories(state)
         self._directories = directories
         self._has_mounts = has_mounts
         self._named = NamedPaths(home)
         self._home_links = HomeLinks(home)
+        self._new_files = NewRepositoryFiles(roots, home)
         self._indexes = IndexWatch()
         self._watched_others: frozenset[str] = frozenset()
         self._new_others: frozenset[str] = frozenset()
+        self._others_first: frozenset[str] | None = None
+        self._made_others: frozenset[str] = frozenset()
         self._removable: frozenset[str] = frozenset()
+        self._to_remove: frozenset[str] = frozenset()
         self._covered: frozenset[str] = frozenset()
         self._covered_repositories: frozenset[str] = frozenset()
         self._covered_data: tuple[str, ...] = ()
         self._data_of_covered: tuple[str, ...] = ()
-        self._existed_first: frozenset[str] | None = None
         self._made: frozenset[str] = frozenset()
         self._cached: dict[str, tuple[str, ...]] | None = None
 
@@ -103,25 +114,23 @@ class Repositories:
         return self._cached[name]
 
     def harmless_new_ones(self) -> frozenset[str]:
-        """Repositories and data of linked working trees created since the first call, with nothing in them that git
-        would run.
+        """Repositories and data of linked working trees created since the first call, or by programs of an earlier
+        session, with nothing in them that git would run.
         """
         return self._harmless_new_ones(self._current_repositories(), self._working_trees())
 
     def _harmless_new_ones(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
-        if self._existed_first is None:
-            self._existed_first = frozenset((*now, *trees))
-        new = (folder for folder in now if folder not in self._existed_first and folder not in self._roots)
+        harmless, created = self._new_files.are_harmless, self._created.new_among((*now, *trees))
+        new = (folder for folder in created if folder not in self._roots and folder not in trees)
         plain = [
-            folder for folder in new if self._belongs_to_known(folder, now) or _is_plain(self._repository_paths(folder))
+            folder for folder in new if self._belongs_to_known(folder, now) or harmless(self._repository_paths(folder))
         ]
-        plain += [
-            tree for tree in trees if tree not in self._existed_first and _is_plain(self._working_tree_settings(tree))
-        ]
+        plain += [tree for tree in trees if tree in created and harmless(self._working_tree_settings(tree))]
         return frozenset(plain)
 
     def watched_paths(self) -> Iterator[WatchedPath]:
         """Paths to compare, as of when the first of overlapping programs begins."""
+        self._new_files.prepare()
         self._directories.adopt()
         self._indexes.forget()
         trees = self._working_trees()
@@ -131,32 +140,34 @@ class Repositories:
         self._covered = repositories | (frozenset(trees) - made)
         self._covered_repositories = repositories
         self._made = (made & frozenset(trees)) | {f"{folder}/.git" for folder in now if folder in made}
-        near = frozenset((*self._roots, *(folder for root in self._roots for folder in self._directories.near(root))))
+        near = frozenset((*self._roots, *self._near_ones())) - self._to_remove
         for folder in dict.fromkeys((*self._roots, *sorted(repositories & near))):
-            names = _NOT_HELD if folder in repositories else _OF_GIT
-            yield from ((folder, name) for name in (*names, *watched_names()))
+            names = NOT_HELD if folder in repositories else OF_GIT
+            yield from ((folder, name) for name in (*names, *watched_names(), *submodule_lists(folder)))
         for folder in sorted(repositories - near):
-            yield from self._paths_below_root(folder, (*_OF_GIT, *watched_names()))
+            yield from self._paths_below_root(folder, (*OF_GIT, *watched_names()))
         self._data_of_covered = data_folders(self._roots, repositories, self._home)
         for data in self._data_of_covered:
-            yield from _paths_in_data(data)
+            yield from paths_in_data(data)
         self._covered_data = (*(f"{each}/.git" for each in repositories), *self._data_of_covered)
-        yield from self._submodule_paths((*_OF_MODULES, *_OF_ANY_DATA), is_start=True)
+        yield from _submodule_paths(self, (*OF_MODULES, *OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
         yield from self._state_paths((*self._roots, *now))
         self._removable = self._made | {f"{folder}/.git" for folder in repositories - near}
-        yield from self._paths_of_others(near)
+        yield from _paths_of_others(self, near)
         for root in self._roots:
             yield from _paths_named_by_config(self, root)
 
-    def _paths_of_others(self, near: frozenset[str]) -> Iterator[WatchedPath]:
-        """Files in the data folders that exist without a `.git` of their own."""
-        others = tuple(each for each in self._directories.others() if not self._directories.is_pending(each))
-        self._watched_others = frozenset(others)
-        kept = (*(f"{folder}/.git" for folder in near), *self._data_of_covered)
-        self._removable |= {data for data in others if not any(is_within(data, each) for each in kept)}
-        for data in others:
-            yield from self._paths_below_root(data, _names_in(data), data)
+    def _near_ones(self) -> Iterator[str]:
+        return (folder for root in self._roots for folder in self._directories.near(root))
+
+    def expect_removal(self, folders: tuple[str, ...]) -> frozenset[str]:
+        """The repositories near a root that the next program removes as a whole, with one of these folders: they are
+        compared as deeper ones are, because read-only mounts would keep a part of them.
+        """
+        near = self._near_ones() if folders else ()
+        self._to_remove = frozenset(each for each in near if any(is_within(each, folder) for folder in folders))
+        return self._to_remove
 
     def _state_paths(self, folders: Iterable[str]) -> Iterator[WatchedPath]:
         """The steps of a rebase of each repository; the index where a repository exists that it could name."""
@@ -165,7 +176,7 @@ class Repositories:
         for folder in (each for each in known if kind_of(f"{each}/.git") == "folder"):
             if has_nested:
                 self._indexes.watch(f"{folder}/.git/index", folder)
-            yield from self._paths_below_root(folder, _STATE if has_nested else _STEPS)
+            yield from self._paths_below_root(folder, STATE if has_nested else STEPS)
 
     def named_by_config(self, root: str) -> tuple[str, ...]:
         """Paths in a root, existing or not, from which git runs something because its configuration names them, and
@@ -181,24 +192,6 @@ class Repositories:
         trees = (tree for tree in self._working_trees() if tree not in self._made)
         return (place for tree in trees for place in self._paths_below_root(tree, ("commondir", "gitdir")))
 
-    def _submodule_paths(self, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
-        """These names in the data of all submodules, and unexpected files in data folders outside the roots.
-
-        With `is_start`, raises `ToolError` if there are too many to check.
-        """
-        left = _MOST_FOLDERS_OF_MODULES
-        for data in self._covered_data:
-            if data in self._data_of_covered:
-                yield from ((data, name) for name in _OF_ANY_DATA)
-            for folder, is_data in folders_of_modules(data):
-                left -= 1
-                if left < 0:
-                    if is_start:
-                        raise _too_many(data)
-                    return
-                if is_data:
-                    yield from self._paths_below_root(folder, names, data)
-
     def repository_locations(self) -> Iterator[RepositoryLocation]:
         """Data of the repositories of the roots and of their submodules, also outside the roots."""
         own = ((real_path(f"{root}/.git"), root) for root in self._roots)
@@ -212,7 +205,7 @@ class Repositories:
     def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a change may stay: programs, or others meanwhile, may have made it."""
         return self.is_own_change_of_git(path, before, now) or (
-            now is not None and adds_only_harmless_lines(path, before, now)
+            now is not None and adds_only_harmless_settings(path, before, now)
         )
 
     def is_own_change_of_git(self, path: str, before: Entry, now: Entry | None) -> bool:
@@ -223,7 +216,20 @@ class Repositories:
             return now is None or not self._adds_armed_submodule(path, now)
         if is_written(path):
             return now is None or now.kind == "file"
-        return self._is_gone(path, before, now)
+        made = self._made, self._made_others
+        is_fine = now is not None and self._new_files.is_harmless_in_made(path, now, *made)
+        return is_fine or self._is_gone(path, before, now)
+
+    def without_programs(self, path: str, now: Entry, before: Snapshot) -> Entry | None:
+        """A list of rebase steps, or the configuration of a repository that programs created, without the lines that
+        run programs. None for other files, and if programs would still run.
+        """
+        steps = without_added_programs(path, now, before.get(path))
+        is_made = any(is_within(path, each) for each in self._made)
+        if steps is None and self._has_mounts and path in before and not is_made:
+            return without_added_settings(path, before[path], now)  # others changed it, or it had no cover
+        others = self._new_others | self._made_others
+        return steps or self._new_files.without_programs(path, now, {} if is_made else before, others)
 
     def _is_gone(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a file was removed together with a repository or working tree that may be, or is a parent folder."""
@@ -238,12 +244,14 @@ class Repositories:
             return not runs_by_state(path, entry)
         if path in self._indexes or path.endswith("/.git/index"):
             return path not in self._indexes or not self._adds_armed_submodule(path, entry)
-        if is_new_repository(path, entry, before) or is_plain_at_first(path, entry):
+        if self._new_files.is_harmless(path, entry, before) or is_plain_at_first(path, entry):
+            return True
+        if self._new_files.is_harmless_in_made(path, entry, self._made, self._made_others):
             return True
         data = next((each for each in parents(path) if each in self._new_others), "")
-        if data and is_new_data(path[len(data) + 1 :], entry):
+        if data and self._new_files.is_harmless_in_data(path, data, entry):
             return True
-        return _was_only_moved(self._directories, path, entry, before)
+        return was_only_moved(self._directories, path, entry, before)
 
     def _adds_armed_submodule(self, index: str, now: Entry) -> bool:
         """Whether an index has a new submodule whose configuration, older than the program, would run something."""
@@ -256,7 +264,7 @@ class Repositories:
         if not os.path.lexists(f"{folder}/.git") or not self._directories.existed(folder):
             return False  # one that is new is examined by itself
         known = self._belongs_to_known(folder, self._current_repositories())
-        return not known and not _is_plain(self._repository_paths(folder))
+        return not known and not self._new_files.are_harmless(self._repository_paths(folder))
 
     @property
     def covered(self) -> tuple[str, ...]:
@@ -270,23 +278,17 @@ class Repositories:
         iteration raises `IncompleteCheckError` at its end.
         """
         return in_parts(
-            lambda: self._submodule_paths(_OF_ANY_DATA, is_start=False),
+            lambda: _submodule_paths(self, OF_ANY_DATA, is_start=False),
             lambda: self._not_covered(self._current_repositories(), ()),
             lambda: self._paths_of_new_trees(self._working_trees()),
-            lambda: self._state_paths_of_new(
-                [folder for folder in self._current_repositories() if folder not in self._covered]
+            lambda: for_each(
+                [folder for folder in self._current_repositories() if folder not in self._covered],
+                partial(_state_paths_of_new_one, self),
             ),
             self._paths_of_new_others,
-            self._new_links,
+            partial(_new_links, self),
+            partial(_record_created, self),
         )()
-
-    def _new_links(self) -> Iterator[WatchedPath]:
-        for path in self._directories.new_links():
-            folder, _, name = path.rpartition("/")
-            yield from self._paths_below_root(folder, (name,))
-
-    def _state_paths_of_new(self, folders: list[str]) -> Iterator[WatchedPath]:
-        yield from for_each(folders, partial(_state_paths_of_new_one, self))
 
     def _paths_of_new_others(self) -> Iterator[WatchedPath]:
         """Files in new data folders. What existed before the folder became one stays; git's own part is moved then."""
@@ -308,7 +310,7 @@ class Repositories:
             and not belongs(folder, partial(self._belongs_to_known, folder, now), default=False)
         ]
         for folder in new:
-            if len(new) <= _MANY or not _is_surely_plain(tuple(self._repository_paths(folder))):
+            if len(new) <= _MANY or not self._new_files.are_surely_harmless(tuple(self._repository_paths(folder))):
                 yield from self._repository_paths(folder)
         yield from self._paths_of_new_trees(trees)
 
@@ -327,11 +329,7 @@ class Repositories:
 
     def _working_trees(self) -> tuple[str, ...]:
         """Data folders of linked working trees of the roots' repositories."""
-        return self._cached_result("trees", self._look_for_trees)
-
-    def _look_for_trees(self) -> tuple[str, ...]:
-        places = (*(f"{root}/.git" for root in self._roots), *self._data_outside())
-        return tuple(tree for place in places for tree in folders_in(f"{place}/worktrees"))
+        return self._cached_result("trees", partial(_trees, self))
 
     def _belongs_to_known(self, folder: str, folders: tuple[str, ...]) -> bool:
         data = data_folder(f"{folder}/.git")
@@ -340,7 +338,7 @@ class Repositories:
         return known or is_other or (not data and _names_plain_data(self, folder))
 
     def _repository_paths(self, folder: str) -> Iterator[WatchedPath]:
-        return self._paths_below_root(folder, (*_OF_GIT, *watched_names()))
+        return self._paths_below_root(folder, (*OF_GIT, *watched_names()))
 
     def _working_tree_settings(self, tree: str) -> Iterator[WatchedPath]:
         return self._paths_below_root(tree, ("config.worktree", "commondir"))
@@ -366,10 +364,12 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
     known = {folder for path in before for folder in (path, *parents(path))}
     for folder in now:
         is_new = f"{folder}/.git" not in known and not found._belongs_to_known(folder, now)
-        if is_new and not _is_surely_plain(tuple(found._repository_paths(folder))):
+        if is_new and not found._new_files.are_surely_harmless(tuple(found._repository_paths(folder))):
             yield f"{folder} {NOT_CHECKED}{_KILLED}; git runs programs from this new repository)"
     for data in found._directories.others():
-        if data not in known and not _is_surely_plain(tuple(found._paths_below_root(data, _OF_DATA, data)), data):
+        if data not in known and not found._new_files.are_surely_harmless(
+            tuple(found._paths_below_root(data, OF_DATA, data)), data
+        ):
             yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
 
 
@@ -388,15 +388,71 @@ def git_obeys(found: Repositories, path: str) -> bool:
     return any(is_within(path, each) for each in (*found._data_of_covered, *found._directories.others(), *named))
 
 
+def _is_plain(found: Repositories, data: str) -> bool:
+    """Whether git runs nothing because of what is in a data folder without a `.git` of its own."""
+    return found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, names_in(data), data)), data)
+
+
+def _submodule_paths(found: Repositories, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
+    """These names in the data of all submodules, and unexpected files in data folders outside the roots.
+
+    With `is_start`, raises `ToolError` if there are too many to check.
+    """
+    left = _MOST_FOLDERS_OF_MODULES
+    for data in found._covered_data:
+        if data in found._data_of_covered:
+            yield from ((data, name) for name in OF_ANY_DATA)
+        for folder, is_data in folders_of_modules(data):
+            left -= 1
+            if left < 0:
+                if is_start:
+                    raise _too_many(data)
+                return
+            if is_data:
+                yield from found._paths_below_root(folder, names, data)
+
+
 def _names_plain_data(found: Repositories, folder: str) -> bool:
     """Whether a `.git` file names a data folder in the roots, as `git init --separate-git-dir` writes it, with nothing
     that git would run. The data folder is compared as others are.
     """
     named = named_in(f"{folder}/.git", "gitdir:")
     data = real_path(Path(folder, named)) if named else ""
-    return data in found._directories.others() and _is_surely_plain(
-        tuple(found._paths_below_root(data, _names_in(data), data)), data
+    return data in found._directories.others() and found._new_files.are_surely_harmless(
+        tuple(found._paths_below_root(data, names_in(data), data)), data
     )
+
+
+def _paths_of_others(found: Repositories, near: frozenset[str]) -> Iterator[WatchedPath]:
+    """Files in the data folders that exist without a `.git` of their own."""
+    others = frozenset(each for each in found._directories.others() if not found._directories.is_pending(each))
+    found._watched_others = others
+    if found._others_first is None:
+        found._others_first = others
+    found._made_others = frozenset(each for each in others - found._others_first if _is_plain(found, each))
+    kept = (*(f"{folder}/.git" for folder in near), *found._data_of_covered)
+    found._removable |= {data for data in others if not any(is_within(data, each) for each in kept)}
+    for data in sorted(others):
+        yield from found._paths_below_root(data, names_in(data), data)
+
+
+def _trees(found: Repositories) -> tuple[str, ...]:
+    places = (*(f"{root}/.git" for root in found._roots), *found._data_outside())
+    return tuple(tree for place in places for tree in folders_in(f"{place}/worktrees"))
+
+
+def _new_links(found: Repositories) -> Iterator[WatchedPath]:
+    for path in found._directories.new_links():
+        folder, _, name = path.rpartition("/")
+        yield from found._paths_below_root(folder, (name,))
+
+
+def _record_created(found: Repositories) -> tuple[WatchedPath, ...]:
+    """Remember the repositories and working trees that programs have created; names no paths."""
+    trees = (tree for tree in found._working_trees() if tree not in found._covered and tree not in found._made)
+    folders = (each for each in found._current_repositories() if not found._directories.existed(each))
+    found._created.record((*folders, *trees))
+    return ()
 
 
 def _paths_named_by_config(found: Repositories, root: str) -> Iterator[WatchedPath]:
@@ -407,29 +463,26 @@ def _paths_named_by_config(found: Repositories, root: str) -> Iterator[WatchedPa
             yield root, path[len(root) :].strip("/")
 
 
-def _paths_in_data(data: str) -> Iterator[WatchedPath]:
-    """Files of data outside the roots, and of its linked working trees, by which git could run or write something."""
-    yield from ((data, name.removeprefix(".git/")) for name in _NOT_HELD)
-    for own in (data, *folders_in(f"{data}/worktrees")):
-        yield from ((own, name) for name in (*STATE_FILES, *WRITTEN_FILES))
-
-
 def _state_paths_of_new_one(found: Repositories, folder: str) -> Iterator[WatchedPath]:
     index = f"{folder}/.git/index"
     if kind_of(f"{folder}/.git") != "folder":
         return
-    yield from found._paths_below_root(folder, _STATE)
+    yield from found._paths_below_root(folder, STATE)
     if index not in found._indexes:
         found._indexes.watch_new(index, folder)
 
 
 def _paths_of_new_other(found: Repositories, data: str, *, is_one_of_many: bool) -> Iterator[WatchedPath]:
     mark, kept = found._directories.new_part(data)
-    names = tuple(name for name in _names_in(data) if name not in kept)
+    names = tuple(name for name in names_in(data) if name not in kept)
     places = tuple(found._paths_below_root(data, names, data))
-    if not is_one_of_many or not _is_surely_plain(places, data):
+    if not is_one_of_many or not found._new_files.are_surely_harmless(places, data):
         yield from places
-    if mark and kept and not _is_surely_plain(tuple(found._paths_below_root(data, kept, data)), data):
+    if (
+        mark
+        and kept
+        and not found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, kept, data)), data)
+    ):
         yield from found._paths_below_root(data, (mark,), data)
 
 
@@ -437,35 +490,4 @@ def _too_many(data: str) -> ToolError:
     return ToolError(
         f"nothing can run in the sandbox: {data} holds more folders of submodules than it can look at "
         f"({_MOST_FOLDERS_OF_MODULES:,}). Remove those that are not needed, or ask to run without the sandbox"
-    )
-
-
-def _was_only_moved(directories: GitDirectories, path: str, entry: Entry, before: Snapshot) -> bool:
-    """Whether a file came with a folder that was moved, and is unchanged. A `.git` folder alone may not be moved: it
-    would apply to other files.
-    """
-    for folder in parents(path):
-        old = "" if folder.endswith("/.git") else directories.moved_from(folder)
-        if old and not old.endswith("/.git"):
-            return is_same(before.get(f"{old}{path[len(folder) :]}"), entry)
-    return False
-
-
-def _names_in(data: str) -> tuple[str, ...]:
-    """Names to compare in a data folder. In that of a linked working tree, git obeys fewer."""
-    return _OF_LINKED_TREE if data.rpartition("/")[0].endswith("/worktrees") else _OF_DATA
-
-
-def _is_surely_plain(places: tuple[WatchedPath, ...], data: str = "") -> bool:
-    """As `_is_plain`; False if it can't be determined."""
-    return CheckFailures().attempt("", partial(_is_plain, places, data), default=False)
-
-
-def _is_plain(places: Iterable[WatchedPath], data: str = "") -> bool:
-    """Whether git runs nothing because of these files of a new repository; `data` if it has no `.git` folder."""
-    return all(
-        entry.kind == "parent"
-        or is_new_repository(path, entry, {})
-        or (data and is_within(path, data) and is_new_data(path[len(data) + 1 :], entry))
-        for path, entry in take_snapshot(places, {}).items()
     )

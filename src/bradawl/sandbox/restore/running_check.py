@@ -13,7 +13,7 @@ from bradawl.sandbox.backend import CheckResult
 from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import WorkspaceWatch
-from bradawl.sandbox.restore.harmless_git_files import adds_only_harmless_lines, is_state
+from bradawl.sandbox.restore.harmless_git_files import adds_only_harmless_settings, is_state
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot
 
 _ALTERNATES: Final = "/objects/info/alternates"
@@ -89,7 +89,7 @@ class WorkspaceCheck:
             return False
         if is_state(path):
             return before is not None
-        if before is not None and adds_only_harmless_lines(path, before, now):
+        if before is not None and adds_only_harmless_settings(path, before, now):
             return False
         return self._git_obeys(path)
 

@@ -20,6 +20,11 @@ _ENDED_BACKGROUND = (
     "[programs it had left running were ended; what is to go on belongs in a call with run_in_background, without &]"
 )
 
+_ENDED_IN_OWN_NETWORK = (
+    "[programs it had left running were ended; what is to go on belongs in a call with run_in_background, without &. A "
+    "server for the commands of this line alone is right as it is: other commands can't reach it, nor that of a job]"
+)
+
 
 def body_of(stdout: bytes, stderr: bytes) -> str:
     """Both streams, with stderr marked."""
@@ -45,7 +50,7 @@ def output_of(
     shown, cut = _shown(body, result)
     remarks = [ending, *cut]
     if result.ended_background:
-        remarks.append(_ENDED_BACKGROUND)
+        remarks.append(_ENDED_IN_OWN_NETWORK if result.sandbox == "bubblewrap" else _ENDED_BACKGROUND)
     if "pytest" in command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
         remarks.append("no tests were collected")
     if result.sandbox:

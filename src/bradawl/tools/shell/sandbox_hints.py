@@ -8,7 +8,7 @@ from bradawl.core.effects import is_within
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import CommandResult
 from bradawl.safety.control_characters import in_remark
-from bradawl.shaping.restored_paths import restored_lines
+from bradawl.shaping.restored_paths import first_paths, restored_lines
 
 _LOOKED_AT = 6_000
 
@@ -38,11 +38,15 @@ _NOT_REACHED: Final = " can't be reached: "
 _SSH_FAILED: Final = r"(?m)^ssh: Could not resolve hostname "
 """Also explained where the line goes on and ends with success."""
 _GIT_WENT_ON: Final = (
-    r"(?m)^(?:error|warning|fatal): (?:could not (?:write|lock) config file|unable to unlink old) [^\n]*"
+    r"(?m)^(?:error|warning|fatal): could not (?:write|lock) config file [^\n]*"
     r"(?:Device or resource busy|Read-only file system)"
 )
-"""Also explained after a success: git exits with 0 where it could not register a submodule or an upstream branch, or
-check out a protected file."""
+"""Also explained after a success: git exits with 0 where it could not register a submodule or an upstream branch."""
+_GIT_KEPT: Final = (
+    r"(?m)^(?:error|warning|fatal): unable to (?:unlink(?: old)? '(?P<old>[^\n]+)'|create file (?P<new>[^\n]+?)):"
+    r" (?:Device or resource busy|Read-only file system)$"
+)
+"""Files of the working tree that git could not replace. `git checkout` exits with 0 then; others stop midway."""
 _OVER_SSH: Final = r"ssh: |Could not resolve hostname|git@[\w.-]+:|Could not read from remote repository"
 _OWN_LOOPBACK: Final = (
     r"(?i:(?:localhost|127\.0\.0\.1|\[?::1\]?)[^\n]{0,120}(?:connection refused|couldn't connect|could not connect)"
@@ -56,6 +60,19 @@ _READ_ONLY: Final = (
     r"|(?:[Cc](?:annot|an't|ould not) (?:move|rename|remove)|renaming|git rm:)[^\n]{0,300}Device or resource busy"
     r"|Device or resource busy: [^\n]{1,300} -> |\bEBUSY\b[^\n]{0,60}\brename"  # a folder above hidden files
 )
+_GIT_KEPT_FOLDER: Final = (
+    r"(?m)cannot remove '(?P<folder>[^\n']+)/\.git/[^\n']+': (?:Read-only file system|Device or resource busy)"
+)
+"""A repository in a folder that rm could not remove."""
+_GIT_KEPT_TREE: Final = (
+    r"(?m)^error: failed to delete '(?P<folder>[^\n]+)': (?:Read-only file system|Device or resource busy)"
+)
+"""A linked working tree that git could not remove."""
+_NO_SIGNATURE: Final = (
+    r"(?m)^(?:error: )?(?:gpg failed to sign the data|Couldn't load public key |Load key \"[^\n]*\": "
+    r"|gpg: signing failed)"
+)
+"""Messages of git, gpg and ssh-keygen, also where the line goes on and ends with success."""
 _PATH: Final = r"(?<![\w.])(/[^\s'\"`\u2018\u2019:,()\[\]]+)"
 _DENIED_TEXT: Final = r"(?:[Pp]ermission denied|Operation not permitted)"
 _DENIED: Final = rf"{_PATH}['\"`\u2019]?: {_DENIED_TEXT}|{_DENIED_TEXT}(?:,|:)[^\n/]{{0,60}}['\"\u2018]?{_PATH}"
@@ -95,8 +112,33 @@ _FILES = (
     "or remove folders that contain protected or hidden files; the other files in them can be moved one by one"
 )
 _NOT_WRITTEN = (
-    "git could not write its configuration or a protected file and went on without it: what it would have registered "
-    "or checked out is missing, although it reports success"
+    "git could not write its configuration and went on without it: what it would have registered is missing, although "
+    "it reports success"
+)
+_NOT_CHECKED_OUT = (
+    "git could not replace {files}, which commands may not change: the working tree still has the old content there, "
+    "and git status shows it as a modification, although git reports success. Don't commit it: git commit -a would "
+    "undo what the new branch changed. To go back: git restore --staged --source=@{{-1}} FILE for each of them, then "
+    "git checkout -"
+)
+_PARTLY_REMOVED = (
+    "the repository {files} existed before this session, so that only a part of it and of the folders above was "
+    "removed. A command that does nothing but remove the outer folder (rm -rf FOLDER), while no job runs, removes the "
+    "rest"
+)
+_TREE_PARTLY_REMOVED = (
+    "the user made the working tree {files}, so commands can't remove its .git file and git's data for it: the rest is "
+    "removed already. Let the user run git worktree remove --force, or run it outside the sandbox"
+)
+_NOT_SIGNED = (
+    "keys and key agents are hidden from commands, so git can sign nothing. Commit without a signature (git -c "
+    "commit.gpgsign=false commit, rebase, merge; git -c tag.gpgsign=false tag) and say so: the user can sign later "
+    "(git rebase --exec 'git commit --amend --no-edit -S')"
+)
+_STOPPED_MIDWAY = (
+    "git could not replace {files}, which commands may not change, and stopped midway: HEAD is where it was, but other "
+    "files may have the new content already, and new files may be there (git status shows both). To go back, restore "
+    "what you have not changed yourself: git restore --staged --worktree FILE"
 )
 _OWN_PROGRAM = (
     "bradawl itself runs from {prefix}, so commands can't change it. Make another environment for the project "
@@ -119,7 +161,9 @@ def notes_on(
     if grant is None:
         return put_back
     is_success = not (result.exit_code or any(result.pipe_status))
-    if is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
+    if found := _of_git(result, is_success=is_success):
+        what, lift = found, "off"
+    elif is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
         what, lift = _NOT_WRITTEN, "off"
     elif is_success and not (by_domain and re.search(_SSH_FAILED, _end_of(result))):
         return put_back
@@ -128,6 +172,23 @@ def notes_on(
     if not what:
         return put_back
     return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
+
+
+def _of_git(result: CommandResult, *, is_success: bool) -> str:
+    """What git, or `rm` in a repository, left half done, also in a line that ends with success; empty if nothing."""
+    if kept := _names(_GIT_KEPT_FOLDER, result):
+        return _PARTLY_REMOVED.format(files=kept)
+    if kept := _names(_GIT_KEPT_TREE, result):
+        return _TREE_PARTLY_REMOVED.format(files=kept)
+    if kept := _names(_GIT_KEPT, result):
+        return (_NOT_CHECKED_OUT if is_success else _STOPPED_MIDWAY).format(files=kept)
+    return _NOT_SIGNED if re.search(_NO_SIGNATURE, _end_of(result)) else ""
+
+
+def _names(pattern: str, result: CommandResult) -> str:
+    """What the groups of a pattern match in the output; empty if nothing does."""
+    found = re.finditer(pattern, _end_of(result))
+    return first_paths(tuple(dict.fromkeys(name for each in found for name in each.groups() if name)), in_remark)
 
 
 def _how(lift: str, *, user_is_there: bool) -> str:
