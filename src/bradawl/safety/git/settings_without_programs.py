@@ -30,8 +30,8 @@ _PLAIN: Final = {
         "abbrev autocrlf bare bigFileThreshold checkRoundtripEncoding checkStat commentChar commitGraph compression"
         " createObject deltaBaseCacheLimit eol excludesFile fileMode filesRefLockTimeout fscache fsync fsyncMethod"
         " fsyncObjectFiles hideDotFiles ignoreCase ignoreStat logAllRefUpdates longPaths looseCompression"
-        " multiPackIndex notesRef packedGitLimit packedGitWindowSize packedRefsTimeout precomposeUnicode preloadIndex quotePath"
-        " repositoryFormatVersion safecrlf sparseCheckout sparseCheckoutCone symlinks trustctime"
+        " multiPackIndex notesRef packedGitLimit packedGitWindowSize packedRefsTimeout precomposeUnicode preloadIndex"
+        " quotePath repositoryFormatVersion safecrlf sparseCheckout sparseCheckoutCone symlinks trustctime"
         " untrackedCache useReplaceRefs warnAmbiguousRefs whitespace"
     ),
     "diff": (
