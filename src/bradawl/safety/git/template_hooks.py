@@ -58,7 +58,7 @@ class TemplateHooks:
         entries = (entry for file in files for entry in parse(text_in(real_path(file)) or "") or ())
         named = [value for name, value in entries if name == "init.templatedir" and value]
         if not named:
-            return next((each for each in _DEFAULTS if os.path.isdir(each)), _DEFAULTS[0])  # noqa: PTH112
+            return next((each for each in _DEFAULTS if os.path.isdir(each)), _DEFAULTS[0])  # noqa: PTH112 - False in a closed folder
         return f"{self._home}{named[-1][1:]}" if named[-1].startswith("~/") else named[-1]
 
 
