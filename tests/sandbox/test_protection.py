@@ -435,7 +435,8 @@ def test_a_rebase_of_the_user_with_programs_goes_on_without_them_and_the_result_
     steps = f"{made.root}/.git/rebase-merge/git-rebase-todo"
     assert ended.restored == (steps,)
     assert "pick" in Path(steps).read_text() and "exec" not in Path(steps).read_text()
-    (note,) = ended.notes
+    removed, note = ended.notes
+    assert "exec true" in removed and steps in removed
     (folder,) = [word.strip(".,") for word in note.split() if word.startswith("/")]
     (kept,) = Path(folder).iterdir()
     assert "exec true" in kept.read_text() and "30 days" in note

@@ -401,7 +401,7 @@ def test_a_commit_that_can_not_be_signed_is_explained_with_the_way_out(error: st
 @pytest.mark.parametrize("code", [0, 1])
 def test_what_was_partly_removed_is_explained_whatever_the_exit_code(code: int):
     (note,) = notes("rm: cannot remove 'b/c/.git/config': Device or resource busy\n", code=code)
-    assert "the repository b/c existed" in note and "rm -rf FOLDER" in note
+    assert "no command made the repository b/c" in note and "rm -rf FOLDER" in note
     (note,) = notes("error: failed to delete '/ws/wt': Device or resource busy\n", code=code)
     assert "working tree /ws/wt" in note and "worktree remove --force" in note
 

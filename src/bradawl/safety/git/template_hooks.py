@@ -1,8 +1,8 @@
 """Recognizes hooks that git or git-lfs itself puts into a new repository."""
 
+import contextlib
 import os
 import re
-from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
@@ -40,9 +40,11 @@ class TemplateHooks:
     def read(self) -> None:
         """Read the template. Call before a program has run: later changes do not count."""
         if self._hooks is None:
-            folder = real_path(self._folder())
-            is_users = not any(is_within(folder, root) for root in self._roots)
-            self._hooks = _hooks_in(f"{folder}/hooks") if is_users else {}
+            self._hooks = {}
+            with contextlib.suppress(OSError):
+                folder = real_path(self._folder())
+                if not any(is_within(folder, root) for root in self._roots):
+                    self._hooks = _hooks_in(f"{folder}/hooks")
 
     def is_hook_of_git(self, name: str, content: bytes) -> bool:
         """Whether a hook of a new repository equals that of the template, or is one that git-lfs writes."""
@@ -56,7 +58,7 @@ class TemplateHooks:
         entries = (entry for file in files for entry in parse(text_in(real_path(file)) or "") or ())
         named = [value for name, value in entries if name == "init.templatedir" and value]
         if not named:
-            return next((each for each in _DEFAULTS if Path(each).is_dir()), _DEFAULTS[0])
+            return next((each for each in _DEFAULTS if os.path.isdir(each)), _DEFAULTS[0])  # noqa: PTH112 - False in a closed folder
         return f"{self._home}{named[-1][1:]}" if named[-1].startswith("~/") else named[-1]
 
 

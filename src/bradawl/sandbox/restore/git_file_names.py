@@ -1,7 +1,7 @@
 """Names of git's files that decide what git runs, and where they are in its data."""
 
+import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
@@ -24,7 +24,8 @@ OF_LINKED_TREE: Final = ("config.worktree", "commondir", *STATE_FILES)
 
 def submodule_lists(folder: str) -> tuple[str, ...]:
     """The list of submodules, through which git would write if it were a link; not if it is one already."""
-    return () if Path(folder, ".gitmodules").is_symlink() else (".gitmodules",)
+    is_link = os.path.islink(f"{folder}/.gitmodules")  # noqa: PTH114 - False in a closed folder
+    return () if is_link else (".gitmodules",)
 
 
 def paths_in_data(data: str) -> Iterator[WatchedPath]:

@@ -122,9 +122,9 @@ _NOT_CHECKED_OUT = (
     "git checkout -"
 )
 _PARTLY_REMOVED = (
-    "the repository {files} existed before this session, so that only a part of it and of the folders above was "
-    "removed. A command that does nothing but remove the outer folder (rm -rf FOLDER), while no job runs, removes the "
-    "rest"
+    "no command made the repository {files}, so its git data are protected: only a part of it and of the folders above "
+    "was removed. A command that does nothing but remove the outer folder (rm -rf FOLDER), while no job runs, removes "
+    "the rest"
 )
 _TREE_PARTLY_REMOVED = (
     "the user made the working tree {files}, so commands can't remove its .git file and git's data for it: the rest is "
