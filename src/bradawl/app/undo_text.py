@@ -116,7 +116,7 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
     lines += _changes_group("Data of git", _agreed(files.git), root)
     conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts]
     lines += _group(
-        "Changed since by you or another program, of no use for git, or maybe the only copy; restored if you say so:",
+        "Changed by you or another program since, useless for git or maybe the only copy; restored only if you say so:",
         conflicts,
     )
     staying = [f"! {shown_path(path, root)}: it holds other files, so it stays" for path in files.staying]

@@ -117,8 +117,7 @@ class WorkspaceTree:
         else:
             self._watches.dirty()  # what changed before now is found by the search
             self._search_all(search)
-            if self._outside_git.report(search.gaps):
-                self.is_exact = False
+            self.is_exact &= not self._outside_git.report(search.gaps)
             for folder in self._index.limited:
                 search.gaps.add("limit", folder.path)
             if self._is_late:

@@ -53,6 +53,8 @@ _FLUSH_S: Final = 0.05
 """Idle seconds before what was saved is brought to the disk."""
 _IDLE_S: Final = 1.0
 """Idle seconds before the index is saved and garbage is collected."""
+_SAVING_S: Final = 1.0
+"""Seconds that a call must be able to wait, so that the index is saved before it begins."""
 _UNCOVERED_CHARACTERS: Final = 2_000
 _MOST_ANSWERS: Final = 200
 
@@ -216,8 +218,9 @@ class Worker:
     def _write_down(self, request: Begin) -> None:
         """Note that a call begins, so that it is known what it changed if all processes are killed."""
         try:
-            if not self._journal.is_started and self._tree.is_listed:
-                self._save_index()
+            has_time = request.until - time.monotonic() > _SAVING_S
+            if not self._journal.is_started and self._tree.is_listed and has_time:
+                self._save_index()  # else it is saved while the call runs
         except OSError as error:
             self._not_saved(error)
         self._journal.begin(request.call_id, request.paths)
