@@ -62,7 +62,8 @@ def test_a_new_repository_that_would_start_something_is_disarmed(made, line, gon
     ended = made.sh(line)
     assert (ended.code, ended.err) == (0, "")
     assert any(path.startswith(str(made.root / gone)) for path in ended.restored)
-    assert not (made.root / gone / "modules/m/config" if gone == "x/.git" else made.root / gone).is_file()
+    path = made.root / gone / "modules/m/config" if gone == "x/.git" else made.root / gone
+    assert "fsmonitor" not in path.read_text() if gone == "new/.git/config" else not path.is_file()
 
 
 def test_a_new_repository_in_a_workspace_without_one_starts_nothing(made):
@@ -209,7 +210,7 @@ def test_writes_to_a_file_that_git_has_replaced_are_undone(made):
         meanwhile=_when_it_runs(made, lambda: _git(made, "config", "user.name", "B")),
     )
     assert ended.restored == (str(made.root / ".git/config"),)
-    assert (made.root / ".git/config").read_text() == before
+    assert (made.root / ".git/config").read_text() == f"{before}[user]\n\tname = B\n[core]\n"
 
 
 def test_changes_by_the_users_git_meanwhile_are_kept(made):

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from posixpath import dirname
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from bradawl.safety.git.config_file import Entry, parse
+from bradawl.safety.git.config_file import Entry, parse, verifies_signatures
 from bradawl.safety.git.data_check import GitDataCheck
 from bradawl.safety.git.read_paths import LONGEST_INDEX, GitReads, ReadPathFinder, followed_links, modified_secrets
 from bradawl.safety.git.repository import (
@@ -53,12 +53,6 @@ _HARMLESS_VARIABLES = (
     r"|ASKPASS|CONFIG_NOSYSTEM|MERGE_AUTOEDIT|PS1_.*|CEILING_DIRECTORIES|DISCOVERY_ACROSS_FILESYSTEM|ADVICE)"
 )
 _HOOKS = ("post-index-change", "fsmonitor-watchman", "query-watchman")
-_VERIFIES_SIGNATURES: Final = re.compile(r"%[-+ ]?G|signature")
-
-
-def verifies_signatures(form: str) -> bool:
-    """Whether a format or a sort key makes git start gpg."""
-    return bool(_VERIFIES_SIGNATURES.search(form))
 
 
 class ConfiguredRepository(NamedTuple):

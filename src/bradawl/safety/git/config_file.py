@@ -3,6 +3,13 @@
 import re
 from typing import Final, NamedTuple
 
+_VERIFIES_SIGNATURES: Final = re.compile(r"%[-+ ]?G|signature")
+
+
+def verifies_signatures(form: str) -> bool:
+    """Whether a format or a sort key makes git start gpg."""
+    return bool(_VERIFIES_SIGNATURES.search(form))
+
 
 class Entry(NamedTuple):
     """One setting."""

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from bradawl.safety.git.config import verifies_signatures
-from bradawl.safety.git.config_file import Entry, PlacedEntry, parse, parse_with_places
+from bradawl.safety.git.config_file import Entry, PlacedEntry, parse, parse_with_places, verifies_signatures
 
 _SECTIONS: Final = frozenset(["advice", "author", "color", "column", "committer", "i18n", "user"])
 """Sections in which no setting runs anything, with and without a subsection."""

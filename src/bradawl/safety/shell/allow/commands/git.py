@@ -10,7 +10,7 @@ from posixpath import basename, dirname, join, normpath
 
 import msgspec
 
-from bradawl.safety.git.config import verifies_signatures
+from bradawl.safety.git.config_file import verifies_signatures
 from bradawl.safety.permissions.protected_paths import may_hold_secrets
 from bradawl.safety.shell.allow.commands.options import Call, Options, options, read_options
 from bradawl.safety.shell.allow.commands.readers import Program, Words, require, require_literal
