@@ -16,6 +16,7 @@ class Report(msgspec.Struct, frozen=True):
     restored: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
     seconds: float = 0.0
+    ended: tuple[str, ...] = ()
 
 
 class CheckedProcesses(ScriptedProcesses):
@@ -175,6 +176,16 @@ async def test_in_the_next_turn_it_is_said_again():
         session.checks.check_soon()
         await settled()
         assert len(session.shown) == 2
+        session.checks.close()
+
+
+async def test_jobs_that_were_killed_are_named_to_the_user_and_to_the_model():
+    session = Session(Report(("/ws/.git/commondir",), ended=("python3 x\n[exit code 0]", "y" * 200)))
+    async with asyncio.TaskGroup() as tasks:
+        await session.start(tasks)
+        (_, shown), (_, noted) = session.shown, session.notes
+        assert shown == noted and shown.startswith("The background jobs were ended, because what was put back was made")
+        assert "python3 x" in shown and "\n" not in shown and "y..." in shown and "y" * 101 not in shown
         session.checks.close()
 
 

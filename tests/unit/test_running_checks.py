@@ -21,6 +21,11 @@ class Child:
     def __init__(self, *, is_sandboxed: bool = True) -> None:
         self.is_sandboxed = is_sandboxed
         self.restored: tuple[str, ...] = ()
+        self.name = "python3 server.py"
+        self.is_killed = False
+
+    def kill(self) -> None:
+        self.is_killed = True
 
     def add_restored(self, paths: tuple[str, ...]) -> None:
         self.restored += paths
@@ -73,6 +78,22 @@ async def test_if_nothing_is_found_no_program_is_stopped():
     report = await sandbox.checks().check(sandbox, ())
     assert sandbox.calls == ["jobs alone", "shortly", "compare"]
     assert report.restored == () and report.seconds >= 0
+
+
+async def test_jobs_that_make_the_same_file_again_and_again_are_killed():
+    job, command, unconfined = Child(), Child(), Child(is_sandboxed=False)
+    other = CheckResult(("/ws/other/.git/config",))
+    sandbox = Sandbox(*[FOUND] * 6, *[other] * 3, *[FOUND] * 3)
+    sandbox.children = [job, command, unconfined]
+    checks = sandbox.checks()
+    for _ in range(3):
+        assert (await checks.check(sandbox, (job, unconfined))).ended == ()
+    assert not job.is_killed
+    assert (await checks.check(sandbox, (job, unconfined))).ended == ("python3 server.py",)
+    assert (job.is_killed, command.is_killed, unconfined.is_killed) == (True, False, False)
+    sandbox.children.clear()
+    checks.end(job)
+    assert not checks._restored
 
 
 async def test_a_large_workspace_is_searched_in_a_thread_without_stopping_programs():

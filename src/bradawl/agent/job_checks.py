@@ -31,6 +31,11 @@ class CheckReport(Protocol):
         """Processor time of the check."""
         ...
 
+    @property
+    def ended(self) -> tuple[str, ...]:
+        """Commands of jobs that were killed, because what was put back came again each time."""
+        ...
+
 
 @runtime_checkable
 class ChecksRunning(Protocol):
@@ -94,6 +99,7 @@ class JobChecks:
                 continue
             interval = interval_after(report.seconds)
             self.say(report.restored, report.set_aside)
+            self._say_ended(report.ended)
 
     async def _wait(self, seconds: float) -> None:
         """Wait for `check_soon` or an urgent change, at most this long."""
@@ -106,6 +112,16 @@ class JobChecks:
     async def _sleep(self, seconds: float) -> None:
         await self._conversation.clock.sleep(seconds)
         self._wake.set()
+
+    def _say_ended(self, commands: tuple[str, ...]) -> None:
+        if not commands:
+            return
+        from bradawl.safety.control_characters import in_remark
+        from bradawl.shaping import job_notes
+
+        text = job_notes.killed(tuple(map(in_remark, commands)))
+        self._conversation.warn(text)
+        self._conversation.note(text)
 
     def say(self, restored: tuple[str, ...], set_aside: tuple[str, ...] = (), *, to_model: bool = True) -> None:
         """Tell the user what was put back, and the model unless a result tells it; each path once."""

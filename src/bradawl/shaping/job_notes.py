@@ -64,3 +64,9 @@ def put_back(lines: tuple[str, ...], set_aside: tuple[str, ...], *, for_user: bo
 def lost(name: str) -> str:
     """Note that a job of an earlier run of the session has ended."""
     return f"{name} ended when the session was left. Start it again if it is needed."
+
+
+def killed(commands: tuple[str, ...]) -> str:
+    """Note that jobs were killed because one of them made the same protected file again and again."""
+    names = ", ".join(each if len(each) <= _COMMAND_SHOWN else f"{each[:_COMMAND_SHOWN]}..." for each in commands)
+    return f"The background jobs were ended, because what was put back was made again each time: {names}"

@@ -8,6 +8,7 @@ never has in between.
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -29,6 +30,8 @@ _REST_S: Final = 0.1
 """After events, further ones wait so long."""
 _SHARE: Final = 0.02
 """The share of one processor core that checks beside a command may take."""
+_MOST_TIMES: Final = 3
+"""When the same path has to be put back for this many times, the background commands are killed."""
 
 
 class CheckReport(msgspec.Struct, frozen=True):
@@ -42,6 +45,8 @@ class CheckReport(msgspec.Struct, frozen=True):
     """Folders with what was moved away."""
     seconds: float = 0.0
     """Processor time of this program that the check took, at most."""
+    ended: tuple[str, ...] = ()
+    """Background commands that were killed, because what was put back came again each time."""
 
 
 class RunningChecks:
@@ -58,6 +63,8 @@ class RunningChecks:
         self._timers: dict[ChildProcess, asyncio.TimerHandle] = {}
         self._wakers: dict[object, Callable[[], None]] = {}
         """What to call when a check is urgent, by command, or by itself for a session."""
+        self._restored: Counter[str] = Counter()
+        """How often paths were put back since sandboxed programs run."""
         self._events: DataEvents | None = None
         """Is read from."""
         self._resting: asyncio.TimerHandle | None = None
@@ -96,7 +103,21 @@ class RunningChecks:
                 self._wakers[wake] = wake
                 self._read_events(check)
             result = await self._compared(check)
-            return CheckReport((*result.found, *result.unchecked), result.set_aside, time.process_time() - began)
+            ended = self._end_if_repeated(result.found)
+            seconds = time.process_time() - began
+            return CheckReport((*result.found, *result.unchecked), result.set_aside, seconds, ended)
+
+    def _end_if_repeated(self, found: tuple[str, ...]) -> tuple[str, ...]:
+        """Kill the background commands if one of them makes the same thing again and again: git would sooner or later
+        start between two checks. Returns their names.
+        """
+        self._restored.update(found)
+        if not any(self._restored[path] >= _MOST_TIMES for path in found):
+            return ()
+        jobs = [child for child in self._running() if child.is_sandboxed and child in self._jobs]
+        for job in jobs:
+            job.kill()
+        return tuple(job.name for job in jobs)
 
     def begin(self, command: "ChildProcess", backend: "SandboxBackend | None") -> None:
         """Call when a command has started, with its sandbox. Its result names what is put back while it runs."""
@@ -118,6 +139,7 @@ class RunningChecks:
         if not any(child.is_sandboxed for child in self._running()):
             self._stop_reading()
             self._wakers.clear()
+            self._restored.clear()
 
     # ------------------------------------------------------------------ events
 
