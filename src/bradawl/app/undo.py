@@ -375,7 +375,7 @@ def _kept_text(kept: Sequence[bytes], root: str) -> str:
     names = ", ".join(shown_path(path, root) for path in kept[:_MOST_NAMED])
     more = f" and {len(kept) - _MOST_NAMED} more" if len(kept) > _MOST_NAMED else ""
     how = "Restore them too with `overwrite`, or leave them alone with `keep_conflicts`."
-    return f"Nothing was restored: {len(kept)} files were changed since: {names}{more}. {how}"
+    return f"Nothing was restored: {len(kept)} files may have changes of the user: {names}{more}. {how}"
 
 
 def _lock(files: "RestorePlan | None") -> str:

@@ -13,6 +13,7 @@ from bradawl.app.undo_attribution import (
     with_unnamed_conflicts,
     without_mapped_conflicts,
 )
+from bradawl.app.undo_jobs import changes_beside_jobs, with_conflicts_beside_jobs
 from bradawl.app.undo_plan import UndoPlan, UndoRefused, UndoStopped
 from bradawl.app.undo_text import stopped_text
 from bradawl.checkpoints.errors import StoreError
@@ -59,7 +60,8 @@ class FilePlans:
         with refusing_for_the_store(self._store):
             records = records_of(calls, self._store, self._restores)
             files = without_mapped_conflicts(self._plan(records, rest), records)
-            return with_unnamed_conflicts(files, unnamed_changes(calls, records))
+            files = with_unnamed_conflicts(files, unnamed_changes(calls, records))
+            return with_conflicts_beside_jobs(files, changes_beside_jobs(calls, records, self._store))
 
     def _plan(self, records: Sequence[ChangeRecord], rest: ChangeRecord | None) -> "RestorePlan":
         from bradawl.checkpoints import restore

@@ -114,11 +114,12 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
     files = plan.files
     lines += _changes_group("Files", _agreed(files.changes), root, _MOST_FILES)
     lines += _changes_group("Data of git", _agreed(files.git), root)
-    conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts]
+    conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts if not each.job]
     lines += _group(
         "Changed by you or another program since, useless for git or maybe the only copy; restored only if you say so:",
         conflicts,
     )
+    lines += [f"{text}; restored if you say so." for text in _texts_of_jobs(plan, root)]
     staying = [f"! {shown_path(path, root)}: it holds other files, so it stays" for path in files.staying]
     lines += _group("Can't be removed:", staying)
     return lines + _impossible_lines(files, root) + _caches_line(files.caches, root)
@@ -217,15 +218,37 @@ def unrestored_text(count: int) -> str:
 
 def conflicts_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ()) -> str:
     """Why a plan is refused, with the files that were changed since, except those to overwrite."""
-    conflicts = [path for path in conflicts_of(plan) if path not in overwrite]
-    names = ", ".join(shown_path(path, root) for path in conflicts[:_MOST_FILES])
-    more = f" and {len(conflicts) - _MOST_FILES} more" if len(conflicts) > _MOST_FILES else ""
+    changed = () if plan.files is None else plan.files.conflicts
+    conflicts = sorted(each.path for each in changed if not each.job and each.path not in overwrite)
+    others = (
+        "these files were changed by you or another program since, "
+        f"git could not use them, or they may be the only copy of something: {_paths_text(conflicts, root)}"
+    )
+    reasons = [others] if conflicts else []
+    reasons += [f"{text[0].lower()}{text[1:]}" for text in _texts_of_jobs(plan, root, overwrite)]
     rest = "goes back without them" if has_only_conflicts(plan) else "restores the other files"
     return (
-        f"Nothing is restored, because these files were changed by you or another program since, "
-        f"git could not use them, or they may be the only copy of something: {names}{more}. "
+        f"Nothing is restored, because {'; and '.join(reasons)}. "
         f"`bradawl undo --keep-conflicts` {rest}, `--force PATH` also restores that file, or all of these in a folder."
     )
+
+
+def _texts_of_jobs(plan: UndoPlan, root: str, left_out: Collection[bytes] = ()) -> list[str]:
+    """For each job, which files changed while only it ran; git's data first, because they decide about commits."""
+    if plan.files is None:
+        return []
+    paths: dict[str, list[bytes]] = {}
+    for each in (*plan.files.git, *plan.files.changes):
+        if each.job and each.path not in left_out:
+            paths.setdefault(each.job, []).append(each.path)
+    return [
+        f"While only {job} ran, these changed, perhaps by you: {_paths_text(each, root)}" for job, each in paths.items()
+    ]
+
+
+def _paths_text(paths: Sequence[bytes], root: str) -> str:
+    more = f" and {len(paths) - _MOST_FILES} more" if len(paths) > _MOST_FILES else ""
+    return ", ".join(shown_path(path, root) for path in paths[:_MOST_FILES]) + more
 
 
 # ------------------------------------------------------------------ an outcome
@@ -244,8 +267,10 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
         lines += [f"Not restored: {one_line(text)}" for text in record.uncovered[:_MOST_FILES]]
         lines += _caches_line(record.stayed, root)
     lines += _impossible_lines(plan.files, root)
-    why = {} if plan.files is None else {each.path: each.conflict for each in plan.files.conflicts}
-    lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept]
+    why = {} if plan.files is None else {each.path: each.conflict for each in plan.files.conflicts if not each.job}
+    lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept if path in why]
+    restored = set(conflicts_of(plan)) - set(outcome.kept)
+    lines += [f"Left alone: {text[0].lower()}{text[1:]}." for text in _texts_of_jobs(plan, root, restored)]
     lines += [f'The prompt was: "{cut(one_line(prompt), 200)}"' for prompt in plan.prompts[:1]]
     lines += _coverage_lines(plan)
     if record is not None and record.unrestored and plan.kind == "undo" and not plan.takes_back:
