@@ -447,7 +447,9 @@ def test_what_the_user_did_beside_a_server_can_be_undone_too(project: Project) -
     before = project.state()
     _beside_a_server(project)
     refused = project.run("undo", "--to", "1", "--force", "draft.txt")
-    assert refused.returncode == 1 and "draft.txt" not in refused.stderr and "mine.txt" in refused.stderr
+    named, _, advice = refused.stderr.partition("`")
+    assert refused.returncode == 1 and "draft.txt" not in named and "mine.txt" in named, refused.stderr
+    assert advice.startswith("bradawl undo --to 1 --force draft.txt --keep-conflicts`")
     done = project.run("undo", "--to", "1", "--force", ".")
     assert done.returncode == 0, done.stdout + done.stderr
     assert differences(project.state(), before) == {}

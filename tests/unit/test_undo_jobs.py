@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from bradawl.app.undo_jobs import changes_beside_jobs, with_conflicts_beside_jobs, written_by
+from bradawl.app.undo_line import UndoLine
 from bradawl.app.undo_plan import UndoPlan
 from bradawl.app.undo_text import conflicts_text, plan_text
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
@@ -167,11 +168,11 @@ def test_the_texts_show_them_apart_from_other_conflicts():
     text = plan_text(plan, "/ws")
     assert "While only job-1 ran, these changed, perhaps by you: .git/HEAD, b; restored if you say so.\n" in text
     assert "! c: it was changed since\n" in text and "! b" not in text and "\n~ a " in text
-    refused = conflicts_text(plan, "/ws", ())
+    refused = conflicts_text(plan, "/ws", UndoLine())
     assert (
         "only copy of something: c; and while only job-1 ran, these changed, perhaps by you: .git/HEAD, b." in refused
     )
-    refused = conflicts_text(plan, "/ws", (b"/ws/c", b"/ws/b"))
+    refused = conflicts_text(plan, "/ws", UndoLine(), (b"/ws/c", b"/ws/b"))
     assert refused.startswith(
         "Nothing is restored, because while only job-1 ran, these changed, perhaps by you: .git/HEAD."
     )
