@@ -184,7 +184,7 @@ def test_undo_and_redo_in_one_conversation_at_a_terminal(project: Project) -> No
         terminal.wait_for("mode bypass")
         (project.root / "c.txt").write_text("mine")
         terminal.type("/undo\r")
-        terminal.wait_for("Changed since by you or another program")
+        terminal.wait_for("Changed by you or another program since")
         terminal.wait_for("Restore [a]ll files")
         terminal.type("n\r")
         terminal.wait_for("Nothing was changed")
