@@ -383,3 +383,73 @@ def test_what_a_job_writes_until_the_terminal_is_left_is_undone(project: Project
     done = project.run("undo", "--to", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert differences(project.state(), before) == {}
+
+
+def _beside_a_server(project: Project) -> None:
+    """While only the job runs, the user commits, branches and writes a file; then the model writes `a.py`."""
+    line = "while true; do date +%N > server.log; sleep 0.05; done"
+    job = {"id": "job", "name": "bash", "arguments": {"command": line, "run_in_background": True}}
+    write = {"id": "write", "name": "write_file", "arguments": {"file_path": "a.py", "content": "a\n"}}
+    kill = {"id": "kill", "name": "bash_kill", "arguments": {"job_id": "job-1"}}
+    project.replies(
+        {"tool_calls": [job]},
+        {"text": "finished one"},
+        {"tool_calls": [write]},
+        {"text": "finished two"},
+        {"tool_calls": [kill]},
+        {"text": "finished three"},
+    )
+    terminal = Terminal([*START, "-y"], project.root, project.environ)
+    try:
+        terminal.wait_for("> ")
+        terminal.type("serve\r")
+        terminal.wait_for("finished one")
+        terminal.wait_for("cost unknown")
+        (project.root / "mine.txt").write_text("mine")
+        project.git("add", "mine.txt")
+        project.git("commit", "-qm", "mine")
+        project.git("branch", "mybranch")
+        (project.root / "draft.txt").write_text("draft")
+        terminal.type("write\r")
+        terminal.wait_for("finished two")
+        terminal.type("/mode\r")  # answered after the end of the turn
+        terminal.wait_for("mode bypass")
+        terminal.type("stop\r")
+        terminal.wait_for("finished three")
+        terminal.type("/jobs\r")
+        terminal.wait_for("No background job is running.")
+        terminal.type("/undo\r")
+        terminal.wait_for("While only job-1 ran, these changed, perhaps by you: .git/")
+        terminal.wait_for("Restore the [o]ther files")
+        terminal.type("n\r")
+        terminal.wait_for("Nothing was changed")
+    finally:
+        terminal.end()
+
+
+def test_what_the_user_did_beside_a_server_is_undone_only_if_the_user_says_so(project: Project) -> None:
+    _beside_a_server(project)
+    before, log = project.state(), project.git("log", "--oneline", "--all")
+    refused = project.run("undo")
+    assert refused.returncode == 1 and project.state() == before, refused.stdout + refused.stderr
+    for name in ("mine.txt", "draft.txt", ".git/refs/heads/main", ".git/refs/heads/mybranch", ".git/index"):
+        assert name in refused.stdout and name in refused.stderr, refused.stderr
+    assert project.run("undo", "--dry-run").returncode == 1
+    kept = project.run("undo", "--keep-conflicts")
+    assert kept.returncode == 0, kept.stdout + kept.stderr
+    assert "Left alone: while only job-1 ran, these changed, perhaps by you: .git/" in kept.stdout
+    assert (project.root / "mine.txt").exists() and (project.root / "draft.txt").exists()
+    assert not (project.root / "a.py").exists() and project.git("log", "--oneline", "--all") == log
+    assert project.run("undo", "--redo").returncode == 0 and project.state() == before
+
+
+def test_what_the_user_did_beside_a_server_can_be_undone_too(project: Project) -> None:
+    before = project.state()
+    _beside_a_server(project)
+    refused = project.run("undo", "--to", "1", "--force", "draft.txt")
+    named, _, advice = refused.stderr.partition("`")
+    assert refused.returncode == 1 and "draft.txt" not in named and "mine.txt" in named, refused.stderr
+    assert advice.startswith("bradawl undo --to 1 --force draft.txt --keep-conflicts`")
+    done = project.run("undo", "--to", "1", "--force", ".")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert differences(project.state(), before) == {}

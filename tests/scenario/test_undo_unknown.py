@@ -82,7 +82,9 @@ async def test_the_step_before_one_with_unknown_changes_is_not_undone_unasked(wo
         with pytest.raises(UndoRefused) as refused:
             await undo.plan("", part)
         assert f"not known what step 2 changed, change(second). {LATE} Try again in a moment" in str(refused.value)
-        assert "`/undo 1` (outside of a conversation: `bradawl undo --to 1`)" in str(refused.value)
+        words, options = ("", "") if part == "both" else (" code", " --code-only")
+        said = f"`/undo 1{words}` (outside of a conversation: `bradawl undo --to 1{options}`)"
+        assert said in str(refused.value)
         assert world.tree()["a"][1] == b"2"
         slow.is_slow = False
         plan = await undo.plan("", part)

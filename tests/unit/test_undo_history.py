@@ -9,6 +9,7 @@ from bradawl.core.events import (
     AgentSpawned,
     CallPrepared,
     CheckpointTaken,
+    Cwd,
     Envelope,
     Event,
     HeadMoved,
@@ -17,12 +18,13 @@ from bradawl.core.events import (
     PromptSubmitted,
     RequestSent,
     SessionOpened,
+    StateChanged,
     ToolFinished,
     ToolStarted,
     TurnFinished,
 )
 from bradawl.core.messages import Text
-from bradawl.folds.undo_history import UndoHistory, undo_history
+from bradawl.folds.undo_history import CallJob, UndoHistory, undo_history
 
 
 class Log:
@@ -237,6 +239,34 @@ def test_what_a_running_job_changed_after_another_call_comes_after_that_call(log
     log.add(JobEnded("job-1", 0))
     log.add(CheckpointTaken("server", "ref-last"))
     assert refs(log.history)[-4:] == ["ref-before-d", "ref-d", "ref-after-d", "ref-last"]
+
+
+def test_changes_beside_a_job_name_the_job_and_where_it_was_started(log: Log) -> None:
+    log.prompt("three")
+    log.step("server", "d", ref=False)
+    log.add(JobStarted("job-1", "server", "serve > log"))
+    log.add(CheckpointTaken("server", "ref-server"))
+    log.add(CheckpointTaken("d", "ref-d"))
+    jobs = {each.ref: each.job for each in log.history.applied}
+    assert jobs["ref-server"] == CallJob("job-1", "serve > log", "/project") and jobs["ref-d"] is None
+    log.add(StateChanged(Cwd("/project/sub")))
+    log.step("watch", ref=False)
+    log.add(JobStarted("job-2", "watch", "watch"))
+    log.add(CheckpointTaken("watch", "ref-watch"))
+    assert log.history.applied[-1].job == CallJob("job-2", "watch", "")
+
+
+def test_a_job_whose_command_is_understood_names_all_its_writes(log: Log) -> None:
+    log.prompt("three")
+    log.add(RequestSent(9, "hash"))
+    for understood, name in ((True, "known"), (False, "guessed")):
+        effects = Effects(writes=("/project/f",), understood=understood)
+        log.add(CallPrepared(name, 9, "bash", "{}", effects))
+        log.add(JobStarted(f"job-{name}", name, "rm f"))
+        log.add(CheckpointTaken(name, f"ref-{name}"))
+    known, guessed = (each.job for each in log.history.applied[-2:])
+    assert known is not None and known.writes == ("/project/f",)
+    assert guessed is not None and guessed.writes == ()
 
 
 def test_a_log_without_prompts_has_nothing_to_undo() -> None:

@@ -16,8 +16,17 @@ from msgspec import structs
 
 from bradawl.app.rendering import cut, one_line
 from bradawl.app.undo_attribution import Restores, long_calls_text, no_restores
-from bradawl.app.undo_choice import chosen_step, named_step, possible_part, prompts_from, redone_calls, uncovered_texts
+from bradawl.app.undo_choice import (
+    chosen_step,
+    jobs_from,
+    named_step,
+    possible_part,
+    prompts_from,
+    redone_calls,
+    uncovered_texts,
+)
 from bradawl.app.undo_diff import Compare, diff_text, shown_path
+from bradawl.app.undo_line import LAST_SESSION, UndoLine
 from bradawl.app.undo_plan import UndoOutcome, UndoPlan, UndoRefused, UndoStopped, conflicts_of, restores_nothing
 from bradawl.app.undo_restore import FilePlans, SessionRestores, changes_of, merged, refusing_for_the_store
 from bradawl.app.undo_text import note_for_model, refusal_text
@@ -48,10 +57,11 @@ class Undo:
         roots: Sequence[str],
         compare: Compare,
         restores: Restores = no_restores,
+        line: UndoLine = LAST_SESSION,
     ) -> None:
         """`store` opens the store of the session's project, and is called when needed; `roots` are the folders of the
         workspace, first the project: nothing outside of them is restored. `compare` is for `diff`; `restores` finds
-        what undos of other sessions restored while calls of this one ran.
+        what undos of other sessions restored while calls of this one ran. Texts that name commands repeat `line`.
         """
         self._session = session
         self._open_store = store
@@ -60,6 +70,7 @@ class Undo:
         self._roots = tuple(roots)
         self._compare = compare
         self._restores_elsewhere = restores
+        self._line = line
 
     def __enter__(self) -> Self:
         return self
@@ -88,10 +99,11 @@ class Undo:
         to restore the rest. Raises `UndoRefused`, `SessionError` and `StoreError`.
         """
         _check_arguments(step, part)
-        self._check_is_quiet()
+        line = self._line.of(step, part)
+        _check_is_quiet(self._session, line)
         history = await self.history()
         if (intent := self.unfinished(history)) is not None:
-            _check_is_of(intent, "undo", step, part)
+            _check_is_of(intent, "undo", line)
             return self._plan_unfinished("undo", intent, history)
         last, rest = self._restores.unrestored(history) if part != "talk" else (None, None)
         if last is not None and rest is not None and not step:
@@ -99,14 +111,13 @@ class Undo:
             if files is not None and (files.changes or files.git or files.impossible):
                 return self._plan_rest(last, files, history)
         changes = self._session.calls.changes
-        chosen = chosen_step(history, step, part, is_late=changes is not None and changes.is_late)
+        chosen = chosen_step(history, line, is_late=changes is not None and changes.is_late)
         calls = history.changes_since(chosen.start) if part != "talk" else ()
         if last is None or chosen.start > last.to:
             rest = None
         part = possible_part(chosen, part, calls, has_rest=rest is not None)
         files = self._plans.of_calls(calls, rest)
         prompts = prompts_from(history, chosen) if part != "code" else ()
-        jobs = tuple(command for each in history.steps if each.start >= chosen.start for command in each.jobs)
         return UndoPlan(
             kind="undo",
             part=part,
@@ -115,7 +126,7 @@ class Undo:
             calls=calls,
             prompts=prompts,
             files=files,
-            uncovered=uncovered_texts(calls, jobs if part != "talk" else ()),
+            uncovered=uncovered_texts(calls, jobs_from(history, chosen) if part != "talk" else ()),
             doubts=long_calls_text(calls),
             head=self._head(),
             completes=last.part if last is not None and rest is not None and not calls else None,
@@ -143,7 +154,7 @@ class Undo:
 
     async def plan_redo(self) -> UndoPlan:
         """What taking back the last step back would do. Raises `UndoRefused`, `SessionError` and `StoreError`."""
-        self._check_is_quiet()
+        _check_is_quiet(self._session, self._line.redo())
         history = await self.history()
         if (intent := self.unfinished(history)) is not None:
             return self._plan_unfinished("redo", intent, history)
@@ -228,7 +239,8 @@ class Undo:
         `plan` and `carry_out`, or taken back by `plan_redo`, also by another program.
         Raises `UndoRefused`, `UndoStopped`, `SessionError` and `StoreError`.
         """
-        self._check_is_quiet()
+        line = self._line if plan.kind == "undo" else self._line.redo()
+        _check_is_quiet(self._session, line)
         if plan.head != self._head():
             raise UndoRefused("The session went on since this was planned. Plan it again.")
         overwrite = _conflicts_named(plan, overwrite, self.root)
@@ -236,7 +248,7 @@ class Undo:
         if kept and not keep_conflicts:
             raise UndoRefused(_kept_text(kept, self.root))
         if restores_nothing(plan):
-            raise UndoRefused(refusal_text(plan, self.root))
+            raise UndoRefused(refusal_text(plan, self.root, line))
         record, ref = None, ""
         try:
             if plan.files is not None:
@@ -256,7 +268,7 @@ class Undo:
         Only changes that are not undone. Raises `UndoRefused`, `SessionError` and `StoreError`.
         """
         history = await self.history()
-        calls = history.changes_of(named_step(history, step)) if step else history.applied
+        calls = history.changes_of(named_step(history, step, self._line)) if step else history.applied
         from bradawl.checkpoints.restore_plan import is_git_data
 
         changed = merged([self.store.record(call.ref) for call in calls if call.ref])
@@ -294,7 +306,7 @@ class Undo:
     @property
     def _restores(self) -> SessionRestores:
         if self._opened_restores is None:
-            self._opened_restores = SessionRestores(self.store, self._roots_as_bytes, self._session.id)
+            self._opened_restores = SessionRestores(self.store, self._roots_as_bytes, self._session.id, self._line)
         return self._opened_restores
 
     @property
@@ -304,18 +316,6 @@ class Undo:
     def _head(self) -> int:
         entries = self._session.conversation.entries()
         return entries[-1].seq if entries else -1
-
-    def _check_is_quiet(self) -> None:
-        """Raises `UndoRefused` while a turn or a job may change files: what it has changed is not known yet."""
-        session = self._session
-        if session.is_running:
-            raise UndoRefused("A turn is running, which may change files. Wait for its end, or cancel it.")
-        if running := session.jobs.running:
-            job, command = next(iter(running.items()))
-            raise UndoRefused(
-                f"A background job is running, which may change files: {job}, {cut(one_line(command), 80)}. "
-                f"`/jobs end {job}` ends it; or leave with /exit, which ends all jobs, and run `bradawl undo`."
-            )
 
     async def _restore(
         self, plan: UndoPlan, files: "RestorePlan", overwrite: Collection[bytes], should_stop: Callable[[], bool]
@@ -344,13 +344,26 @@ def inverse(record: ChangeRecord) -> ChangeRecord:
     return structs.replace(record, changes=changes)
 
 
-def _check_is_of(intent: "RestoreIntent", kind: str, step: str, part: Part) -> None:
+def _check_is_quiet(session: "Session", line: UndoLine) -> None:
+    """Raises `UndoRefused` while a turn or a job may change files: what it has changed is not known yet."""
+    if session.is_running:
+        raise UndoRefused("A turn is running, which may change files. Wait for its end, or cancel it.")
+    if running := session.jobs.running:
+        job, command = next(iter(running.items()))
+        raise UndoRefused(
+            f"A background job is running, which may change files: {job}, {cut(one_line(command), 80)}. "
+            f"`/jobs end {job}` ends it; or leave with /exit, which ends all jobs, and run `{line.command()}`."
+        )
+
+
+def _check_is_of(intent: "RestoreIntent", kind: str, line: UndoLine) -> None:
     """Raises `UndoRefused` if what is asked for is another undo than the one that stopped in the middle."""
+    step, part = line.step, line.part
     is_same_step = not step or (kind == intent.kind and step.removesuffix(".1") == intent.step)
     if not is_same_step or part == "talk" or (part == "code" and intent.part == "both" and kind == intent.kind):
         from bradawl.checkpoints.restore_intent import unfinished_text
 
-        raise UndoRefused(unfinished_text(intent))
+        raise UndoRefused(unfinished_text(intent, "" if line.is_slash else line.session))
 
 
 def _with_paths_outside(files: "RestorePlan", whole: "RestorePlan | None") -> "RestorePlan":

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import structs
+
+from bradawl.app.undo_line import UndoLine
 from bradawl.app.undo_plan import NothingToUndo, UndoRefused
 from bradawl.app.undo_text import label_of, unknown_text
 from bradawl.folds.undo_history import CallChange, Part, UndoHistory, Undone, UndoStep
@@ -10,39 +13,39 @@ from bradawl.folds.undo_history import CallChange, Part, UndoHistory, Undone, Un
 _EMPTY: Final = "There is nothing to undo: the session has no steps."
 
 
-def named_step(history: UndoHistory, name: str) -> UndoStep:
+def named_step(history: UndoHistory, name: str, line: UndoLine) -> UndoStep:
     """The step with this name. Raises `UndoRefused`."""
     step = history.named(name)
     if step is None:
-        listed = "/rewind and `bradawl undo --list` list them"
+        listed = f"/rewind and `{structs.replace(line.of('', 'both'), forced=()).command('--list')}` list them"
         raise UndoRefused(f"There is no step {name[:20]}; {listed}." if history.steps else _EMPTY)
     return step
 
 
-def chosen_step(history: UndoHistory, name: str, part: Part, *, is_late: bool = False) -> UndoStep:
-    """The step with this name; without one the last step that changed files, or the last prompt for `talk`.
+def chosen_step(history: UndoHistory, line: UndoLine, *, is_late: bool = False) -> UndoStep:
+    """The step that a line names; without one the last step that changed files, or the last prompt for `talk`.
 
     `is_late`: a search for changes did not end in time, and still may. Raises `UndoRefused`, without a name also if it
     is not known what a later step changed.
     """
-    if name:
-        return named_step(history, name)
+    if line.step:
+        return named_step(history, line.step, line)
     if not history.steps:
         raise NothingToUndo(_EMPTY)
-    if part == "talk":
+    if line.part == "talk":
         if (last := history.last_prompt()) is None:
             raise UndoRefused("There is no prompt left in the conversation.")
         return last
     if (last := history.last_changed()) is None:
         missed = _missed_text(history.applied)
         if history.has_undone:
-            redo = " /redo takes the last undo back (outside of a conversation: bradawl undo --redo)."
+            redo = f" /redo takes the last undo back (outside of a conversation: {line.redo().command()})."
             said = f"what the steps changed was undone already.{redo if history.undone else ''}"
         else:
             said = "no step has changed a file that was saved."
         raise NothingToUndo(f"There is nothing to undo: {said}{missed}")
     if (unknown := history.unknown_since(last)) is not None:
-        raise UndoRefused(unknown_text(history, last, unknown, is_late=is_late))
+        raise UndoRefused(unknown_text(history, last, unknown, line, is_late=is_late))
     return last
 
 
@@ -79,6 +82,14 @@ def uncovered_texts(calls: Sequence[CallChange], jobs: Sequence[str]) -> tuple[s
     said = dict.fromkeys(f"{label_of(call)}: {call.uncovered}" for call in calls if call.uncovered and not call.ref)
     said |= dict.fromkeys(f"A background job ran: {job}" for job in jobs)
     return tuple(said)
+
+
+def jobs_from(history: UndoHistory, step: UndoStep) -> tuple[str, ...]:
+    """Commands of the background jobs that were started since this step and are not undone yet, oldest first."""
+    undone = [each.to for each in history.undone if each.part != "talk"]
+    steps = (each for each in history.steps if each.start >= step.start)
+    left = (each for each in steps if each.is_in_conversation or history.changes_of(each))
+    return tuple(job for each in left if all(each.start < to for to in undone) for job in each.jobs)
 
 
 def prompts_from(history: UndoHistory, step: UndoStep) -> tuple[str, ...]:

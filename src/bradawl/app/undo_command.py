@@ -17,6 +17,7 @@ from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.undo import Undo, UndoRefused, UndoStopped
 from bradawl.app.undo_diff import shown_path
+from bradawl.app.undo_line import UndoLine, line_of
 from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, refused_whole, with_agreement
 from bradawl.core.errors import SessionNotFound
 from bradawl.core.events import Envelope, Live
@@ -24,7 +25,6 @@ from bradawl.core.events import Envelope, Live
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
     from bradawl.app.settings.settings import Settings
-    from bradawl.folds.undo_history import Part
 
 Options = Mapping[str, object]
 
@@ -115,21 +115,22 @@ async def _run(
             return OK
         async with agent.open(_session_id(agent, options)) as session:
             session.show_with(emit)
-            with build_undo(session, settings) as undo:
+            line = line_of(options)
+            with build_undo(session, settings, line) as undo:
                 for intent in undo.unfinished_elsewhere():
                     console.say(f"bradawl: {unfinished_text(intent, intent.session)}")
                 if options.get("list"):
                     history = await undo.history()
                     if (unfinished := undo.unfinished(history)) is not None:
-                        console.say(f"bradawl: {unfinished_text(unfinished)}")
+                        console.say(f"bradawl: {unfinished_text(unfinished, line.session)}")
                     elif rest := undo.unrestored(history):
-                        console.say(f"bradawl: {undo_text.unrestored_text(len(rest))}")
+                        console.say(f"bradawl: {undo_text.unrestored_text(len(rest), line)}")
                     console.answer(undo_text.steps_text(history, undo.changes_of) + "\n")
                     if history.last_changed() is None and (others := other_sessions_text(session, settings)):
                         console.say(f"bradawl: {others}")
                     return OK
                 try:
-                    return await _carry_out(undo, options, console, signals)
+                    return await _carry_out(undo, options, line, console, signals)
                 except NothingToUndo as error:
                     raise UndoRefused(f"{error} {other_sessions_text(session, settings)}".rstrip()) from error
     finally:
@@ -153,29 +154,22 @@ def _session_id(agent: "Agent", options: Options) -> str:
     return session_id
 
 
-async def _carry_out(undo: Undo, options: Options, console: Console, signals: StopSignals) -> int:
-    plan = await _plan(undo, options)
+async def _carry_out(undo: Undo, options: Options, line: UndoLine, console: Console, signals: StopSignals) -> int:
+    plan = await undo.plan_redo() if line.is_redo else await undo.plan(line.step, line.part)
     overwrite = _forced(cast("Sequence[str] | None", options.get("force")) or (), plan, undo.root)
     keep = bool(options.get("keep_conflicts"))
     is_refused = refused_whole(plan, overwrite, keep_conflicts=keep)
     if options.get("dry_run"):
-        refused = [undo_text.refusal_text(plan, undo.root, overwrite)] if is_refused else []
+        refused = [undo_text.refusal_text(plan, undo.root, line, overwrite)] if is_refused else []
         console.answer("\n".join([*refused, undo_text.plan_text(with_agreement(plan, overwrite), undo.root), ""]))
         return ERROR if is_refused or plan.is_partial or plan.lock else OK
     if is_refused:
         console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
-        raise UndoRefused(undo_text.refusal_text(plan, undo.root, overwrite))
+        raise UndoRefused(undo_text.refusal_text(plan, undo.root, line, overwrite))
     with signals.held():
         outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=signals.has_arrived)
-        console.answer(f"{undo_text.outcome_text(outcome, undo.root)}\n")
+        console.answer(f"{undo_text.outcome_text(outcome, undo.root, line)}\n")
     return OK if outcome.is_complete else ERROR
-
-
-async def _plan(undo: Undo, options: Options) -> UndoPlan:
-    if options.get("redo"):
-        return await undo.plan_redo()
-    part: Part = "code" if options.get("code_only") else "talk" if options.get("talk_only") else "both"
-    return await undo.plan(str(options.get("to") or ""), part)
 
 
 def _forced(named: Sequence[str], plan: UndoPlan, root: str) -> tuple[bytes, ...]:

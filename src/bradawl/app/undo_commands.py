@@ -7,6 +7,7 @@ from bradawl.app import undo_text
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.slash_commands import CommandError, CommandResult, command
 from bradawl.app.undo import Undo, UndoRefused
+from bradawl.app.undo_line import UndoLine
 from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, has_only_conflicts, refused_whole
 from bradawl.checkpoints.record import Change
 from bradawl.folds.undo_history import Part
@@ -36,14 +37,14 @@ async def undo_steps(session: FrontendSession, step: str = "", part: _Part | Non
             plan = await undo.plan(name, wanted or "both")
         except NothingToUndo as error:
             raise UndoRefused(f"{error} {_others_text(session)}".rstrip()) from error
-        return await _carry_out(session, undo, plan)
+        return await _carry_out(session, undo, plan, _line_of(session).of(name, wanted or "both"))
 
 
 @command("redo")
 async def redo_step(session: FrontendSession) -> CommandResult:
     """Take the last undo back; again for the one before, until the next prompt."""
     with _undo_of(session) as undo:
-        return await _carry_out(session, undo, await undo.plan_redo())
+        return await _carry_out(session, undo, await undo.plan_redo(), _line_of(session).redo())
 
 
 @command("rewind")
@@ -59,11 +60,13 @@ async def rewind_to_step(session: FrontendSession, step: str = "", part: _Part |
         plan = await undo.plan(name, wanted or "both")
         shown = _with_diff(undo_text.plan_text(plan, undo.root), undo, undo.preview(plan))
         if (ask := session.frontend.ask) is None:
-            return CommandResult(f"{shown}\n\nNothing was changed. To do it: /undo {step}", style="diff")
+            way = UndoLine(step=name, part=wanted or "both").slash()
+            return CommandResult(f"{shown}\n\nNothing was changed. To do it: {way}", style="diff")
         answer = _PARTS.get((await ask(shown, "Go back? code, talk, both or n [n] ")).strip().lower())
         if answer is None:
             return CommandResult("Nothing was changed.")
-        return await _carry_out(session, undo, await undo.plan(name, cast("Part", answer)))
+        chosen = cast("Part", answer)
+        return await _carry_out(session, undo, await undo.plan(name, chosen), _line_of(session).of(name, chosen))
 
 
 async def _listed(session: FrontendSession, undo: Undo) -> str:
@@ -77,7 +80,7 @@ async def _listed(session: FrontendSession, undo: Undo) -> str:
     if intent is not None:
         return f"{unfinished_text(intent)}\n{steps}"
     rest = undo.unrestored(history)
-    return f"{undo_text.unrestored_text(len(rest))}\n{steps}" if rest else steps
+    return f"{undo_text.unrestored_text(len(rest), _line_of(session))}\n{steps}" if rest else steps
 
 
 @command("diff")
@@ -101,7 +104,11 @@ def _with_diff(text: str, undo: Undo, changes: Sequence[Change]) -> str:
 def _undo_of(session: FrontendSession) -> Undo:
     from bradawl.app.build.undo import build_undo
 
-    return build_undo(session.session, session.frontend.settings)
+    return build_undo(session.session, session.frontend.settings, _line_of(session))
+
+
+def _line_of(session: FrontendSession) -> UndoLine:
+    return UndoLine(session=session.session.id, is_slash=True)
 
 
 def _step_and_part(step: str, part: Part | None) -> tuple[str, Part | None]:
@@ -113,13 +120,13 @@ def _step_and_part(step: str, part: Part | None) -> tuple[str, Part | None]:
     return step, part
 
 
-async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan) -> CommandResult:
+async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan, line: UndoLine) -> CommandResult:
     """Carry the plan out; a user decides about files that were changed since."""
     overwrite, keep = (), False
     if conflicts := conflicts_of(plan):
         text = undo_text.plan_text(plan, undo.root)
         if (ask := session.frontend.ask) is None:
-            raise UndoRefused(undo_text.conflicts_text(plan, undo.root))
+            raise UndoRefused(undo_text.conflicts_text(plan, undo.root, line))
         has_others = not has_only_conflicts(plan)
         answer = (await ask(text, _CONFLICTS if has_others else _ONLY_CONFLICTS)).strip().lower()
         if answer not in (("o", "others", "a", "all") if has_others else ("a", "all")):
@@ -129,7 +136,7 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan) -> Co
             )
         overwrite, keep = (conflicts, False) if answer.startswith("a") else ((), True)
     if refused_whole(plan, keep_conflicts=True):
-        raise UndoRefused(undo_text.refusal_text(plan, undo.root))
+        raise UndoRefused(undo_text.refusal_text(plan, undo.root, line))
     outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep)
     code = 0 if outcome.is_complete else 1
-    return CommandResult(undo_text.outcome_text(outcome, undo.root), style="diff", exit_code=code)
+    return CommandResult(undo_text.outcome_text(outcome, undo.root, line), style="diff", exit_code=code)

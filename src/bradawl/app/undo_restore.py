@@ -13,6 +13,8 @@ from bradawl.app.undo_attribution import (
     with_unnamed_conflicts,
     without_mapped_conflicts,
 )
+from bradawl.app.undo_jobs import changes_beside_jobs, with_conflicts_beside_jobs
+from bradawl.app.undo_line import UndoLine
 from bradawl.app.undo_plan import UndoPlan, UndoRefused, UndoStopped
 from bradawl.app.undo_text import stopped_text
 from bradawl.checkpoints.errors import StoreError
@@ -59,7 +61,8 @@ class FilePlans:
         with refusing_for_the_store(self._store):
             records = records_of(calls, self._store, self._restores)
             files = without_mapped_conflicts(self._plan(records, rest), records)
-            return with_unnamed_conflicts(files, unnamed_changes(calls, records))
+            files = with_unnamed_conflicts(files, unnamed_changes(calls, records))
+            return with_conflicts_beside_jobs(files, changes_beside_jobs(calls, records, self._store))
 
     def _plan(self, records: Sequence[ChangeRecord], rest: ChangeRecord | None) -> "RestorePlan":
         from bradawl.checkpoints import restore
@@ -71,13 +74,14 @@ class FilePlans:
 class SessionRestores:
     """The restores of one session, of which at most one is unfinished. `close` leaves it for later."""
 
-    def __init__(self, store: "ContentStore", roots: Sequence[bytes], session: str) -> None:
-        """`session` is an id. The store belongs to the caller."""
+    def __init__(self, store: "ContentStore", roots: Sequence[bytes], session: str, line: UndoLine) -> None:
+        """`session` is an id; texts that name commands repeat `line`. The store belongs to the caller."""
         from bradawl.checkpoints.restore_intent import RestoreIntents
 
         self._store = store
         self._roots = roots
         self._session = session
+        self._line = line
         self._intents = RestoreIntents(store.folder)
 
     def unfinished(self) -> "RestoreIntent | None":
@@ -143,7 +147,7 @@ class SessionRestores:
                     should_stop=should_stop,
                 )
             except RestoreStopped as error:
-                raise UndoStopped(stopped_text(plan, error.done, error.total)) from error
+                raise UndoStopped(stopped_text(plan, error.done, error.total, self._line)) from error
         if earlier is not None:
             restore_intent.close_opened_folders(earlier, self._roots)
         with contextlib.suppress(OSError):  # the intended record says nearly the same

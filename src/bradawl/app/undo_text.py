@@ -5,8 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from bradawl.app.rendering import call_line, cut, one_line
 from bradawl.app.undo_diff import kind_of, shown_path
+from bradawl.app.undo_line import LAST_SESSION, UndoLine
 from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, has_only_conflicts, restores_nothing
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.tools import ToolSpec
@@ -21,6 +24,8 @@ _MOST_FILES: Final = 12
 _MOST_OTHERS: Final = 6
 """Lines of git's data, of conflicts, of calls and of what is not covered: with the files about one screen."""
 _IN_NOTE: Final = 10
+_SHOWS: Final = ("edits.file_path",)
+"""The files of `multi_edit`: the log does not say which argument a tool shows."""
 _NEVER: Final = "Never covered: other folders, the network, databases, what was sent or installed elsewhere."
 _PARTS: Final = {"code": "the files", "talk": "the conversation", "both": "the files and the conversation"}
 
@@ -71,7 +76,7 @@ def changes_text(changes: Iterable[Change] | None) -> str:
 
 def label_of(call: CallChange, width: int = 60) -> str:
     """A call with its arguments, cut to so many characters."""
-    return call_line(ToolSpec(call.tool), call.raw_arguments, width) if call.tool else "a call"
+    return call_line(ToolSpec(call.tool, shows=_SHOWS), call.raw_arguments, width) if call.tool else "a call"
 
 
 def time_text(at_ms: int) -> str:
@@ -114,11 +119,12 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
     files = plan.files
     lines += _changes_group("Files", _agreed(files.changes), root, _MOST_FILES)
     lines += _changes_group("Data of git", _agreed(files.git), root)
-    conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts]
+    conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts if not each.job]
     lines += _group(
         "Changed by you or another program since, useless for git or maybe the only copy; restored only if you say so:",
         conflicts,
     )
+    lines += [f"{text}; restored if you say so." for text in _texts_of_jobs(plan, root)]
     staying = [f"! {shown_path(path, root)}: it holds other files, so it stays" for path in files.staying]
     lines += _group("Can't be removed:", staying)
     return lines + _impossible_lines(files, root) + _caches_line(files.caches, root)
@@ -176,63 +182,94 @@ def _coverage_lines(plan: UndoPlan) -> list[str]:
     ]
 
 
-def refusal_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ()) -> str:
-    """Why a plan is refused: no file can be restored, or the user has not decided about files with later changes."""
+def refusal_text(plan: UndoPlan, root: str, line: UndoLine = LAST_SESSION, overwrite: Collection[bytes] = ()) -> str:
+    """Why a plan is refused: no file can be restored, or the user has not decided about files with later changes.
+
+    `line` is what was asked for.
+    """
     if restores_nothing(plan):
         impossible = () if plan.files is None else plan.files.impossible
         names = ", ".join(f"{shown_path(path, root)} ({why})" for path, why in impossible[:_MOST_OTHERS])
         more = f" and {len(impossible) - _MOST_OTHERS} more" if len(impossible) > _MOST_OTHERS else ""
         return (
-            f"Nothing is restored, because none of the files can be: {names}{more}. "
-            f"{'' if plan.kind == 'redo' else _INSTEAD_OF_REST if plan.completes is not None else _INSTEAD_OF_FILES}"
+            f"Nothing is restored, because none of the files can be: {names}{more}. {_instead(plan, line)}"
         ).rstrip()
-    return conflicts_text(plan, root, overwrite)
+    return conflicts_text(plan, root, line, overwrite)
 
 
-_INSTEAD_OF_FILES: Final = "`bradawl undo --talk-only` or `/undo talk` takes back the conversation alone."
-_INSTEAD_OF_REST: Final = "`bradawl undo --to STEP` or `/undo STEP` goes further back."
+def _instead(plan: UndoPlan, line: UndoLine) -> str:
+    """What can be done if no file can be restored."""
+    if plan.kind == "redo":
+        return ""
+    if plan.completes is not None:
+        return f"`{line.of('STEP', line.part).command()}` or `/undo STEP` goes further back."
+    talk = structs.replace(line.of(line.step, "talk"), forced=())
+    return f"`{talk.command()}` or `{talk.slash()}` takes back the conversation alone."
 
 
-def unknown_text(history: UndoHistory, last: UndoStep, unknown: CallChange, *, is_late: bool) -> str:
+def unknown_text(history: UndoHistory, last: UndoStep, unknown: CallChange, line: UndoLine, *, is_late: bool) -> str:
     """Why an undo without a step does not go back to before `last`: a later call may have changed files as well.
 
     `is_late`: a search for changes may still end.
     """
-    step = history.steps[unknown.step].name
+    step, known = history.steps[unknown.step].name, line.of(last.name, line.part)
     return (
         f"Nothing is undone: it is not known what step {step} changed, {label_of(unknown)}. {unknown.uncovered} "
         f"{'Try again in a moment: the search may end. ' if is_late else ''}"
-        f"`/undo {last.name}` (outside of a conversation: `bradawl undo --to {last.name}`) undoes the last changes "
+        f"`{known.slash()}` (outside of a conversation: `{known.command()}`) undoes the last changes "
         "that are known; what this step changed stays."
     )
 
 
-def unrestored_text(count: int) -> str:
+def unrestored_text(count: int, line: UndoLine = LAST_SESSION) -> str:
     """That the last undo could not restore files, and how to go on."""
     return (
         f"The last undo did not restore {count:,} file{'s' if count > 1 else ''}. "
-        "/undo (outside of a conversation: bradawl undo) tries again, until the next prompt."
+        f"/undo (outside of a conversation: {line.of('', 'both').command()}) tries again, until the next prompt."
     )
 
 
-def conflicts_text(plan: UndoPlan, root: str, overwrite: Collection[bytes] = ()) -> str:
+def conflicts_text(plan: UndoPlan, root: str, line: UndoLine = LAST_SESSION, overwrite: Collection[bytes] = ()) -> str:
     """Why a plan is refused, with the files that were changed since, except those to overwrite."""
-    conflicts = [path for path in conflicts_of(plan) if path not in overwrite]
-    names = ", ".join(shown_path(path, root) for path in conflicts[:_MOST_FILES])
-    more = f" and {len(conflicts) - _MOST_FILES} more" if len(conflicts) > _MOST_FILES else ""
+    changed = () if plan.files is None else plan.files.conflicts
+    conflicts = sorted(each.path for each in changed if not each.job and each.path not in overwrite)
+    others = (
+        "these files were changed by you or another program since, "
+        f"git could not use them, or they may be the only copy of something: {_paths_text(conflicts, root)}"
+    )
+    reasons = [others] if conflicts else []
+    reasons += [f"{text[0].lower()}{text[1:]}" for text in _texts_of_jobs(plan, root, overwrite)]
     rest = "goes back without them" if has_only_conflicts(plan) else "restores the other files"
     return (
-        f"Nothing is restored, because these files were changed by you or another program since, "
-        f"git could not use them, or they may be the only copy of something: {names}{more}. "
-        f"`bradawl undo --keep-conflicts` {rest}, `--force PATH` also restores that file, or all of these in a folder."
+        f"Nothing is restored, because {'; and '.join(reasons)}. "
+        f"`{line.command('--keep-conflicts')}` {rest}; "
+        f"`{line.command('--force', 'PATH')}` also restores that file, or all of these in a folder."
     )
+
+
+def _texts_of_jobs(plan: UndoPlan, root: str, left_out: Collection[bytes] = ()) -> list[str]:
+    """For each job, which files changed while only it ran; git's data first, because they decide about commits."""
+    if plan.files is None:
+        return []
+    paths: dict[str, list[bytes]] = {}
+    for each in (*plan.files.git, *plan.files.changes):
+        if each.job and each.path not in left_out:
+            paths.setdefault(each.job, []).append(each.path)
+    return [
+        f"While only {job} ran, these changed, perhaps by you: {_paths_text(each, root)}" for job, each in paths.items()
+    ]
+
+
+def _paths_text(paths: Sequence[bytes], root: str) -> str:
+    more = f" and {len(paths) - _MOST_FILES} more" if len(paths) > _MOST_FILES else ""
+    return ", ".join(shown_path(path, root) for path in paths[:_MOST_FILES]) + more
 
 
 # ------------------------------------------------------------------ an outcome
 
 
-def outcome_text(outcome: UndoOutcome, root: str) -> str:
-    """What was done, what was not, and how to take it back."""
+def outcome_text(outcome: UndoOutcome, root: str, line: UndoLine = LAST_SESSION) -> str:
+    """What was done, what was not, and how to take it back; `line` is what was asked for."""
     plan, record = outcome.plan, outcome.record
     lines = [_outcome_line(plan, is_any_restored=record is None or bool(record.changes))]
     if record is not None:
@@ -244,14 +281,16 @@ def outcome_text(outcome: UndoOutcome, root: str) -> str:
         lines += [f"Not restored: {one_line(text)}" for text in record.uncovered[:_MOST_FILES]]
         lines += _caches_line(record.stayed, root)
     lines += _impossible_lines(plan.files, root)
-    why = {} if plan.files is None else {each.path: each.conflict for each in plan.files.conflicts}
-    lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept]
+    why = {} if plan.files is None else {each.path: each.conflict for each in plan.files.conflicts if not each.job}
+    lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept if path in why]
+    restored = set(conflicts_of(plan)) - set(outcome.kept)
+    lines += [f"Left alone: {text[0].lower()}{text[1:]}." for text in _texts_of_jobs(plan, root, restored)]
     lines += [f'The prompt was: "{cut(one_line(prompt), 200)}"' for prompt in plan.prompts[:1]]
     lines += _coverage_lines(plan)
     if record is not None and record.unrestored and plan.kind == "undo" and not plan.takes_back:
-        lines.append(unrestored_text(len(record.unrestored)))
+        lines.append(unrestored_text(len(record.unrestored), structs.replace(line, forced=())))
     if plan.kind == "undo" and not plan.takes_back:
-        lines.append("/redo takes this back (outside of a conversation: bradawl undo --redo).")
+        lines.append(f"/redo takes this back (outside of a conversation: {line.redo().command()}).")
     return "\n".join(lines)
 
 
@@ -273,12 +312,11 @@ def _outcome_line(plan: UndoPlan, *, is_any_restored: bool) -> str:
     return f"{'Redone' if plan.kind == 'redo' else 'Undone'}: {_PARTS[plan.part]}{_since(plan)}."
 
 
-def stopped_text(plan: UndoPlan, done: int, total: int) -> str:
+def stopped_text(plan: UndoPlan, done: int, total: int, line: UndoLine) -> str:
     """Where an undo or redo was stopped, and how to go on."""
     kind = plan.kind if plan.resumes is None else plan.resumes.kind
-    finish, back = (
-        ("bradawl undo", "bradawl undo --redo") if kind == "undo" else ("bradawl undo --redo", "bradawl undo")
-    )
+    undo, redo = structs.replace(line.of("", "both"), forced=()).command(), line.redo().command()
+    finish, back = (undo, redo) if kind == "undo" else (redo, undo)
     return (
         f"Stopped: {done:,} of {total:,} files were restored. Run `{finish}` again to finish, "
         f"or `{back}` to go back to the state before it."

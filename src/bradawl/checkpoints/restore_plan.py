@@ -54,6 +54,8 @@ class PlannedChange(msgspec.Struct, frozen=True):
     """Whether what is there now is renamed to another path of the plan."""
     link: bytes = b""
     """Path of the wanted file after all renames, which gets this further name (a hard link); empty for any other."""
+    job: str = ""
+    """The background job that ran when the path changed, if that is the conflict: it may have changed nothing."""
 
 
 class RestorePlan(msgspec.Struct, frozen=True):

@@ -11,12 +11,16 @@ from bradawl.core.events import (
     AgentSpawned,
     CallPrepared,
     CheckpointTaken,
+    Cwd,
     Envelope,
     HeadMoved,
     JobEnded,
     JobStarted,
     PromptSubmitted,
     RequestSent,
+    SessionForked,
+    SessionOpened,
+    StateChanged,
     ToolFinished,
     ToolStarted,
 )
@@ -52,6 +56,17 @@ class UndoStep(msgspec.Struct, frozen=True):
         return str(self.turn) if self.number == 1 else f"{self.turn}.{self.number}"
 
 
+class CallJob(msgspec.Struct, frozen=True):
+    """The background job that a call left running."""
+
+    job_id: str
+    command: str
+    cwd: str
+    """Where it was started; empty if that is not known."""
+    writes: tuple[str, ...] = ()
+    """Paths that the command names as written, and the only ones; empty if they are not known exactly."""
+
+
 class CallChange(msgspec.Struct, frozen=True):
     """What one call changed in the workspace, that of a sub-agent too."""
 
@@ -77,6 +92,8 @@ class CallChange(msgspec.Struct, frozen=True):
     """How long it ran, without a background job; 0 if that is not known."""
     writes: tuple[str, ...] | None = None
     """The only paths that it writes, or in which; None if that is not known exactly, or if others ran meanwhile."""
+    job: CallJob | None = None
+    """Its background job, if this changed while the job ran; the last one of several."""
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -188,6 +205,9 @@ class _Fold:
         self._step_of_call: dict[str, int] = {}
         self._step_of_agent: dict[str, int] = {}
         self._call_of_job: dict[tuple[str, str], str] = {}
+        self._job_of_call: dict[str, CallJob] = {}
+        self._cwd = ""
+        """Working directory of all calls so far; empty if it changed."""
         self._ended: dict[str, int] = {}
         """By call id, the entry with which the call and its jobs ended. Until then, what was found has the order of the
         log: it was found before the calls that began later.
@@ -227,6 +247,10 @@ class _Fold:
 
     def _take_other(self, entry: Envelope) -> None:
         match entry.event:
+            case SessionOpened() | SessionForked():
+                self._cwd = entry.event.cwd
+            case StateChanged(Cwd()):
+                self._cwd = ""
             case ToolStarted(call_id):
                 self._start(call_id, entry.at)
             case ToolFinished(call_id):
@@ -236,6 +260,9 @@ class _Fold:
                     self._running.discard(call_id)
             case JobStarted(job_id, call_id, command) if self.steps:
                 self._call_of_job[entry.agent, job_id] = call_id
+                prepared = self._calls.get(call_id)
+                writes = prepared.effects.writes if prepared is not None and prepared.effects.understood else ()
+                self._job_of_call[call_id] = CallJob(job_id, command, self._cwd, writes)
                 self._running_jobs[call_id] += 1
                 self.steps[self._step_of(entry.agent)].jobs.append(command)
             case JobEnded(job_id):
@@ -294,6 +321,7 @@ class _Fold:
             started,
             max(0, finished - started) / 1000,
             None if call is None else self._known_writes(call),
+            self._job_of_call.get(taken.call_id),
         )
         insort(self.applied, change, key=_end)
         # A job that ends after a step back has changed the files that a redo finds.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bradawl.agent.given_changes import GivenChanges
 from bradawl.app.build.workspace import folders_of
 from bradawl.app.undo import Undo
+from bradawl.app.undo_line import LAST_SESSION, UndoLine
 from bradawl.core.errors import SettingsError
 from bradawl.core.ports import SessionStore
 
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from bradawl.checkpoints.store import ContentStore
 
 
-def build_undo(session: "Session", settings: "Settings") -> Undo:
+def build_undo(session: "Session", settings: "Settings", line: UndoLine = LAST_SESSION) -> Undo:
     """Undo for a session of an agent that `build_agent` made with these settings.
 
+    Texts that name commands repeat what `line` says about the session and its folders.
     Raises `SettingsError`, also if the agent was built with a `changes` of the caller.
     """
     if isinstance(session.agent.changes, GivenChanges):
@@ -38,6 +40,7 @@ def build_undo(session: "Session", settings: "Settings") -> Undo:
         folders.roots,
         _compare,
         partial(_restores_elsewhere, session, folders.checkpoints),
+        line,
     )
 
 
