@@ -109,7 +109,11 @@ def test_without_a_known_home_all_home_folders_are_protected():
 
 
 @pytest.mark.parametrize(
-    "name", [".env", ".ENV", ".env.local", ".env-prod", ".env~", ".envrc", "id_rsa", "ID_ED25519", ".netrc"]
+    "name",
+    [
+        *(".env", ".ENV", ".env.local", ".env-prod", ".env~", "#.env#", ".envrc", "id_rsa", "ID_ED25519"),
+        *(".netrc", ".netrc~", "id_rsa.bak", ".git-credentials.lock"),
+    ],
 )
 def test_names_of_files_with_secrets_are_recognised(name):
     assert is_secret_name(name)
@@ -126,6 +130,7 @@ def test_names_of_files_with_secrets_are_recognised(name):
         ".env.local.template",
         ".environment",
         "id_rsa.pub",
+        "#.env.example#",
         "a.env.py",
         ".envs",
     ],

@@ -26,7 +26,9 @@ CREDENTIALS: Final = (
     " .config/io.datasette.llm .config/openai .config/anthropic .cursor/mcp.json .local/share/atuin .bitcoin .electrum"
     " .ethereum .config/solana snap/chromium snap/firefox .var/app .Xauthority .env id_rsa id_ecdsa id_ed25519"
     " .config/BraveSoftware .config/microsoft-edge .config/Signal .config/Slack Library/Keychains Library/Cookies"
-    " Library/Mail Library/Messages"
+    " Library/Mail Library/Messages .netrc~ .netrc.bak .git-credentials~ .git-credentials.bak .git-credentials.lock"
+    " .npmrc~ .npmrc.bak .pypirc~ .pypirc.bak .viminfo .vim/swap .vim/undo .cache/vim .local/state/nvim/swap"
+    " .local/state/nvim/undo .emacs.d/auto-save-list"
 )
 LOGIN_FILES: Final = (
     ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .bashrc.d .profile .zshrc .zshenv"

@@ -127,9 +127,12 @@ def credentials(home: str) -> tuple[str, ...]:
 # ------------------------------------------------------------------ names anywhere
 
 _FOR_SHOW = r"[^/]*(?:example|sample|template|tmpl|tpl|dist|defaults?|schema)"
-_EXAMPLE = rf"{_FOR_SHOW}~?(?:/|\Z)"
-_ENV = rf"(?!{_EXAMPLE})\.env(?:rc)?(?:[._: -][^/]*)?~?"
-_KEYS = r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|[._]netrc|\.pgpass|\.git-credentials|\.vault-token|\.dev\.vars"
+_EXAMPLE = rf"{_FOR_SHOW}[~#]?(?:/|\Z)"
+_ENV = rf"(?!{_EXAMPLE})#?\.env(?:rc)?(?:[._: -][^/]*)?[~#]?"
+_KEYS = (
+    r"(?:id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|[._]netrc|\.pgpass|\.git-credentials|\.vault-token|\.dev\.vars)"
+    r"(?:~|\.(?:bak|old|orig|save|lock))?"
+)
 _ALSO_SECRET = (
     rf"(?!{_FOR_SHOW}\.env)[^/]*\.env|[^/]*\.(?:pem|key|ppk|p12|pfx|jks|keystore|kdbx|tfstate(?:\.backup)?)|\.pypirc|\.npmrc"
     r"|\.s3cfg|\.boto|\.dockercfg|\.htpasswd|\.my\.cnf|\.?(?:secrets?|credentials)(?:\.(?:json|ya?ml|toml|ini|txt|env))?"
