@@ -120,6 +120,13 @@ def test_a_named_file_behind_a_link_of_the_workspace_is_named(store, tmp_path):
     assert unnamed(store, (str(tmp_path / "link" / "f"),), change(ONE, TWO, path)) == set()
 
 
+@pytest.mark.parametrize("target", ["f", "nowhere", "/etc/passwd", "."])
+def test_a_link_that_a_command_makes_is_named_by_its_own_path(store, tmp_path, target):
+    link = tmp_path / "made"
+    link.symlink_to(target)
+    assert unnamed(store, (str(link),), change(None, LINK, bytes(link))) == set()
+
+
 @pytest.mark.parametrize(
     ("seconds", "writes", "is_said"), [(4, None, False), (90, None, True), (90, ("/ws/f",), False)]
 )

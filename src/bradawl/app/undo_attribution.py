@@ -99,7 +99,8 @@ def unnamed_changes(calls: Sequence[CallChange], records: Sequence[ChangeRecord]
     saved = [call for call in reversed(calls) if call.ref]
     for call, record in zip(saved, records, strict=True):
         if call.writes is not None:
-            found |= _unnamed(record.changes, tuple(map(os.path.realpath, call.writes)))
+            # A name may be a link now, which the command made.
+            found |= _unnamed(record.changes, (*call.writes, *map(os.path.realpath, call.writes)))
     return found
 
 
