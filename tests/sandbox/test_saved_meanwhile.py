@@ -374,3 +374,50 @@ def test_a_command_that_ends_at_once_has_no_notes(made):
     prepared(made, Case("", "", "", before="echo SECRET > .env; echo a > .envrc"))
     for _ in range(3):
         assert made.run("true").notes == ()
+
+
+ATTACK = """
+import os, socket, time
+root = os.getcwd()
+open({ready!r}, "w").close()
+while not os.path.exists({stop!r}):
+    try:
+        {attack}
+        break
+    except OSError:
+        pass
+while not os.path.exists({stop!r}):
+    time.sleep(0.02)
+{after}
+"""
+
+
+class Attack(msgspec.Struct, frozen=True):
+    """What a program tries again and again until it succeeds, and then again when the cover is back on."""
+
+    user: str
+    attack: str
+    after: str = ""
+    before: str = "true"
+
+
+async def attacked(made: SandboxedSession, attack: Attack) -> CommandResult:
+    """Run an attack while the user acts."""
+    prepared(made, Case("", "", "", attack.before))
+    text = ATTACK.format(ready="mark-ready", stop="mark-stop", attack=attack.attack, after=attack.after)
+    (made.root / "mark.py").write_text(text)
+    started = await made.processes.start(Command(("python3 mark.py",), made.cwd, is_shell=True), made.grant)
+    await until(made.root / "mark-ready")
+    acted = await asyncio.create_subprocess_exec("bash", "-c", attack.user, cwd=made.root, env=made.environment)
+    assert await acted.wait() == 0
+    await asyncio.sleep(SETTLED_S)
+    (made.root / "mark-stop").touch()
+    await started.wait(10)
+    return started.result()
+
+
+def test_a_link_that_a_program_makes_where_a_folder_was_removed_is_named(made):
+    attack = Attack("rm -r .vscode", "os.symlink('other', '.vscode')", before="mkdir .vscode; touch .vscode/a")
+    result = asyncio.run(attacked(made, attack))
+    is_link = (made.root / ".vscode").is_symlink()
+    assert is_link == any(f"{made.root}/.vscode -> other" in note for note in result.notes)

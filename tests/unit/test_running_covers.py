@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from covers_world import FakeFreeze, FaultyInotify, World, names, no_inotify, op
 
 from bradawl.sandbox.mounts.placeholders import Placeholder
 from bradawl.sandbox.mounts.plan import Mount
-from bradawl.sandbox.running_covers.cover_mounter import ON
+from bradawl.sandbox.running_covers.cover_mounter import LINK, ON
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
 from bradawl.sandbox.running_covers.opened_files import OpenedFile, opened_files
 
@@ -133,6 +134,22 @@ def test_a_read_only_path_that_can_not_be_covered_is_compared_at_the_end(world, 
     assert init.poll() is None
 
 
+@pytest.mark.parametrize("kind", ["read", "missing", "secret"])
+def test_a_link_at_a_covered_path_is_said_to_be_one(world, init, kind):
+    world.mounter.states[str(world.root / ".vscode")] = LINK
+
+    async def act() -> str:
+        async with opened(world, init.pid, world.cover(".vscode", kind)) as program:
+            (world.root / ".vscode").symlink_to("v2")
+            await settle(lambda: bool(world.mounter.requests))
+        return names(program)
+
+    said = asyncio.run(act())
+    assert f"{world.root}/.vscode -> v2" in said
+    assert "not changed since" not in said
+    assert init.poll() is None
+
+
 def test_a_removed_path_gets_a_placeholder_until_the_end(world, init):
     (world.root / ".vscode").mkdir()
 
@@ -162,6 +179,24 @@ def test_a_removed_placeholder_is_made_again_and_removed_at_the_end(world, init)
 
     asyncio.run(act())
     assert not (world.root / ".idea").exists()
+
+
+@pytest.mark.parametrize("name", [".vscode", ".git/config"])
+def test_programs_stay_stopped_while_a_path_is_missing(world, init, name):
+    path = world.root / name
+    path.touch()
+    freeze = FakeFreeze()
+    waited: list[bool] = []
+
+    async def act() -> None:
+        async with opened(world, init.pid, world.cover(name), freeze=freeze):
+            path.unlink()
+            threading.Timer(0.02, lambda: waited.append(freeze.is_stopped) or path.write_text("again")).start()
+            await settle(lambda: bool(world.mounter.requests))
+            assert waited == [True]
+
+    asyncio.run(act())
+    assert path.read_text() == "again"
 
 
 def test_a_path_that_comes_back_at_once_gets_no_placeholder(world, init):

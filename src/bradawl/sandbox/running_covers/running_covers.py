@@ -173,15 +173,15 @@ class RunningCovers:
             program.kill(failures.reason(""))
 
     def _bring_back(self, programs: Collection[RunningProgram]) -> None:
-        """Create placeholders for removed paths that programs could create."""
-        missing = {each.path for program in programs for each in program.missing()}
+        """Wait for removed paths that programs could create, and create placeholders for those that stay removed."""
+        missing = {path for program in programs for path, _ in program.missing()}
         deadline = time.monotonic() + _BACK_WITHIN_S
         while missing and time.monotonic() < deadline:
             time.sleep(_BACK_POLL_S)
             missing = {path for path in missing if not os.path.lexists(path)}
         for program in programs if missing else ():
-            for placeholder in program.missing():
-                if self._placeholders.renew(placeholder):
+            for _, placeholder in program.missing():
+                if placeholder and self._placeholders.renew(placeholder):
                     program.held.append(placeholder.path)
 
 

@@ -17,7 +17,10 @@ from bradawl.sandbox.running_covers.opened_files import opened_files
 
 _MOST_NAMED: Final = 5
 _FILES_OF_GIT: Final = ("config", "config.worktree", "attributes", "commondir", "gitdir", "alternates", ".git")
-_WHO: Final = "while {what} ran, another program replaced or made files. "
+_WHO: Final = (
+    "while {what} ran, files were replaced or made, by another program, or by the command itself where another program"
+    " had removed them. "
+)
 _HIDDEN: Final = _WHO + "They are hidden from it again; for a moment it could read them. Tell the user: {paths}"
 _READ_ONLY: Final = (
     _WHO + "They are read-only for it again; for a moment it could write them. Tell the user to look at them: {paths}"
@@ -26,6 +29,10 @@ _AT_THE_END: Final = (
     _WHO + "It could read or write them until it ended. Tell the user to look at them, or to replace keys: {paths}"
 )
 _OPENED: Final = _WHO + "It had opened hidden ones. Tell the user to replace the keys in: {paths}"
+_LINKS: Final = (
+    "while {what} ran, links appeared at protected paths. Another program or the command itself made them. Commands can"
+    " change what they lead to. Tell the user to look at them, and to remove those that they did not make: {paths}"
+)
 _KILLED: Final = "the command was ended, because {}. Tell the user"
 _NOT_COVERED: Final = "another program replaced {}, which could not be protected from the command again: {}. {}"
 
@@ -45,6 +52,7 @@ class RunningProgram:
         self._read_only: dict[str, None] = {}
         self._opened: dict[str, None] = {}
         self._late: dict[str, None] = {}
+        self._links: dict[str, None] = {}
         self._not_covered: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._killed = ""
         self._failures: tuple[str, ...] = ()
@@ -92,14 +100,16 @@ class RunningProgram:
             if any(is_within(cover.path, path) for path in paths):
                 self._changed[cover.path] = cover
 
-    def missing(self) -> Iterator[Placeholder]:
-        """Placeholders for changed paths that do not exist, in folders that do."""
+    def missing(self) -> Iterator[tuple[str, Placeholder | None]]:
+        """Changed paths that do not exist, in folders that do, with their placeholders. Git can't work with some
+        placeholders: those are None.
+        """
         for cover in self._changed.values():
             if cover.kind in ("read", "missing") and not os.path.lexists(cover.path):
                 folder, _, name = cover.path.rpartition("/")
-                known = self._placeholders.get(cover.path)
-                if Path(folder).is_dir() and (known or name not in _FILES_OF_GIT):
-                    yield known or Placeholder(cover.path, is_folder=True)
+                if Path(folder).is_dir():
+                    made = None if name in _FILES_OF_GIT else Placeholder(cover.path, is_folder=True)
+                    yield cover.path, self._placeholders.get(cover.path, made)
 
     def cover_again(self, mounter: CoverMounter, pids: Iterable[int]) -> None:
         """Mount the changed covers that are gone, while its processes `pids` are stopped. Kills the program if a hidden
@@ -140,7 +150,10 @@ class RunningProgram:
                 self.kill(f"it had opened {in_remark(opened.path)} for writing when another program replaced that file")
 
     def _note_failure(self, cover: Mount, reason: str) -> None:
-        if cover.kind in UNREADABLE and reason != LINK:  # what a link leads to could be read before
+        if reason == LINK:  # what it leads to could be read, or written, before
+            if cover.kind != "write":
+                self._links[_with_target(cover.path)] = None
+        elif cover.kind in UNREADABLE:
             self.kill(f"another program replaced {in_remark(cover.path)}, which could not be hidden again: {reason}")
         elif cover.kind != "write":
             self._not_covered[cover.path] = reason, _stamp(cover.path)
@@ -169,6 +182,7 @@ class RunningProgram:
             (_HIDDEN, self._hidden),
             (_READ_ONLY, self._read_only),
             (_AT_THE_END, self._late),
+            (_LINKS, self._links),
         )
         notes = tuple(text.format(what=what, paths=_shortened(paths)) for text, paths in said if paths)
         for _, paths in said:
@@ -184,7 +198,7 @@ class RunningProgram:
         self._failures = tuple(
             _NOT_COVERED.format(
                 in_remark(path),
-                "it is a link, or below one" if reason == LINK else reason,
+                reason,
                 "It changed since: tell the user to look at it"
                 if _stamp(path) != stamp
                 else "It has not changed since",
@@ -194,6 +208,13 @@ class RunningProgram:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
+
+
+def _with_target(path: str) -> str:
+    try:
+        return f"{path} -> {os.readlink(path)}"  # noqa: PTH115 - as it is written
+    except OSError:
+        return f"{path} -> {os.path.realpath(path)}"  # a folder above it is the link
 
 
 def _is_readable(descriptor: int) -> bool:
