@@ -4,7 +4,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,8 @@ from bradawl.safety.control_characters import in_remark
 from bradawl.sandbox.mounts.placeholders import Placeholder
 from bradawl.sandbox.mounts.plan import UNREADABLE, Mount
 from bradawl.sandbox.running_covers.cover_mounter import ABSENT, COVERED, LINK, ON, CoverMounter
-from bradawl.sandbox.running_covers.opened_files import opened_files
+from bradawl.sandbox.running_covers.linked_files import linked_files
+from bradawl.sandbox.running_covers.opened_files import opened_files, sends_descriptors
 
 _MOST_NAMED: Final = 5
 _FILES_OF_GIT: Final = ("config", "config.worktree", "attributes", "commondir", "gitdir", "alternates", ".git")
@@ -34,6 +35,15 @@ _LINKS: Final = (
     " change what they lead to. Tell the user to look at them, and to remove those that they did not make: {paths}"
 )
 _KILLED: Final = "the command was ended, because {}. Tell the user"
+_SENT: Final = "its processes were passing open files to each other when another program replaced {}"
+_LINKED: Final = (
+    "files that another program replaced have further names (hard links), by which commands can change them, now and"
+    " later: {}. They are compared after each command; replace each by a copy to end that"
+)
+_CHANGED_BY_LINKS: Final = (
+    "protected files were changed while commands ran, perhaps by a further name (hard link) that they have. Tell the"
+    " user to look at them, and to replace each by a copy: {}"
+)
 _NOT_COVERED: Final = "another program replaced {}, which could not be protected from the command again: {}. {}"
 
 
@@ -56,6 +66,8 @@ class RunningProgram:
         self._not_covered: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._killed = ""
         self._failures: tuple[str, ...] = ()
+        self.linked: tuple[str, ...] = ()
+        """Read-only files that had further hard links when their covers were mounted last."""
         self.held: list[str] = []
         """Placeholders created for it again, to be released at its end."""
         self.has_ended = False
@@ -111,10 +123,12 @@ class RunningProgram:
                     made = None if name in _FILES_OF_GIT else Placeholder(cover.path, is_folder=True)
                     yield cover.path, self._placeholders.get(cover.path, made)
 
-    def cover_again(self, mounter: CoverMounter, pids: Iterable[int]) -> None:
+    def cover_again(self, mounter: CoverMounter, pids: Collection[int]) -> None:
         """Mount the changed covers that are gone, while its processes `pids` are stopped. Kills the program if a hidden
-        path can't be hidden, or if a process has opened a read-only file for writing.
+        path can't be hidden, or if a process can write a read-only one all the same: by a descriptor, by a folder that
+        it is in, or by a further hard link.
         """
+        self.linked = ()
         changed, self._changed = self._changed, {}
         covers = {real: Mount(real, each.kind) for each in changed.values() for real in (self._real_path(each),)}
         ordered = [covers[path] for path in sorted(covers, key=lambda path: path.split("/"))]
@@ -138,7 +152,7 @@ class RunningProgram:
         is_inside = any(is_within(cover.path, root) for root in self._roots)
         return os.path.realpath(cover.path) if cover.kind in UNREADABLE and not is_inside else cover.path
 
-    def _note_covered(self, covered: Collection[Mount], pids: Iterable[int]) -> None:
+    def _note_covered(self, covered: Collection[Mount], pids: Collection[int]) -> None:
         hidden = [cover.path for cover in covered if cover.kind in UNREADABLE]
         others = [cover.path for cover in covered if cover.path not in hidden and cover.path not in self.held]
         self._hidden |= dict.fromkeys(hidden)
@@ -148,6 +162,16 @@ class RunningProgram:
                 self._opened[opened.path] = None
             elif opened.is_writable:
                 self.kill(f"it had opened {in_remark(opened.path)} for writing when another program replaced that file")
+        if others:
+            self._note_other_ways(others, pids)
+
+    def _note_other_ways(self, read_only: Collection[str], pids: Collection[int]) -> None:
+        """Ways to write files that are read-only by their paths."""
+        if sends_descriptors(pids, self._init):
+            self.kill(_SENT.format(_shortened(read_only)))
+        self.linked = linked_files(read_only)
+        if self.linked:
+            self.kill(_LINKED.format(_shortened(self.linked)))
 
     def _note_failure(self, cover: Mount, reason: str) -> None:
         if reason == LINK:  # what it leads to could be read, or written, before
@@ -208,6 +232,11 @@ class RunningProgram:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
+
+
+def changed_by_links(paths: Collection[str]) -> tuple[str, ...]:
+    """Sentences about read-only files that were changed by a further hard link."""
+    return (_CHANGED_BY_LINKS.format(_shortened(paths)),) if paths else ()
 
 
 def _with_target(path: str) -> str:
