@@ -87,7 +87,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/(atomic_write|in_place_write|new_files|safe_open)\.py"  # read and write for workspace/files.py
     r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|landlock|probe|process_limit|selection)\.py"
     r"|sandbox/network/listeners\.py"
-    r"|sandbox/running_covers/(cover_helper|cover_mounter|cover_watch|opened_files|running_program)\.py"
+    r"|sandbox/running_covers/(cover_helper|cover_mounter|cover_watch|linked_files|opened_files|running_program)\.py"
     r"|sandbox/(discovery/(file_tracking|folder_index|workspace_survey)|filesystem/(closed_folders|inotify|tree_removal))\.py"
     r"|sandbox/mounts/(mask_sources|placeholder_records|placeholders|spare_placeholders)\.py"
     r"|sandbox/restore/(created_repositories|git_data_events|git_history|git_objects|protected_files|restore_path|snapshot)\.py"

@@ -374,3 +374,100 @@ def test_a_command_that_ends_at_once_has_no_notes(made):
     prepared(made, Case("", "", "", before="echo SECRET > .env; echo a > .envrc"))
     for _ in range(3):
         assert made.run("true").notes == ()
+
+
+ATTACK = """
+import os, socket, time
+root = os.getcwd()
+open({ready!r}, "w").close()
+while not os.path.exists(f"{{root}}/{stop}"):
+    try:
+        {attack}
+        break
+    except OSError:
+        pass
+while not os.path.exists(f"{{root}}/{stop}"):
+    time.sleep(0.02)
+{after}
+"""
+
+
+class Attack(msgspec.Struct, frozen=True):
+    """What a program tries again and again until it succeeds, and then again when the cover is back on."""
+
+    user: str
+    attack: str
+    after: str = ""
+    before: str = "true"
+
+
+async def attacked(made: SandboxedSession, attack: Attack) -> CommandResult:
+    """Run an attack while the user acts."""
+    prepared(made, Case("", "", "", attack.before))
+    text = ATTACK.format(ready="mark-ready", stop="mark-stop", attack=attack.attack, after=attack.after)
+    (made.root / "mark.py").write_text(text)
+    started = await made.processes.start(Command(("python3 mark.py",), made.cwd, is_shell=True), made.grant)
+    await until(made.root / "mark-ready")
+    acted = await asyncio.create_subprocess_exec("bash", "-c", attack.user, cwd=made.root, env=made.environment)
+    assert await acted.wait() == 0
+    await asyncio.sleep(SETTLED_S)
+    (made.root / "mark-stop").touch()
+    await started.wait(10)
+    return started.result()
+
+
+def test_a_link_that_a_program_makes_where_a_folder_was_removed_is_named(made):
+    attack = Attack("rm -r .vscode", "os.symlink('other', '.vscode')", before="mkdir .vscode; touch .vscode/a")
+    result = asyncio.run(attacked(made, attack))
+    is_link = (made.root / ".vscode").is_symlink()
+    assert is_link == any(f"{made.root}/.vscode -> other" in note for note in result.notes)
+
+
+SAVES = "echo b > .e; sleep 0.05; mv .e .envrc"
+FOLDER = "mkdir new; echo a > new/tasks.json; sleep 0.1; mv .vscode old; mv new .vscode"
+SEND = "f = os.open('.e', os.O_RDWR); a, b = socket.socketpair(); socket.send_fds(a, [b'x'], [f]); os.close(f)"
+RECEIVE = "os.write(socket.recv_fds(b, 1, 1)[1][0], b'EVIL')"
+WAYS_TO_WRITE = {
+    "a descriptor that is being sent": Attack(SAVES, SEND, RECEIVE, "echo a > .envrc"),
+    "a descriptor of the folder": Attack(
+        FOLDER,
+        "d = os.open('new', os.O_RDONLY | os.O_DIRECTORY)",
+        "os.write(os.open('tasks.json', os.O_WRONLY, dir_fd=d), b'EVIL')",
+        "mkdir .vscode; echo a > .vscode/tasks.json",
+    ),
+    "the working directory": Attack(
+        FOLDER,
+        "os.chdir(root + '/new')",
+        "os.write(os.open('tasks.json', os.O_WRONLY), b'EVIL')",
+        "mkdir .vscode; echo a > .vscode/tasks.json",
+    ),
+    "a hard link": Attack(SAVES, "os.link('.e', 'other')", "open('other', 'a').write('EVIL')", "echo a > .envrc"),
+}
+
+
+def is_written(made: SandboxedSession) -> bool:
+    return outside(made, "grep -rqs EVIL .envrc .vscode")
+
+
+@pytest.mark.parametrize("name", WAYS_TO_WRITE)
+def test_a_program_that_could_write_a_covered_path_later_is_ended(made, name):
+    result = asyncio.run(attacked(made, WAYS_TO_WRITE[name]))
+    assert not is_written(made)
+    assert any("the command was ended" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("name", WAYS_TO_WRITE)
+def test_without_the_watch_it_writes_the_path(made, name):
+    use_covers(made, BlindWatch())
+    asyncio.run(attacked(made, WAYS_TO_WRITE[name]))
+    assert is_written(made)
+
+
+def test_a_change_by_a_hard_link_in_a_later_command_is_named(made):
+    asyncio.run(attacked(made, WAYS_TO_WRITE["a hard link"]))
+    assert made.run("true").notes == ()
+    changing = made.run("echo EVIL >> other")
+    assert any("changed while commands ran" in note and ".envrc" in note for note in changing.notes)
+    assert made.run("true").notes == ()
+    assert outside(made, "cp .envrc new; mv new .envrc")
+    assert made.run("echo EVIL >> other").notes == ()

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +14,8 @@ from covers_world import FakeFreeze, FaultyInotify, World, names, no_inotify, op
 
 from bradawl.sandbox.mounts.placeholders import Placeholder
 from bradawl.sandbox.mounts.plan import Mount
-from bradawl.sandbox.running_covers.cover_mounter import ON
+from bradawl.sandbox.running_covers.cover_mounter import LINK, ON
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
-from bradawl.sandbox.running_covers.opened_files import OpenedFile, opened_files
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/ns/mnt").exists(), reason="needs Linux")
 
@@ -133,6 +133,22 @@ def test_a_read_only_path_that_can_not_be_covered_is_compared_at_the_end(world, 
     assert init.poll() is None
 
 
+@pytest.mark.parametrize("kind", ["read", "missing", "secret"])
+def test_a_link_at_a_covered_path_is_said_to_be_one(world, init, kind):
+    world.mounter.states[str(world.root / ".vscode")] = LINK
+
+    async def act() -> str:
+        async with opened(world, init.pid, world.cover(".vscode", kind)) as program:
+            (world.root / ".vscode").symlink_to("v2")
+            await settle(lambda: bool(world.mounter.requests))
+        return names(program)
+
+    said = asyncio.run(act())
+    assert f"{world.root}/.vscode -> v2" in said
+    assert "not changed since" not in said
+    assert init.poll() is None
+
+
 def test_a_removed_path_gets_a_placeholder_until_the_end(world, init):
     (world.root / ".vscode").mkdir()
 
@@ -162,6 +178,24 @@ def test_a_removed_placeholder_is_made_again_and_removed_at_the_end(world, init)
 
     asyncio.run(act())
     assert not (world.root / ".idea").exists()
+
+
+@pytest.mark.parametrize("name", [".vscode", ".git/config"])
+def test_programs_stay_stopped_while_a_path_is_missing(world, init, name):
+    path = world.root / name
+    path.touch()
+    freeze = FakeFreeze()
+    waited: list[bool] = []
+
+    async def act() -> None:
+        async with opened(world, init.pid, world.cover(name), freeze=freeze):
+            path.unlink()
+            threading.Timer(0.02, lambda: waited.append(freeze.is_stopped) or path.write_text("again")).start()
+            await settle(lambda: bool(world.mounter.requests))
+            assert waited == [True]
+
+    asyncio.run(act())
+    assert path.read_text() == "again"
 
 
 def test_a_path_that_comes_back_at_once_gets_no_placeholder(world, init):
@@ -372,42 +406,23 @@ def test_the_next_command_names_what_happened_to_a_job_once(world, init):
     assert others == ["", ""]
 
 
-# ------------------------------------------------------------------ open files
+@pytest.mark.parametrize(("is_kept", "name"), [(True, ".envrc"), (False, ".envrc"), (True, ".vscode/tasks.json")])
+def test_a_replaced_file_with_a_further_hard_link_ends_the_program(world, init, is_kept, name):
+    top, _, inner = name.partition("/")
+    path = world.root / "new" / inner if inner else world.root / "new"
+    path.parent.mkdir(exist_ok=True)
+    other = world.root / "other"
 
-HOLDS = {
-    "reads": ("exec 5< {path}; echo; sleep 60", False),
-    "writes": ("exec 5>> {path}; echo; sleep 60", True),
-}
+    async def act() -> str:
+        async with opened(world, init.pid, world.cover(top)) as program:
+            other.write_text("a")
+            os.link(other, path)
+            (world.root / "new").rename(world.root / top)
+            if not is_kept:
+                threading.Timer(0.01, other.unlink).start()
+            await settle(lambda: bool(world.mounter.requests))
+        return names(program)
 
-
-@pytest.mark.parametrize("how", HOLDS)
-def test_open_files_are_found(tmp_path, how):
-    path = tmp_path / ".env"
-    path.touch()
-    line, is_writable = HOLDS[how]
-    with subprocess.Popen(["/bin/sh", "-c", line.format(path=path)], stdout=subprocess.PIPE) as program:
-        assert program.stdout is not None
-        program.stdout.readline()
-        found = opened_files([program.pid], os.getpid(), [str(tmp_path)])
-        assert OpenedFile(str(path), is_writable) in found
-        assert opened_files([program.pid], os.getpid(), [str(tmp_path / "other")]) == frozenset()
-        replace(path)
-        assert opened_files([program.pid], os.getpid(), [str(path)]) == frozenset()
-        program.kill()
-
-
-def test_mapped_files_are_found(tmp_path):
-    import mmap
-
-    path = tmp_path / "a"
-    path.write_bytes(b"x" * 4_096)
-    with path.open("r+b") as file:
-        mapped = mmap.mmap(file.fileno(), 4_096)
-    with mapped:
-        assert opened_files([os.getpid()], os.getpid(), [str(path)]) == {OpenedFile(str(path), is_writable=True)}
-
-
-def test_processes_that_have_ended_are_left_out(tmp_path):
-    with subprocess.Popen(["/bin/true"]) as program:
-        program.wait()
-    assert opened_files([program.pid], os.getpid(), [str(tmp_path)]) == frozenset()
+    said = asyncio.run(act())
+    assert ("hard links" in said) == is_kept
+    assert (init.poll() is not None or init.wait(10) is not None) if is_kept else init.poll() is None

@@ -18,7 +18,8 @@ from bradawl.sandbox.mounts.placeholders import Placeholder, PlaceholderStore
 from bradawl.sandbox.mounts.plan import Mount
 from bradawl.sandbox.running_covers.cover_mounter import CoverMounter
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
-from bradawl.sandbox.running_covers.running_program import RunningProgram
+from bradawl.sandbox.running_covers.linked_files import LinkedFiles
+from bradawl.sandbox.running_covers.running_program import RunningProgram, changed_by_links
 
 _POLL_S: Final = 0.25
 """Interval of comparisons where inotify does not work."""
@@ -48,6 +49,7 @@ class RunningCovers:
         self._watch = watch or PathWatch()
         self._mounter = mounter or CoverMounter()
         self._programs: list[ProgramCovers] = []
+        self._linked = LinkedFiles()
         self._wanted: tuple[Mount, ...] = ()
         self._to_watch: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -63,6 +65,8 @@ class RunningCovers:
             self._watch.want([cover.path for cover in covers], self._tops, forgets=not self._programs)
             self._wanted = covers
         self.take_changes()  # earlier changes are none of this program
+        if not self._programs:
+            self._linked.changed()
         self._watch_again()
         program = RunningProgram(covers, placeholders, self._roots)
         made = ProgramCovers(self, program)
@@ -103,6 +107,10 @@ class RunningCovers:
         """Sentences about the programs that run, since the last call."""
         notes = (note for each in self._programs for note in each.program.take_notes(what))
         return tuple(dict.fromkeys(notes))
+
+    def take_changed_links(self) -> tuple[str, ...]:
+        """Sentences about read-only files that were changed by a further hard link since the last call."""
+        return changed_by_links(self._linked.changed())
 
     def _detach(self) -> None:
         for timer in (self._timer, self._retry):
@@ -171,17 +179,18 @@ class RunningCovers:
         failures.attempt("", lambda: program.cover_again(self._mounter, pids), None)
         if failures.paths:
             program.kill(failures.reason(""))
+        self._linked.add(program.linked)
 
     def _bring_back(self, programs: Collection[RunningProgram]) -> None:
-        """Create placeholders for removed paths that programs could create."""
-        missing = {each.path for program in programs for each in program.missing()}
+        """Wait for removed paths that programs could create, and create placeholders for those that stay removed."""
+        missing = {path for program in programs for path, _ in program.missing()}
         deadline = time.monotonic() + _BACK_WITHIN_S
         while missing and time.monotonic() < deadline:
             time.sleep(_BACK_POLL_S)
             missing = {path for path in missing if not os.path.lexists(path)}
         for program in programs if missing else ():
-            for placeholder in program.missing():
-                if self._placeholders.renew(placeholder):
+            for _, placeholder in program.missing():
+                if placeholder and self._placeholders.renew(placeholder):
                     program.held.append(placeholder.path)
 
 
@@ -219,4 +228,5 @@ class ProgramCovers:
             self._session.remove(self)
             self.program.close()
         of_others = self._session.take_notes("a background job")
-        self._notes = (*self.program.final_notes(), *self.program.take_notes("the command"), *of_others)
+        notes = (*self.program.final_notes(), *self.program.take_notes("the command"), *of_others)
+        self._notes = (*notes, *self._session.take_changed_links())

@@ -4,7 +4,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +13,15 @@ from bradawl.safety.control_characters import in_remark
 from bradawl.sandbox.mounts.placeholders import Placeholder
 from bradawl.sandbox.mounts.plan import UNREADABLE, Mount
 from bradawl.sandbox.running_covers.cover_mounter import ABSENT, COVERED, LINK, ON, CoverMounter
-from bradawl.sandbox.running_covers.opened_files import opened_files
+from bradawl.sandbox.running_covers.linked_files import linked_files
+from bradawl.sandbox.running_covers.opened_files import opened_files, sends_descriptors
 
 _MOST_NAMED: Final = 5
 _FILES_OF_GIT: Final = ("config", "config.worktree", "attributes", "commondir", "gitdir", "alternates", ".git")
-_WHO: Final = "while {what} ran, another program replaced or made files. "
+_WHO: Final = (
+    "while {what} ran, files were replaced or made, by another program, or by the command itself where another program"
+    " had removed them. "
+)
 _HIDDEN: Final = _WHO + "They are hidden from it again; for a moment it could read them. Tell the user: {paths}"
 _READ_ONLY: Final = (
     _WHO + "They are read-only for it again; for a moment it could write them. Tell the user to look at them: {paths}"
@@ -26,7 +30,20 @@ _AT_THE_END: Final = (
     _WHO + "It could read or write them until it ended. Tell the user to look at them, or to replace keys: {paths}"
 )
 _OPENED: Final = _WHO + "It had opened hidden ones. Tell the user to replace the keys in: {paths}"
+_LINKS: Final = (
+    "while {what} ran, links appeared at protected paths. Another program or the command itself made them. Commands can"
+    " change what they lead to. Tell the user to look at them, and to remove those that they did not make: {paths}"
+)
 _KILLED: Final = "the command was ended, because {}. Tell the user"
+_SENT: Final = "its processes were passing open files to each other when another program replaced {}"
+_LINKED: Final = (
+    "files that another program replaced have further names (hard links), by which commands can change them, now and"
+    " later: {}. They are compared after each command; replace each by a copy to end that"
+)
+_CHANGED_BY_LINKS: Final = (
+    "protected files were changed while commands ran, perhaps by a further name (hard link) that they have. Tell the"
+    " user to look at them, and to replace each by a copy: {}"
+)
 _NOT_COVERED: Final = "another program replaced {}, which could not be protected from the command again: {}. {}"
 
 
@@ -45,9 +62,12 @@ class RunningProgram:
         self._read_only: dict[str, None] = {}
         self._opened: dict[str, None] = {}
         self._late: dict[str, None] = {}
+        self._links: dict[str, None] = {}
         self._not_covered: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._killed = ""
         self._failures: tuple[str, ...] = ()
+        self.linked: tuple[str, ...] = ()
+        """Read-only files that had further hard links when their covers were mounted last."""
         self.held: list[str] = []
         """Placeholders created for it again, to be released at its end."""
         self.has_ended = False
@@ -92,19 +112,23 @@ class RunningProgram:
             if any(is_within(cover.path, path) for path in paths):
                 self._changed[cover.path] = cover
 
-    def missing(self) -> Iterator[Placeholder]:
-        """Placeholders for changed paths that do not exist, in folders that do."""
+    def missing(self) -> Iterator[tuple[str, Placeholder | None]]:
+        """Changed paths that do not exist, in folders that do, with their placeholders. Git can't work with some
+        placeholders: those are None.
+        """
         for cover in self._changed.values():
             if cover.kind in ("read", "missing") and not os.path.lexists(cover.path):
                 folder, _, name = cover.path.rpartition("/")
-                known = self._placeholders.get(cover.path)
-                if Path(folder).is_dir() and (known or name not in _FILES_OF_GIT):
-                    yield known or Placeholder(cover.path, is_folder=True)
+                if Path(folder).is_dir():
+                    made = None if name in _FILES_OF_GIT else Placeholder(cover.path, is_folder=True)
+                    yield cover.path, self._placeholders.get(cover.path, made)
 
-    def cover_again(self, mounter: CoverMounter, pids: Iterable[int]) -> None:
+    def cover_again(self, mounter: CoverMounter, pids: Collection[int]) -> None:
         """Mount the changed covers that are gone, while its processes `pids` are stopped. Kills the program if a hidden
-        path can't be hidden, or if a process has opened a read-only file for writing.
+        path can't be hidden, or if a process can write a read-only one all the same: by a descriptor, by a folder that
+        it is in, or by a further hard link.
         """
+        self.linked = ()
         changed, self._changed = self._changed, {}
         covers = {real: Mount(real, each.kind) for each in changed.values() for real in (self._real_path(each),)}
         ordered = [covers[path] for path in sorted(covers, key=lambda path: path.split("/"))]
@@ -128,7 +152,7 @@ class RunningProgram:
         is_inside = any(is_within(cover.path, root) for root in self._roots)
         return os.path.realpath(cover.path) if cover.kind in UNREADABLE and not is_inside else cover.path
 
-    def _note_covered(self, covered: Collection[Mount], pids: Iterable[int]) -> None:
+    def _note_covered(self, covered: Collection[Mount], pids: Collection[int]) -> None:
         hidden = [cover.path for cover in covered if cover.kind in UNREADABLE]
         others = [cover.path for cover in covered if cover.path not in hidden and cover.path not in self.held]
         self._hidden |= dict.fromkeys(hidden)
@@ -138,9 +162,22 @@ class RunningProgram:
                 self._opened[opened.path] = None
             elif opened.is_writable:
                 self.kill(f"it had opened {in_remark(opened.path)} for writing when another program replaced that file")
+        if others:
+            self._note_other_ways(others, pids)
+
+    def _note_other_ways(self, read_only: Collection[str], pids: Collection[int]) -> None:
+        """Ways to write files that are read-only by their paths."""
+        if sends_descriptors(pids, self._init):
+            self.kill(_SENT.format(_shortened(read_only)))
+        self.linked = linked_files(read_only)
+        if self.linked:
+            self.kill(_LINKED.format(_shortened(self.linked)))
 
     def _note_failure(self, cover: Mount, reason: str) -> None:
-        if cover.kind in UNREADABLE and reason != LINK:  # what a link leads to could be read before
+        if reason == LINK:  # what it leads to could be read, or written, before
+            if cover.kind != "write":
+                self._links[_with_target(cover.path)] = None
+        elif cover.kind in UNREADABLE:
             self.kill(f"another program replaced {in_remark(cover.path)}, which could not be hidden again: {reason}")
         elif cover.kind != "write":
             self._not_covered[cover.path] = reason, _stamp(cover.path)
@@ -169,6 +206,7 @@ class RunningProgram:
             (_HIDDEN, self._hidden),
             (_READ_ONLY, self._read_only),
             (_AT_THE_END, self._late),
+            (_LINKS, self._links),
         )
         notes = tuple(text.format(what=what, paths=_shortened(paths)) for text, paths in said if paths)
         for _, paths in said:
@@ -184,7 +222,7 @@ class RunningProgram:
         self._failures = tuple(
             _NOT_COVERED.format(
                 in_remark(path),
-                "it is a link, or below one" if reason == LINK else reason,
+                reason,
                 "It changed since: tell the user to look at it"
                 if _stamp(path) != stamp
                 else "It has not changed since",
@@ -194,6 +232,18 @@ class RunningProgram:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
+
+
+def changed_by_links(paths: Collection[str]) -> tuple[str, ...]:
+    """Sentences about read-only files that were changed by a further hard link."""
+    return (_CHANGED_BY_LINKS.format(_shortened(paths)),) if paths else ()
+
+
+def _with_target(path: str) -> str:
+    try:
+        return f"{path} -> {os.readlink(path)}"  # noqa: PTH115 - as it is written
+    except OSError:
+        return f"{path} -> {os.path.realpath(path)}"  # a folder above it is the link
 
 
 def _is_readable(descriptor: int) -> bool:
