@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from bradawl.app.undo_armed import with_armed_conflicts
 from bradawl.app.undo_attribution import (
     Restores,
     records_of,
@@ -62,7 +63,8 @@ class FilePlans:
             records = records_of(calls, self._store, self._restores)
             files = without_mapped_conflicts(self._plan(records, rest), records)
             files = with_unnamed_conflicts(files, unnamed_changes(calls, records))
-            return with_conflicts_beside_jobs(files, changes_beside_jobs(calls, records, self._store))
+            files = with_conflicts_beside_jobs(files, changes_beside_jobs(calls, records, self._store))
+            return with_armed_conflicts(files, self._store)
 
     def _plan(self, records: Sequence[ChangeRecord], rest: ChangeRecord | None) -> "RestorePlan":
         from bradawl.checkpoints import restore
