@@ -331,6 +331,10 @@ def test_the_result_names_what_was_replaced_and_the_user_s_version_stays(made):
     assert outside(made, f"rm mark-*; {case.before}")
     outcome = asyncio.run(play(made, case))
     assert [note for note in outcome.result.notes if str(made.root / ".envrc") in note]
+    warnings = made.processes.take_warnings()
+    assert [each for each in warnings if f"{made.root}/.env" in each and "hidden" in each]
+    assert [each for each in warnings if f"{made.root}/.envrc" in each]
+    assert made.processes.take_warnings() == ()
     assert (made.root / ".envrc").read_text() == "b\n"
 
 

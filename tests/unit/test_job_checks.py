@@ -28,6 +28,11 @@ class CheckedProcesses(ScriptedProcesses):
         self.checks = 0
         self.jobs: list[object] = []
         self.hangs = False
+        self.warnings: list[str] = []
+
+    def take_warnings(self) -> tuple[str, ...]:
+        taken, self.warnings = self.warnings, []
+        return tuple(taken)
 
     async def check_running(self, jobs=(), wake=None) -> Report | None:
         self.checks += 1
@@ -214,3 +219,19 @@ async def test_processes_that_cannot_be_checked_are_left_alone():
         checks.begin(tasks)
         checks.close()
     assert session.clock.slept == []
+
+
+def test_the_user_hears_warnings_of_processes_once():
+    async def act() -> tuple[list[str], list[str]]:
+        session = Session()
+        session.processes.warnings = ["a"]
+        session.checks.warn_user()
+        session.checks.warn_user()
+        session.processes.warnings = ["b"]
+        async with asyncio.TaskGroup() as tasks:
+            await session.start(tasks)
+            await session.after(1.0)
+            session.checks.close()
+        return session.shown, session.notes
+
+    assert asyncio.run(act()) == (["a", "b"], [])

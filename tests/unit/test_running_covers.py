@@ -406,6 +406,36 @@ def test_the_next_command_names_what_happened_to_a_job_once(world, init):
     assert others == ["", ""]
 
 
+def test_the_user_is_warned_once(world, init):
+    async def act() -> list[tuple[str, ...]]:
+        async with opened(world, init.pid, world.cover(".envrc")) as program:
+            replace(world.root / ".envrc")
+            await settle(lambda: bool(world.mounter.requests))
+            said = [program.take_warnings()]
+        return [*said, program.take_warnings(), program.notes()]
+
+    first, second, notes = asyncio.run(act())
+    assert len(first) == 1
+    assert f"Look at them: {world.root}/.envrc" in first[0]
+    assert "the user" not in first[0]
+    assert second == ()
+    assert len(notes) == 1
+
+
+def test_the_user_is_warned_after_the_end_of_a_program(world, init):
+    world.mounter.error = OSError(errno.EMFILE, "Too many open files")
+
+    async def act() -> tuple[str, ...]:
+        async with opened(world, init.pid, world.cover(".env", "secret")) as program:
+            replace(world.root / ".env")
+            await asyncio.to_thread(init.wait, 10)
+        return (*program.take_warnings(), *program.take_warnings())
+
+    (said,) = asyncio.run(act())
+    assert said.startswith("The command was ended, because another program replaced ")
+    assert "the user" not in said
+
+
 @pytest.mark.parametrize(("is_kept", "name"), [(True, ".envrc"), (False, ".envrc"), (True, ".vscode/tasks.json")])
 def test_a_replaced_file_with_a_further_hard_link_ends_the_program(world, init, is_kept, name):
     top, _, inner = name.partition("/")

@@ -52,6 +52,15 @@ class ChecksRunning(Protocol):
         ...
 
 
+@runtime_checkable
+class WarnsUser(Protocol):
+    """`Processes` that find what the user has to know while programs run."""
+
+    def take_warnings(self) -> tuple[str, ...]:
+        """Sentences since the last call."""
+        ...
+
+
 def interval_after(seconds: float) -> float:
     """Seconds until the next check, if the last one took so many seconds of processor time."""
     return min(max(_SHORTEST_S, seconds / _SHARE), _LONGEST_S)
@@ -66,6 +75,7 @@ class JobChecks:
         """`jobs` returns the background commands that run."""
         self._conversation = conversation
         self._processes = processes if isinstance(processes, ChecksRunning) else None
+        self._warning = processes if isinstance(processes, WarnsUser) else None
         self._jobs = jobs
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -82,6 +92,11 @@ class JobChecks:
         self._said.clear()
         self._wake.set()
 
+    def warn_user(self) -> None:
+        """Show the user what processes found since the last call, each sentence once."""
+        for text in self._warning.take_warnings() if self._warning is not None else ():
+            self._conversation.warn(text)
+
     def close(self) -> None:
         """End the checks at once; safe to call twice."""
         if self._task is not None:
@@ -94,6 +109,7 @@ class JobChecks:
             if not (jobs := self._jobs()):
                 return
             report = await processes.check_running(jobs, self._wake.set)
+            self.warn_user()
             if report is None:  # the jobs run without a sandbox, or can't change the workspace
                 interval = _LONGEST_S
                 continue

@@ -112,6 +112,10 @@ class BackgroundJobs:
         """Check the workspace at once if jobs run that could change it. Call at the end of a turn."""
         self._checks.check_soon()
 
+    def warn_user(self) -> None:
+        """Show the user what was found while commands ran. Call before the end of a turn."""
+        self._checks.warn_user()
+
     def _running_processes(self) -> tuple[Process, ...]:
         return tuple(job.process for job in self._jobs.values() if job.result is None)
 
@@ -176,6 +180,7 @@ class BackgroundJobs:
                 self._changes.end(job.call_id)
             job.has_ended.set()
             self._checks.say(job.result.restored, to_model=not job.watchers)
+            self._checks.warn_user()
             self._checks.check_soon()
         if not job.watchers:
             self._note_end(job, job.result.exit_code)

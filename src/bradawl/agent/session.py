@@ -214,6 +214,7 @@ class Session:
         finally:
             self._task = None
             try:
+                self.jobs.warn_user()
                 saved = await self._close_turn(finish.finished)
             finally:
                 self._turn_over = None

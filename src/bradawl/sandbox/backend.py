@@ -85,6 +85,10 @@ class LaunchCovers(Protocol):
         """Sentences for the program's result: covered paths that others replaced. Call after `Launch.on_end`."""
         ...
 
+    def take_warnings(self) -> tuple[str, ...]:
+        """The same for the user, about all programs of the session, since the last call."""
+        ...
+
 
 class ChangeSearch(Protocol):
     """The search for what a program changed. Call after it and all processes it started have ended."""

@@ -103,6 +103,7 @@ class LocalProcesses:
         self._running: set[ChildProcess] = set()
         self._gate = FreezeGate(lambda: self._running)
         self._checks = RunningChecks(self._gate, lambda: self._running)
+        self.take_warnings = self._checks.take_warnings
 
     def seal(self, command: Command) -> str:
         """Digest of a command and everything that determines its effect: text, cwd, environment, sandbox, programs,
@@ -247,7 +248,7 @@ class LocalProcesses:
         self._running.add(child)
         if command.is_shell:
             self._watchdog.guard(child.leader_pid, self._folder.place)
-        self._checks.begin(child, sandbox_backend)
+        self._checks.begin(child, sandbox_backend, child_sandbox.covers)
         return child
 
     def _sandboxed(

@@ -20,7 +20,14 @@ from bradawl.core.errors import ToolError
 from bradawl.workspace.job_freeze import FreezeGate
 
 if TYPE_CHECKING:
-    from bradawl.sandbox.backend import CheckResult, ChecksWhileRunning, DataEvents, RunningCheck, SandboxBackend
+    from bradawl.sandbox.backend import (
+        CheckResult,
+        ChecksWhileRunning,
+        DataEvents,
+        LaunchCovers,
+        RunningCheck,
+        SandboxBackend,
+    )
     from bradawl.workspace.child_process import ChildProcess
 
 _SETTLE_S: Final = 0.05
@@ -68,6 +75,8 @@ class RunningChecks:
         self._events: DataEvents | None = None
         """Is read from."""
         self._resting: asyncio.TimerHandle | None = None
+        self._covers: LaunchCovers | None = None
+        """Those of the last sandboxed program."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = asyncio.Lock()
 
@@ -119,8 +128,11 @@ class RunningChecks:
             job.kill()
         return tuple(job.name for job in jobs)
 
-    def begin(self, command: "ChildProcess", backend: "SandboxBackend | None") -> None:
+    def begin(
+        self, command: "ChildProcess", backend: "SandboxBackend | None", covers: "LaunchCovers | None" = None
+    ) -> None:
         """Call when a command has started, with its sandbox. Its result names what is put back while it runs."""
+        self._covers = covers or self._covers
         if backend is None:
             return
         from bradawl.sandbox.backend import ChecksWhileRunning
@@ -130,6 +142,10 @@ class RunningChecks:
             if (events := backend.check_running(beside_command=True)) is not None:
                 self._wakers[command] = partial(self._check_beside, command, backend)
                 self._read_events(events)
+
+    def take_warnings(self) -> tuple[str, ...]:
+        """Sentences for the user about protected paths that were replaced while programs ran, since the last call."""
+        return self._covers.take_warnings() if self._covers is not None else ()
 
     def end(self, command: "ChildProcess") -> None:
         """Call when a program has ended; others than those of `begin` are ignored."""

@@ -19,7 +19,7 @@ from bradawl.sandbox.mounts.plan import Mount
 from bradawl.sandbox.running_covers.cover_mounter import CoverMounter
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
 from bradawl.sandbox.running_covers.linked_files import LinkedFiles
-from bradawl.sandbox.running_covers.running_program import RunningProgram, changed_by_links
+from bradawl.sandbox.running_covers.running_program import RunningProgram, changed_by_links, for_user
 
 _POLL_S: Final = 0.25
 """Interval of comparisons where inotify does not work."""
@@ -50,6 +50,8 @@ class RunningCovers:
         self._mounter = mounter or CoverMounter()
         self._programs: list[ProgramCovers] = []
         self._linked = LinkedFiles()
+        self._warnings: list[str] = []
+        """About programs that have ended."""
         self._wanted: tuple[Mount, ...] = ()
         self._to_watch: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -107,6 +109,17 @@ class RunningCovers:
         """Sentences about the programs that run, since the last call."""
         notes = (note for each in self._programs for note in each.program.take_notes(what))
         return tuple(dict.fromkeys(notes))
+
+    def take_warnings(self) -> tuple[str, ...]:
+        """Sentences for the user about all programs, since the last call."""
+        warnings, self._warnings = self._warnings, []
+        return tuple(
+            dict.fromkeys((*warnings, *(note for each in self._programs for note in each.program.take_warnings())))
+        )
+
+    def warn_of(self, program: RunningProgram, notes: tuple[str, ...]) -> None:
+        """Keep what the user has to know about a program that has ended; `notes` are those of its end."""
+        self._warnings += (*map(for_user, notes), *program.take_warnings())
 
     def take_changed_links(self) -> tuple[str, ...]:
         """Sentences about read-only files that were changed by a further hard link since the last call."""
@@ -216,6 +229,10 @@ class ProgramCovers:
         """See `LaunchCovers`."""
         return self._notes
 
+    def take_warnings(self) -> tuple[str, ...]:
+        """See `LaunchCovers`."""
+        return self._session.take_warnings()
+
     def close(self) -> None:
         """Note what was replaced at the end, and release what it holds. Safe to call twice."""
         if self._is_closed:
@@ -228,5 +245,6 @@ class ProgramCovers:
             self._session.remove(self)
             self.program.close()
         of_others = self._session.take_notes("a background job")
-        notes = (*self.program.final_notes(), *self.program.take_notes("the command"), *of_others)
-        self._notes = (*notes, *self._session.take_changed_links())
+        at_end = (*self.program.final_notes(), *self._session.take_changed_links())
+        self._session.warn_of(self.program, at_end)
+        self._notes = (*at_end, *self.program.take_notes("the command"), *of_others)

@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import re
 import select
 import signal
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -22,18 +23,21 @@ _WHO: Final = (
     "while {what} ran, files were replaced or made, by another program, or by the command itself where another program"
     " had removed them. "
 )
-_HIDDEN: Final = _WHO + "They are hidden from it again; for a moment it could read them. Tell the user: {paths}"
+_HIDDEN: Final = (
+    _WHO + "They are hidden from it again; for a moment it could read them. Tell the user to consider new keys: {paths}"
+)
 _READ_ONLY: Final = (
     _WHO + "They are read-only for it again; for a moment it could write them. Tell the user to look at them: {paths}"
 )
 _AT_THE_END: Final = (
-    _WHO + "It could read or write them until it ended. Tell the user to look at them, or to replace keys: {paths}"
+    _WHO + "It could read or write them until it ended. Tell the user to look at them, or replace keys: {paths}"
 )
 _OPENED: Final = _WHO + "It had opened hidden ones. Tell the user to replace the keys in: {paths}"
 _LINKS: Final = (
     "while {what} ran, links appeared at protected paths. Another program or the command itself made them. Commands can"
-    " change what they lead to. Tell the user to look at them, and to remove those that they did not make: {paths}"
+    " change what they lead to. Tell the user to remove unknown ones: {paths}"
 )
+_SENTENCES: Final = (_OPENED, _HIDDEN, _READ_ONLY, _AT_THE_END, _LINKS)
 _KILLED: Final = "the command was ended, because {}. Tell the user"
 _SENT: Final = "its processes were passing open files to each other when another program replaced {}"
 _LINKED: Final = (
@@ -42,7 +46,7 @@ _LINKED: Final = (
 )
 _CHANGED_BY_LINKS: Final = (
     "protected files were changed while commands ran, perhaps by a further name (hard link) that they have. Tell the"
-    " user to look at them, and to replace each by a copy: {}"
+    " user to look at each, then replace it by a copy: {}"
 )
 _NOT_COVERED: Final = "another program replaced {}, which could not be protected from the command again: {}. {}"
 
@@ -58,11 +62,8 @@ class RunningProgram:
         self._roots = roots
         self._changed: dict[str, Mount] = {}
         self._init, self._pidfd = 0, -1
-        self._hidden: dict[str, None] = {}
-        self._read_only: dict[str, None] = {}
-        self._opened: dict[str, None] = {}
-        self._late: dict[str, None] = {}
-        self._links: dict[str, None] = {}
+        self._for_model: dict[str, dict[str, None]] = {text: {} for text in _SENTENCES}
+        self._for_user: dict[str, dict[str, None]] = {text: {} for text in _SENTENCES}
         self._not_covered: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._killed = ""
         self._failures: tuple[str, ...] = ()
@@ -155,11 +156,11 @@ class RunningProgram:
     def _note_covered(self, covered: Collection[Mount], pids: Collection[int]) -> None:
         hidden = [cover.path for cover in covered if cover.kind in UNREADABLE]
         others = [cover.path for cover in covered if cover.path not in hidden and cover.path not in self.held]
-        self._hidden |= dict.fromkeys(hidden)
-        self._read_only |= dict.fromkeys(others)
+        self._note(_HIDDEN, hidden)
+        self._note(_READ_ONLY, others)
         for opened in opened_files(pids, self._init, (*hidden, *others)) if hidden or others else ():
             if any(is_within(opened.path, path) for path in hidden):
-                self._opened[opened.path] = None
+                self._note(_OPENED, [opened.path])
             elif opened.is_writable:
                 self.kill(f"it had opened {in_remark(opened.path)} for writing when another program replaced that file")
         if others:
@@ -176,7 +177,7 @@ class RunningProgram:
     def _note_failure(self, cover: Mount, reason: str) -> None:
         if reason == LINK:  # what it leads to could be read, or written, before
             if cover.kind != "write":
-                self._links[_with_target(cover.path)] = None
+                self._note(_LINKS, [_with_target(cover.path)])
         elif cover.kind in UNREADABLE:
             self.kill(f"another program replaced {in_remark(cover.path)}, which could not be hidden again: {reason}")
         elif cover.kind != "write":
@@ -186,7 +187,11 @@ class RunningProgram:
         changed, self._changed = self._changed, {}
         for cover in changed.values():
             if cover.kind != "write" and os.path.lexists(cover.path):
-                self._late[cover.path] = None
+                self._note(_AT_THE_END, [cover.path])
+
+    def _note(self, sentence: str, paths: Iterable[str]) -> None:
+        self._for_model[sentence].update(dict.fromkeys(paths))
+        self._for_user[sentence].update(dict.fromkeys(paths))
 
     def kill(self, reason: str) -> None:
         """End all processes of its namespace. `reason` becomes a note."""
@@ -201,17 +206,11 @@ class RunningProgram:
 
     def take_notes(self, what: str) -> tuple[str, ...]:
         """Sentences about replaced paths since the last call. `what` names the program, such as `the command`."""
-        said = (
-            (_OPENED, self._opened),
-            (_HIDDEN, self._hidden),
-            (_READ_ONLY, self._read_only),
-            (_AT_THE_END, self._late),
-            (_LINKS, self._links),
-        )
-        notes = tuple(text.format(what=what, paths=_shortened(paths)) for text, paths in said if paths)
-        for _, paths in said:
-            paths.clear()
-        return notes
+        return _taken(self._for_model, what)
+
+    def take_warnings(self) -> tuple[str, ...]:
+        """As `take_notes`, for the user."""
+        return tuple(map(for_user, _taken(self._for_user, "a command")))
 
     def final_notes(self) -> tuple[str, ...]:
         """Sentences about its end. Call after `close`."""
@@ -232,6 +231,23 @@ class RunningProgram:
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
+
+
+def for_user(note: str) -> str:
+    """A note for the model as the user reads it."""
+    said = re.sub(r"([Tt])ell the user(?: to (\w))?", lambda found: _in_case_of(found[1], found[2] or ""), note).strip()
+    return said[:1].upper() + said[1:]
+
+
+def _in_case_of(letter: str, text: str) -> str:
+    return text.upper() if letter.isupper() else text
+
+
+def _taken(notes: Mapping[str, dict[str, None]], what: str) -> tuple[str, ...]:
+    taken = tuple(text.format(what=what, paths=_shortened(paths)) for text, paths in notes.items() if paths)
+    for paths in notes.values():
+        paths.clear()
+    return taken
 
 
 def changed_by_links(paths: Collection[str]) -> tuple[str, ...]:
