@@ -40,8 +40,7 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     run_in_background: Annotated[
         bool,
         msgspec.Meta(
-            description="Make it a job: long builds, servers (in the sandbox no other command reaches them). "
-            "bash_output shows its output."
+            description="Make it a job: builds, servers (sandboxed: reached by no other call). bash_output shows it."
         ),
     ] = False
     sandbox: Annotated[
