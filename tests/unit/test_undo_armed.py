@@ -24,8 +24,8 @@ def saved(store: ContentStore, text: str | None) -> FileState | None:
     return None if text is None else FileState("file", 0o755, store.add_bytes(text.encode()), len(text))
 
 
-def is_asked(store: ContentStore, path: str, wanted: str | None, now: str | None = None, **other: object) -> bool:
-    change = PlannedChange(path.encode(), saved(store, now), saved(store, wanted), **other)  # type: ignore[arg-type]
+def is_asked(store: ContentStore, path: str, wanted: str | None, now: str | None = None, source: bytes = b"") -> bool:
+    change = PlannedChange(path.encode(), saved(store, now), saved(store, wanted), source=source)
     found = with_armed_conflicts(RestorePlan((b"/ws",), (), (change,), (), ()), store).git[0].conflict
     also = with_armed_conflicts(RestorePlan((b"/ws",), (change,), (), (), ()), store).changes[0].conflict
     assert found == also

@@ -38,10 +38,7 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         msgspec.Meta(description="Seconds, at most 600; then it is ended. Without: a job after 120."),
     ] = 0
     run_in_background: Annotated[
-        bool,
-        msgspec.Meta(
-            description="Make it a job: builds, servers (sandboxed: reached by no other call). bash_output shows it."
-        ),
+        bool, msgspec.Meta(description="Make it a job: builds; servers (only it reaches them). bash_output shows it.")
     ] = False
     sandbox: Annotated[
         Literal["", "network", "off"],
