@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def processes(made):
 
 
 def escape(way: str, late: float) -> str:
-    return f"{sys.executable} escape.py {way} {late}"
+    return f"{shlex.quote(sys.executable)} escape.py {way} {late}"
 
 
 def escapee(made) -> int:
@@ -189,7 +190,8 @@ async def test_signals_have_their_default_action_in_the_program(made, processes)
     result = await run(processes, made, "yes | head -n 1; grep -E '^Sig(Ign|Blk)' /proc/self/status")
     out, *masks = result.stdout.decode().split("\n", 1)
     assert (out, result.stderr) == ("y", b"")
-    assert [line.split()[1] for line in masks[0].splitlines()] == ["0" * 16] * 2
+    # Signals 32 and 33 belong to the C library: programs inherit what the caller of the tests did with them.
+    assert [int(line.split()[1], 16) & 0x7FFFFFFF for line in masks[0].splitlines()] == [0, 0]
 
 
 async def test_the_programs_session_is_its_own_and_has_no_extra_descriptors(made, processes):

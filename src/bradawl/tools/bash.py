@@ -38,7 +38,7 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         msgspec.Meta(description="Seconds, at most 600; then it is ended. Without: a job after 120."),
     ] = 0
     run_in_background: Annotated[
-        bool, msgspec.Meta(description="Make it a job: builds; servers (only it reaches them). bash_output shows it.")
+        bool, msgspec.Meta(description="Make it a job: servers, long builds. bash_output shows its output.")
     ] = False
     sandbox: Annotated[
         Literal["", "network", "off"],
