@@ -97,6 +97,7 @@ class RunningChecks:
         `wake` is called if another check is urgent, until no sandboxed program runs.
         """
         from bradawl.sandbox.backend import ChecksWhileRunning
+        from bradawl.sandbox.check_failures import CheckFailures
 
         for each in jobs:
             self._jobs.add(each)
@@ -105,7 +106,12 @@ class RunningChecks:
         async with self.lock():
             began = time.process_time()
             sandboxed = [child for child in self._running() if child.is_sandboxed]
-            check = backend.check_running(beside_command=any(child not in self._jobs for child in sandboxed))
+            failures = CheckFailures()
+            is_beside = any(child not in self._jobs for child in sandboxed)
+            begin = partial(backend.check_running, beside_command=is_beside)
+            check = failures.attempt("the workspace", begin, None)
+            if failures.paths:
+                return CheckReport(failures.remarks())
             if check is None:
                 return None
             if wake is not None:
@@ -139,7 +145,10 @@ class RunningChecks:
 
         if isinstance(backend, ChecksWhileRunning):
             self._check_later(command, backend, self._beside_s)
-            if (events := backend.check_running(beside_command=True)) is not None:
+            events = None
+            with contextlib.suppress(Exception):  # its end is checked in any case
+                events = backend.check_running(beside_command=True)
+            if events is not None:
                 self._wakers[command] = partial(self._check_beside, command, backend)
                 self._read_events(events)
 
@@ -200,9 +209,10 @@ class RunningChecks:
             return  # it has ended, or is no command any more
         timer.cancel()
         began = time.process_time()
-        if not self.lock().locked() and (check := backend.check_running(beside_command=True)) is not None:
-            result = check.compare(restores=True)
-            command.add_restored((*result.found, *result.unchecked))
+        with contextlib.suppress(Exception):  # its end is checked in any case
+            if not self.lock().locked() and (check := backend.check_running(beside_command=True)) is not None:
+                result = check.compare(restores=True)
+                command.add_restored((*result.found, *result.unchecked))
         seconds = time.process_time() - began
         self._check_later(command, backend, max(self._beside_s, seconds / _SHARE))
 
