@@ -222,6 +222,30 @@ async def test_a_process_in_the_workspace_is_not_started_again(workspace: Worksp
     assert changes.pid is None and len(workspace.warnings) == 1
 
 
+async def test_no_request_is_sent_before_the_first_message_of_a_start_is_complete(workspace: Workspace, monkeypatch):
+    original = client_module._SearchProcess.send
+    sent: list[str] = []
+
+    def send(process: Any, message: Any) -> None:
+        if isinstance(message, protocol.Open):
+            with memoryview(process._unsent):  # as while `socket.send` works in the thread of the start
+                time.sleep(0.3)
+        original(process, message)
+        sent.append(type(message).__name__)
+
+    monkeypatch.setattr(client_module._SearchProcess, "send", send)
+    changes = workspace.client()
+    changes.start()
+    changes._is_needed.set()
+    await asyncio.sleep(0.15)
+    await changes.begin("s/c1", None)
+    workspace.write("a", "1")
+    changes.end("s/c1")
+    (found,) = await changes.settle("s")
+    assert list(workspace.changed(found)) == ["a"]
+    assert sent == ["Open", "Begin", "End", "Settle"] and workspace.warnings == []
+
+
 async def test_calls_go_on_without_undo_if_the_process_can_not_be_started(workspace: Workspace):
     changes = workspace.client(interpreter="/nowhere/python")
     await changes.begin("s/c1", None)

@@ -192,13 +192,12 @@ class LocalChanges:
         uses_index, self._uses_index = self._uses_index, False
         try:
             process = _SearchProcess(self, self._interpreter, self._environment)
-            self._process = process
-            own = (self._folder, *self._own.excluded)
-            opening = process.protocol.Open(self._roots, self._folder, own, uses_index, self._own.sandbox_state)
-            process.send(opening)
         except OSError as error:
-            self._process = None
             self._problem = f"Undo can't restore it: {error.strerror or error}."
+            return
+        own = (self._folder, *self._own.excluded)
+        process.send(process.protocol.Open(self._roots, self._folder, own, uses_index, self._own.sandbox_state))
+        self._process = process  # after the first message: from now on the event loop sends
 
     def _running(self) -> "_SearchProcess | None":
         """The process, started if need be; None if there is none."""

@@ -3,6 +3,7 @@
 from typing import Final, Literal
 
 from bradawl.checkpoints.coverage import Coverage
+from bradawl.safety.name_lists import first_of
 
 Gap = Literal[
     "large",
@@ -71,8 +72,7 @@ class Gaps:
         return (*(_SENTENCES[gap].format(paths=self._shown(sorted(paths))) for gap, paths in ordered), *self._sentences)
 
     def _shown(self, paths: list[bytes]) -> str:
-        shown = ", ".join(self._relative(path) for path in paths[:_SHOWN])
-        return f"{shown} and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else shown
+        return first_of(paths, _SHOWN, self._relative)
 
     def _relative(self, path: bytes) -> str:
         """A path as text, relative to the only root."""
