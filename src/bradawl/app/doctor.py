@@ -30,6 +30,7 @@ from bradawl.core.rules import path_rules
 from bradawl.providers.catalog import Catalog
 from bradawl.providers.local_servers import LocalServer
 from bradawl.safety.control_characters import json_for_terminals
+from bradawl.safety.name_lists import first_of
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
@@ -431,6 +432,7 @@ async def _find_servers(
     return await find_local(connect(None, None), providers, environ)
 
 
+_MOST_MODELS = 8
 _NO_SERVER = "none of Ollama, LM Studio, llama.cpp, vLLM and SGLang answers on this machine"
 
 
@@ -438,11 +440,8 @@ def _server_check(server: LocalServer) -> Check:
     where = f"{server_name(server)} at {server.base_url}"
     if server.problem:
         return Check("local server", "warning", f"{where}: {server.problem}")
-    names = ", ".join(
-        model.name + (f" ({model.context:,} tokens)" if model.context else "") for model in server.models[:8]
-    )
-    more = f" and {len(server.models) - 8} more" if len(server.models) > 8 else ""
-    return Check("local server", "ok", f"{where}: {names or 'no models'}{more}")
+    names = [model.name + (f" ({model.context:,} tokens)" if model.context else "") for model in server.models]
+    return Check("local server", "ok", f"{where}: {first_of(names, _MOST_MODELS) or 'no models'}")
 
 
 # ------------------------------------------------------------------ output

@@ -24,6 +24,7 @@ from bradawl.core.workspace import Command
 from bradawl.safety.git.config import ConfiguredRepository, GitConfig
 from bradawl.safety.git.config_file import Entry
 from bradawl.safety.git.repository import Repository, UnsupportedRepository, plain_path
+from bradawl.safety.name_lists import first_of
 
 _OUTPUT_LIMIT_BYTES: Final = 20_000
 _LISTED_CHANGES: Final = 20
@@ -141,10 +142,7 @@ class GitStatus(msgspec.Struct, frozen=True):
 
 def _changes_text(output: str) -> str:
     changes = [line.strip() for line in output.splitlines()]
-    if not changes:
-        return "nothing changed"
-    more = len(changes) - _LISTED_CHANGES
-    return "changed: " + ", ".join(changes[:_LISTED_CHANGES]) + (f" and {more} more" if more > 0 else "")
+    return f"changed: {first_of(changes, _LISTED_CHANGES)}" if changes else "nothing changed"
 
 
 def _belongs_to(found: ConfiguredRepository, folder: str) -> bool:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from bradawl.safety.name_lists import first_of
+
 _HOW_TO_WORK = """\
 You are bradawl, a coding agent. You work on the user's machine through tools until the task is done.
 
@@ -86,8 +88,7 @@ def _names(folder: str) -> list[str] | None:
 def _listing(names: list[str] | None) -> list[str]:
     if names is None:
         return []
-    more = f" and {len(names) - _LISTED_NAMES} more" if len(names) > _LISTED_NAMES else ""
-    return ["files here: " + (", ".join(names[:_LISTED_NAMES]) + more if names else "none")]
+    return ["files here: " + (first_of(names, _LISTED_NAMES) or "none")]
 
 
 def _tests(cwd: str, names: list[str] | None) -> list[str]:

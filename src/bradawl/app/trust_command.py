@@ -15,6 +15,7 @@ from bradawl.app.settings.project_files import ProjectFile, project_root, read_p
 from bradawl.app.settings.table import SETTINGS
 from bradawl.app.settings.values import check_utf8_path, split_rules
 from bradawl.core.errors import SettingsError
+from bradawl.safety.name_lists import first_of
 from bradawl.safety.trust.findings import Finding
 from bradawl.safety.trust.settings_review import review_file
 from bradawl.safety.trust.store import TrustStore, digest
@@ -137,8 +138,7 @@ def _summary(items: Sequence[Item]) -> list[str]:
     rules = [rule for item in items if not item.is_program for rule in _rules_of(item)]
     wide = list(dict.fromkeys(rule for rule in rules if _is_wide(rule)))
     many = f"Its files have {len(rules)} rules that allow something." if len(rules) > _MANY_RULES else ""
-    shown = ", ".join(wide[:_MOST_WIDE]) + (f" and {len(wide) - _MOST_WIDE} more" if len(wide) > _MOST_WIDE else "")
-    warning = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {shown}" if wide else ""
+    warning = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {first_of(wide, _MOST_WIDE)}" if wide else ""
     return [line for line in (many, warning) if line]
 
 

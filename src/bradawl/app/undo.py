@@ -34,6 +34,7 @@ from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.errors import BradawlError
 from bradawl.folds.undo_history import CallChange, Part, UndoHistory, Undone, undo_history
+from bradawl.safety.name_lists import first_of
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
@@ -385,10 +386,9 @@ def _conflicts_named(plan: UndoPlan, named: Collection[bytes], root: str) -> fro
 
 
 def _kept_text(kept: Sequence[bytes], root: str) -> str:
-    names = ", ".join(shown_path(path, root) for path in kept[:_MOST_NAMED])
-    more = f" and {len(kept) - _MOST_NAMED} more" if len(kept) > _MOST_NAMED else ""
+    names = first_of(kept, _MOST_NAMED, lambda path: shown_path(path, root))
     how = "Restore them too with `overwrite`, or leave them alone with `keep_conflicts`."
-    return f"Nothing was restored: {len(kept)} files were changed since: {names}{more}. {how}"
+    return f"Nothing was restored: {len(kept)} files were changed since: {names}. {how}"
 
 
 def _lock(files: "RestorePlan | None") -> str:

@@ -14,6 +14,7 @@ from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, has_only_
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.tools import ToolSpec
 from bradawl.folds.undo_history import CallChange, UndoHistory, UndoStep
+from bradawl.safety.name_lists import first_of
 
 if TYPE_CHECKING:
     from bradawl.checkpoints.restore import PlannedChange, RestorePlan
@@ -189,11 +190,8 @@ def refusal_text(plan: UndoPlan, root: str, line: UndoLine = LAST_SESSION, overw
     """
     if restores_nothing(plan):
         impossible = () if plan.files is None else plan.files.impossible
-        names = ", ".join(f"{shown_path(path, root)} ({why})" for path, why in impossible[:_MOST_OTHERS])
-        more = f" and {len(impossible) - _MOST_OTHERS} more" if len(impossible) > _MOST_OTHERS else ""
-        return (
-            f"Nothing is restored, because none of the files can be: {names}{more}. {_instead(plan, line)}"
-        ).rstrip()
+        names = first_of(impossible, _MOST_OTHERS, lambda each: f"{shown_path(each[0], root)} ({each[1]})")
+        return f"Nothing is restored, because none of the files can be: {names}. {_instead(plan, line)}".rstrip()
     return conflicts_text(plan, root, line, overwrite)
 
 
@@ -261,8 +259,7 @@ def _texts_of_jobs(plan: UndoPlan, root: str, left_out: Collection[bytes] = ()) 
 
 
 def _paths_text(paths: Sequence[bytes], root: str) -> str:
-    more = f" and {len(paths) - _MOST_FILES} more" if len(paths) > _MOST_FILES else ""
-    return ", ".join(shown_path(path, root) for path in paths[:_MOST_FILES]) + more
+    return first_of(paths, _MOST_FILES, lambda path: shown_path(path, root))
 
 
 # ------------------------------------------------------------------ an outcome
@@ -297,8 +294,7 @@ def outcome_text(outcome: UndoOutcome, root: str, line: UndoLine = LAST_SESSION)
 def _caches_line(caches: Sequence[bytes], root: str) -> list[str]:
     if not caches:
         return []
-    more = f" and {len(caches) - _MOST_OTHERS} more" if len(caches) > _MOST_OTHERS else ""
-    return [f"Caches that stay: {', '.join(shown_path(path, root) for path in caches[:_MOST_OTHERS])}{more}."]
+    return [f"Caches that stay: {first_of(caches, _MOST_OTHERS, lambda path: shown_path(path, root))}."]
 
 
 def _outcome_line(plan: UndoPlan, *, is_any_restored: bool) -> str:

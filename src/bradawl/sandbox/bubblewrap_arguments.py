@@ -8,6 +8,7 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
+from bradawl.sandbox.filesystem.memory_file import file_in_memory
 from bradawl.sandbox.mounts.plan import Mount, is_empty_folder
 from bradawl.sandbox.path_translation import TEMPORARY
 
@@ -125,7 +126,7 @@ class StartDescriptors:
         self.release_fd = -1
         opened: list[int] = []
         try:
-            opened.append(_file_in_memory("filter", rules))
+            opened.append(file_in_memory("filter", rules))
             self.info_fd, info_sink = os.pipe()
             opened += (info_sink, self.info_fd)
             words = [*arguments, "--seccomp", str(opened[0]), "--info-fd", str(info_sink)]
@@ -133,23 +134,10 @@ class StartDescriptors:
                 block_fd, self.release_fd = os.pipe()
                 opened += (block_fd, self.release_fd)
                 words += ("--block-fd", str(block_fd))
-            opened.append(_file_in_memory("arguments", os.fsencode("\0".join((*words, "")))))
+            opened.append(file_in_memory("arguments", os.fsencode("\0".join((*words, "")))))
         except OSError:
             for each in opened:
                 os.close(each)
             raise
         self.given = tuple(each for each in opened if each not in (self.info_fd, self.release_fd))
         """Descriptors that bubblewrap inherits; the last one holds its arguments."""
-
-
-def _file_in_memory(name: str, data: bytes) -> int:
-    made = os.memfd_create(name, os.MFD_CLOEXEC)
-    try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(made, left) :]
-        os.lseek(made, 0, os.SEEK_SET)
-    except OSError:
-        os.close(made)
-        raise
-    return made

@@ -26,6 +26,7 @@ from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
 from bradawl.sandbox.environment import sandbox_environment
+from bradawl.sandbox.filesystem.memory_file import file_in_memory
 from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.mounts.rule_mounts import RuleMounts
 from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
@@ -245,10 +246,9 @@ class LandlockBackend:
         on_end: Callable[[], tuple[str, ...]] | None,
         search: ChangeSearch | None,
     ) -> Launch:
-        held = os.memfd_create("order", os.MFD_CLOEXEC)
+        version = _PORTABLE if self._is_foreign else marshal.version
+        held = file_in_memory("order", marshal.dumps((*self._code, order), version))
         ours, theirs = socket.socketpair()
-        os.write(held, marshal.dumps((*self._code, order), _PORTABLE if self._is_foreign else marshal.version))
-        os.lseek(held, 0, os.SEEK_SET)
         control = theirs.detach()
         return Launch(
             argv=(self._interpreter, "-I", "-S", "-c", _LOADER, str(held), str(control), "-1"),

@@ -12,6 +12,7 @@ import msgspec
 
 from bradawl.core.errors import SessionDamaged
 from bradawl.core.events import FORMAT_VERSION, Envelope, HeadMoved
+from bradawl.safety.name_lists import first_of
 
 Plain = dict[str, object]
 Upcaster = Callable[[Plain], Plain]
@@ -111,11 +112,8 @@ class Reader:
             what = "entry of a kind" if count == 1 else "entries of kinds"
             notices.append(f"{count} {what} this version does not know stayed in the file and is not used.")
         if self._damaged:
-            shown = ", ".join(str(number) for number in self._damaged[:_SHOWN_LINES])
-            more = "" if len(self._damaged) <= _SHOWN_LINES else f" and {len(self._damaged) - _SHOWN_LINES} more"
-            notices.append(
-                f"Damaged lines of the session's file were skipped: {shown}{more}. What follows them is kept."
-            )
+            shown = first_of(self._damaged, _SHOWN_LINES)
+            notices.append(f"Damaged lines of the session's file were skipped: {shown}. What follows them is kept.")
         return tuple(notices)
 
     def nearest(self, seq: int | None, agent: str = MAIN) -> int | None:

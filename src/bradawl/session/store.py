@@ -19,6 +19,7 @@ from bradawl.core.errors import SessionDamaged, SessionError, SessionNotFound
 from bradawl.core.events import Envelope, PromptSubmitted, SessionForked, SessionOpened
 from bradawl.core.messages import text_of
 from bradawl.core.ports import Blobs, Clock, Ids, OpenSession
+from bradawl.safety.name_lists import first_of
 from bradawl.session.blobs import LocalBlobs, MemoryBlobs
 from bradawl.session.encoding import Reader
 from bradawl.session.journal import EntryNumbering, Journal, LoadedSession, MemoryLog, load
@@ -28,6 +29,7 @@ _PIECE_BYTES = 1024 * 1024
 _LONGEST_MATCH = 64
 _PREVIEW_CHARS = 80
 _SHORTEST_PREFIX = 6
+_MOST_NAMED = 3
 _PROMPT = b'"type":"PromptSubmitted"'
 _FORK = b'"type":"SessionForked"'
 _TEXT_PART = rb'"type":"Text","text":("(?:[^"\\]|\\.)*)'
@@ -184,13 +186,15 @@ class LocalStore:
         if len(exact or matches) == 1:
             return (exact or matches)[0]
         if matches:
-            raise SessionNotFound(f"{wanted} is the beginning of several sessions: {_some(matches)}. Give more of it.")
+            raise SessionNotFound(
+                f"{wanted} is the beginning of several sessions: {first_of(matches, _MOST_NAMED)}. Give more of it."
+            )
         if not is_name:
             what = f"{wanted[:60]!r} is not a session id (at least {_SHORTEST_PREFIX} of its letters and digits)."
         else:
             what = self._elsewhere(wanted) or f"There is no session {wanted} in this folder."
         near = sorted(ids, key=lambda name: _common_prefix_length(name.upper(), wanted.upper()), reverse=True)
-        hint = f"The nearest here: {_some(near)}." if near else "This folder has no sessions yet."
+        hint = f"The nearest here: {first_of(near, _MOST_NAMED)}." if near else "This folder has no sessions yet."
         raise SessionNotFound(f"{what} {hint}")
 
     def _check_readable(self) -> None:
@@ -227,10 +231,6 @@ class LocalStore:
                         found.append((Path(entry.path), entry.stat()))
         found.sort(key=lambda item: (item[1].st_mtime_ns, item[0].name), reverse=True)
         return iter(found)
-
-
-def _some(ids: list[str]) -> str:
-    return ", ".join(ids[:3]) + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
 
 
 def _common_prefix_length(first: str, second: str) -> int:

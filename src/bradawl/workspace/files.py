@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from bradawl.core.errors import ToolError
 from bradawl.core.workspace import FileContent, FileEntry
+from bradawl.safety.name_lists import first_of
 from bradawl.workspace.atomic_write import create_file, replace_content
 from bradawl.workspace.in_place_write import is_being_overwritten, undo_interrupted_write
 from bradawl.workspace.safe_open import check_regular, folder_of, locked, open_file, open_folder, read_all
@@ -24,6 +25,7 @@ _IGNORE_FILE_LIMIT = 1_000_000
 _MOST_LINKS = 40
 _NAMES_LOOKED_AT = 2_000
 _NAMES_SUGGESTED = 5
+_MOST_NAMED = 12
 _LEAST_SIMILARITY = 0.75
 T = TypeVar("T")
 
@@ -183,8 +185,7 @@ def _names_in(folder: Path, wanted: str) -> str:
         return f"; did you mean {', '.join(similar)}?"
     if not names:
         return "; the folder is empty"
-    rest = f" and {len(names) - 12} more" if len(names) > 12 else ""
-    return f"; in that folder: {', '.join(sorted(names)[:12])}{rest}"
+    return f"; in that folder: {first_of(sorted(names), _MOST_NAMED)}"
 
 
 def _on_one_line(name: str) -> str:

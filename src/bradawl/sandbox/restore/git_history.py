@@ -18,6 +18,7 @@ import msgspec
 
 from bradawl.core.effects import is_within
 from bradawl.safety.control_characters import in_remark
+from bradawl.safety.name_lists import first_of
 from bradawl.sandbox.check_failures import CheckFailures, still_not_checked
 from bradawl.sandbox.filesystem.closed_folders import open_parents
 from bradawl.sandbox.restore.git_data_events import GitDataEvents
@@ -448,8 +449,7 @@ class _WatchedRepository:
 
 
 def _shown(lines: tuple[str, ...]) -> str:
-    more = f" and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
-    return "; ".join(in_remark(line[:_LONGEST_LINE]) for line in lines[:_MOST_LINES]) + more
+    return first_of(lines, _MOST_LINES, lambda line: in_remark(line[:_LONGEST_LINE]), "; ")
 
 
 def _is_gone(path: str, entry: Entry) -> bool:

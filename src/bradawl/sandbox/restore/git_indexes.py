@@ -19,6 +19,7 @@ from bradawl.safety.control_characters import escape
 from bradawl.safety.git.index_check import ExaminedIndex, examine_index, hash_length, without_entries
 from bradawl.safety.git.repository import UnsupportedRepository
 from bradawl.safety.git.small_files import named_in, read_bytes
+from bradawl.safety.name_lists import first_of
 from bradawl.safety.path_walk import real_path
 from bradawl.sandbox.check_failures import CheckFailures, still_not_checked
 from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
@@ -410,5 +411,4 @@ def _inode(path: str) -> tuple[int, int] | None:
 
 def _shown(names: Iterable[bytes]) -> str:
     texts = [escape(name[:200].decode("utf-8", "replace")).replace("\n", "\\n") for name in sorted(names)]
-    more = f" and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
-    return ", ".join(texts[:_MOST_NAMED]) + more
+    return first_of(texts, _MOST_NAMED)

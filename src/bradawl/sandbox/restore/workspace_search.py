@@ -9,6 +9,7 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.safety.control_characters import in_remark
+from bradawl.safety.name_lists import first_of
 from bradawl.safety.permissions.protected_paths import run_later_endings
 from bradawl.sandbox.backend import SandboxLayout
 from bradawl.sandbox.check_failures import CheckFailures
@@ -192,5 +193,4 @@ def _by_name(paths: tuple[str, ...]) -> str:
 
 
 def _shortened(paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    return ", ".join(map(in_remark, paths[:_MOST_NAMED])) + more
+    return first_of(paths, _MOST_NAMED, in_remark)

@@ -3,15 +3,15 @@
 import contextlib
 import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from bradawl.safety.git.tracked_files import HIDDEN_TEXT
+from bradawl.sandbox.filesystem.memory_file import file_in_memory
 from bradawl.sandbox.mounts.plan import Mount
+from bradawl.sandbox.namespace_helper import NamespaceHelper
 
 ON: Final = "on"
 """State of a cover whose mount was there."""
@@ -22,9 +22,8 @@ ABSENT: Final = "absent"
 LINK: Final = "link"
 """State of a path that is a link, or below one."""
 
-_PROGRAM: Final = "cover_helper.py"
+_PROGRAM: Final = Path(__file__).with_name("cover_helper.py")
 _ANSWER_LIMIT_S: Final = 5.0
-_END_LIMIT_S: Final = 1.0
 _PIECE: Final = 65_536
 
 
@@ -33,10 +32,8 @@ class CoverMounter:
 
     def __init__(self, answer_limit_s: float = _ANSWER_LIMIT_S, python: str = "") -> None:
         """`python` is the interpreter of the program; by default the one that runs."""
-        self._python = python or os.path.realpath(sys.executable)
         self._answer_limit_s = answer_limit_s
-        self._program: subprocess.Popen[bytes] | None = None
-        self._control: socket.socket | None = None
+        self._helper = NamespaceHelper(_PROGRAM, send_limit_s=answer_limit_s, python=python)
 
     def mount(self, pid: int, covers: Iterable[Mount]) -> dict[str, str]:
         """Mount covers, outermost first, where they are gone in the mount namespace of a process; its programs have to
@@ -50,9 +47,9 @@ class CoverMounter:
         with ours, theirs, contextlib.ExitStack() as opened:
             namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
             opened.callback(os.close, namespace)
-            given = _file_with(b"".join(os.fsencode(word) + b"\0" for word in words))
+            given = file_in_memory("covers", b"".join(os.fsencode(word) + b"\0" for word in words))
             opened.callback(os.close, given)
-            self._send([namespace, given, theirs.fileno()])
+            self._helper.send(b"1", [namespace, given, theirs.fileno()])
             theirs.close()
             said = _read_all(ours, time.monotonic() + self._answer_limit_s)
         answer = [os.fsdecode(word) for word in said.split(b"\0")[:-1]]
@@ -60,58 +57,9 @@ class CoverMounter:
             raise OSError("the program that mounts covers did not answer")
         return dict(zip(answer[::2], answer[1::2], strict=False))
 
-    def _send(self, descriptors: list[int]) -> None:
-        """Send a request, to a new program if the old one has ended. Raises `OSError`."""
-        for is_last in (False, True):
-            try:
-                socket.send_fds(self._running_control(), [b"1"], descriptors)
-            except OSError:
-                self.close()
-                if is_last:
-                    raise
-            else:
-                return
-
-    def _running_control(self) -> socket.socket:
-        if self._control is None or self._program is None or self._program.poll() is not None:
-            self.close()
-            self._control = self._start()
-        return self._control
-
-    def _start(self) -> socket.socket:
-        control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
-            self._program = subprocess.Popen(  # noqa: S603 - this Python with a text of our own
-                (self._python, "-I", "-S", "-c", _text(), str(theirs.fileno())),
-                cwd="/",
-                env={},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,
-            )
-        except OSError:
-            control.close()
-            raise
-        finally:
-            theirs.close()
-        control.settimeout(self._answer_limit_s)
-        return control
-
     def close(self) -> None:
         """End the program. Safe to call twice."""
-        control, self._control = self._control, None
-        if control is not None:
-            control.close()
-        program, self._program = self._program, None
-        if program is None:
-            return
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            program.wait(_END_LIMIT_S)
-        if program.returncode is None:
-            program.kill()
-            program.wait()
+        self._helper.close()
 
 
 def _read_all(connection: socket.socket, deadline: float) -> bytes:
@@ -122,20 +70,3 @@ def _read_all(connection: socket.socket, deadline: float) -> bytes:
         if not (piece := connection.recv(_PIECE)):
             return said
         said += piece
-
-
-def _file_with(data: bytes) -> int:
-    made = os.memfd_create("covers", os.MFD_CLOEXEC)
-    try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(made, left) :]
-        os.lseek(made, 0, os.SEEK_SET)
-    except OSError:
-        os.close(made)
-        raise
-    return made
-
-
-def _text() -> str:
-    return Path(__file__).with_name(_PROGRAM).read_text("utf-8")

@@ -11,6 +11,7 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.safety.control_characters import in_remark
+from bradawl.safety.name_lists import first_of
 from bradawl.sandbox.mounts.placeholders import Placeholder
 from bradawl.sandbox.mounts.plan import UNREADABLE, Mount
 from bradawl.sandbox.running_covers.cover_mounter import ABSENT, COVERED, LINK, ON, CoverMounter
@@ -277,5 +278,4 @@ def _stamp(path: str) -> tuple[int, ...]:
 
 
 def _shortened(paths: Collection[str]) -> str:
-    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
-    return ", ".join(map(in_remark, list(paths)[:_MOST_NAMED])) + more
+    return first_of(paths, _MOST_NAMED, in_remark)

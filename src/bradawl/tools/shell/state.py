@@ -9,6 +9,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd, Env
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import CommandResult
+from bradawl.safety.name_lists import first_of
 
 _LONGEST_VALUE = 32_000
 _ALL_VALUES = 200_000
@@ -74,21 +75,16 @@ def _is_text(value: str) -> bool:
 
 def _about_exports(kept: dict[str, str | None], refused: list[str], too_much: list[str]) -> Iterable[str]:
     if exported := [name for name, value in kept.items() if value is not None and name != "OLDPWD"]:
-        yield f"[exported for later calls: {_listed(exported)}]"
+        yield f"[exported for later calls: {first_of(exported, _NAMED)}]"
     if gone := [name for name, value in kept.items() if value is None and name != "OLDPWD"]:
-        yield f"[unset for later calls: {_listed(gone)}]"
+        yield f"[unset for later calls: {first_of(gone, _NAMED)}]"
     if refused:
         yield (
-            f"[not kept for later calls, because it decides what commands run: {_listed(refused)}; "
+            f"[not kept for later calls, because it decides what commands run: {first_of(refused, _NAMED)}; "
             f"`export {refused[0]}=...` as a call of its own asks for it]"
         )
     if too_much:
-        yield f"[not kept for later calls, because it is too long or no text: {_listed(too_much)}]"
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+        yield f"[not kept for later calls, because it is too long or no text: {first_of(too_much, _NAMED)}]"
 
 
 async def mark_seen(paths: tuple[str, ...], context: CallContext) -> None:
