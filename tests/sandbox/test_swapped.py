@@ -65,20 +65,27 @@ async def test_nothing_hidden_is_read_while_a_covered_folder_is_exchanged_with_a
     assert b"PRIVATE" not in printed
 
 
-def test_files_beside_a_new_link_are_writable_once_no_other_program_runs(made):
+def test_files_beside_a_new_link_are_writable_while_another_program_runs_and_afterwards(made):
     made.write("a/sub/file")
     made.write("b/sub/file")
     real = made.git_init("real")
     made.cwd = str(made.root)
     (made.root / "b/.git").symlink_to(real)
 
-    async def while_one_runs() -> list[int | None]:
-        running = await made.processes.start(Command(("sleep 30",), made.cwd, is_shell=True), made.grant)
+    async def while_one_runs(line: str) -> list[int | None]:
+        running = await made.processes.start(Command((line,), made.cwd, is_shell=True), made.grant)
+        while not (made.root / "ready").exists():  # noqa: ASYNC110 - another program makes it
+            await asyncio.sleep(0.02)
+        (made.root / "ready").unlink()
         (made.root / "a/.git").symlink_to(real)
         try:
             return [(await made.arun(f"echo x > {name}/sub/file")).exit_code for name in ("a", "b")]
         finally:
             await running.end()
 
-    assert asyncio.run(while_one_runs()) == [1, 0]
+    assert asyncio.run(while_one_runs("touch ready; exec sleep 30")) == [0, 0]
+    (made.root / "a/.git").unlink(missing_ok=True)
+    assert asyncio.run(while_one_runs("cd a; touch ../ready; exec sleep 30")) == [1, 0], (
+        "the job could replace the link"
+    )
     assert made.run("echo x > a/sub/file && echo x > b/sub/file").exit_code == 0

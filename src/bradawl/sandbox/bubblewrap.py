@@ -219,7 +219,7 @@ class BubblewrapBackend:
         if plan.roots:
             plan.add_data_folders(self._layout.home, grant.uncovered)
         if self._watched:
-            plan.close_replaceable(grant, self._watched.immovable(plan.mounts, can_write=search is not None))
+            _close_replaceable(plan, grant, self._watched, self.running_covers, can_write=search is not None)
         self._rule_mounts.set_rules(grant.rules)
         if grant.rules:
             seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
@@ -381,6 +381,29 @@ class BubblewrapBackend:
 
     def _is_covered_up(self, path: str, hidden: tuple[str, ...]) -> bool:
         return is_replaced(path, (*self._others, *self._system_secrets, *hidden))
+
+
+def _close_replaceable(
+    plan: MountSet, grant: Grant, watched: WorkspaceWatch, covers: RunningCovers, *, can_write: bool
+) -> None:
+    """Make what is new since other programs began read-only for them as well, so that they can't replace it. What can't
+    be covered for all of them is closed for the new program.
+    """
+    immovable = watched.immovable(plan.mounts)
+    others = plan.replaceable(grant, immovable)
+    if read_only := [mount.path for mount in others if mount.kind == "read"]:
+        # No more than needed: a folder that is only kept in its place could be one that a program moves.
+        around = (each for each in others if any(map(partial(_are_nested, each.path), read_only)))
+        immovable |= covers.cover_also(tuple(around))
+        others = plan.replaceable(grant, immovable)
+        covers.note_closed(mount.path for mount in others if mount.kind == "read")
+    plan.close(others)
+    if can_write:
+        watched.set_immovable(immovable)
+
+
+def _are_nested(path: str, other: str) -> bool:
+    return is_within(path, other) or is_within(other, path)
 
 
 def _checked_afterwards(found: Repositories, removed: tuple[str, ...]) -> frozenset[str]:

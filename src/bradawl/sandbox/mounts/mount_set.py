@@ -20,19 +20,25 @@ class MountSet:
         self.mounts: dict[str, Mount] = {}
         self.placeholders: dict[str, Placeholder] = {}
 
-    def close_replaceable(self, grant: Grant, immovable: frozenset[str]) -> None:
-        """Replace mounts that a running program could swap for a link before bubblewrap mounts them, because bubblewrap
-        would follow the link. Only `immovable` paths are safe: read-only mounts of others become unreadable, writable
-        ones are dropped.
+    def replaceable(self, grant: Grant, immovable: frozenset[str]) -> tuple[Mount, ...]:
+        """The mounts that a running program could swap for a link before bubblewrap mounts them, because bubblewrap
+        would follow the link. `immovable` are the paths that none of them can move.
         """
-        for path, mount in tuple(self.mounts.items()):
-            is_inside = any(is_within(path, root) for root in self.roots)
-            if path in immovable or path in self.roots or path in grant.writable or not is_inside:
-                continue
+        return tuple(
+            mount
+            for path, mount in self.mounts.items()
+            if mount.kind in ("read", "write")
+            and not (path in immovable or path in self.roots or path in grant.writable)
+            and any(is_within(path, root) for root in self.roots)
+        )
+
+    def close(self, replaceable: Iterable[Mount]) -> None:
+        """Make read-only mounts unreadable, and drop writable ones."""
+        for mount in replaceable:
             if mount.kind == "write":
-                del self.mounts[path]
-            elif mount.kind == "read":
-                self.mounts[path] = Mount(path, "unreadable")
+                del self.mounts[mount.path]
+            else:
+                self.mounts[mount.path] = Mount(mount.path, "unreadable")
 
     def add(self, mounts: Iterable[Mount], uncovered: tuple[str, ...]) -> None:
         """Add mounts. The strictest kind for a path wins, unless the path was allowed by name."""

@@ -1,6 +1,6 @@
 """Finds the data of git at any depth of a workspace, and what programs have added since none ran."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from bradawl.core.effects import is_within
@@ -223,16 +223,21 @@ class GitDirectories:
             for name in folder.names - NAMES_OF_GIT
             if path != index.root or not is_covered_in_root(name)
         ]
-        return RunLaterWatch(_nearest_first(outermost(found)), self._made_to_run_later)
+        present = {path: folder.names for index in self._indexes for path, folder in index.marked.items()}
+        return RunLaterWatch(_nearest_first(outermost(found)), lambda: self._made_to_run_later(present))
 
-    def _made_to_run_later(self) -> tuple[str, ...]:
-        """Files and folders that programs made and that other programs run later, outermost only, nearest first."""
+    def _made_to_run_later(self, present: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
+        """Files and folders that programs made and that other programs run later, outermost only, nearest first.
+
+        `present` are those that were there when the program began: what is new since others began is none of its.
+        """
         found: list[str] = []
         for index in self._indexes:
             for path, folder in index.marked.items():
                 before = (self._before or {}).get(path)
                 is_same = before is not None and before.identity == folder.identity
                 new = folder.names - NAMES_OF_GIT - (before.names if before and is_same else frozenset())
+                new -= present.get(path, frozenset())
                 if path == index.root:
                     new -= _PLACEHOLDERS
                 parts = path[len(index.root) :].split("/")

@@ -142,15 +142,13 @@ class WorkspaceWatch:
         """Whether a program is running."""
         return self._history.is_busy
 
-    def immovable(self, covered: Iterable[str], *, can_write: bool) -> frozenset[str]:
-        """The paths covered for a new program that no running program can move: those covered for all that write.
+    def immovable(self, covered: Iterable[str]) -> frozenset[str]:
+        """The paths covered for a new program that no running program can move: those covered for all that write."""
+        return frozenset(covered) & self._immovable if self._history.is_busy else frozenset(covered)
 
-        `can_write` says whether the new program is one of them from now on.
-        """
-        immovable = frozenset(covered) & self._immovable if self._history.is_busy else frozenset(covered)
-        if can_write:
-            self._immovable = immovable
-        return immovable
+    def set_immovable(self, covered: frozenset[str]) -> None:
+        """Set the paths that no program that writes can move. Call before one starts."""
+        self._immovable = covered
 
     def begin(self, hidden: Iterable[str] = (), allowed: tuple[str, ...] = ()) -> None:
         """Call before a program starts. `hidden` are files and folders that it can't read, `allowed` those that a check

@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from bradawl.sandbox.backend import StopsPrograms
@@ -19,7 +20,7 @@ from bradawl.sandbox.mounts.plan import Mount
 from bradawl.sandbox.running_covers.cover_mounter import CoverMounter
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
 from bradawl.sandbox.running_covers.linked_files import LinkedFiles
-from bradawl.sandbox.running_covers.running_program import RunningProgram, changed_by_links, for_user
+from bradawl.sandbox.running_covers.running_program import RunningProgram, changed_by_links, for_user, shortened
 
 _POLL_S: Final = 0.25
 """Interval of comparisons where inotify does not work."""
@@ -28,6 +29,10 @@ _BACK_WITHIN_S: Final = 0.05
 """Time in which a removed path may come back, as when a folder is removed and created again."""
 _BACK_POLL_S: Final = 0.002
 _MOST_ROUNDS: Final = 5
+_CLOSED: Final = (
+    "commands can't read what is new since a background job began and what the job could still change, because it has"
+    " opened something there or is about to start: {paths}. End the job, or go on without"
+)
 
 
 class RunningCovers:
@@ -52,6 +57,9 @@ class RunningCovers:
         self._linked = LinkedFiles()
         self._warnings: list[str] = []
         """About programs that have ended."""
+        self._closed: dict[str, None] = {}
+        """Paths that a program could still change, so that they are closed for the next one."""
+        self._said_closed: set[str] = set()
         self._wanted: tuple[Mount, ...] = ()
         self._to_watch: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -71,9 +79,46 @@ class RunningCovers:
             self._linked.changed()
         self._watch_again()
         program = RunningProgram(covers, placeholders, self._roots)
-        made = ProgramCovers(self, program)
+        made = ProgramCovers(self, program, self._take_closed())
         self._programs.append(made)
         return made
+
+    def cover_also(self, covers: Collection[Mount]) -> frozenset[str]:
+        """Mount further covers in the namespaces of all running programs.
+
+        Returns the paths that none of them can replace or move from now on. A path is left out if a program could
+        change it all the same, and all are if a program is about to start. Raises nothing; blocks until the answers.
+        """
+        self._watch.want([cover.path for cover in covers], self._tops, forgets=False)
+        self._wanted = ()
+        self.take_changes()
+        if any(each.freeze is None or not each.program.has_begun() for each in self._programs):
+            return frozenset()
+        running = [each for each in self._programs if each.program.is_running()]
+        covered = frozenset(cover.path for cover in covers)
+        with self._stopped(running) as pids:
+            for each in running:
+                failures = CheckFailures()
+                covered &= failures.attempt(
+                    "", partial(each.program.cover_also, covers, self._mounter, pids), frozenset()
+                )
+        return covered
+
+    def note_closed(self, paths: Iterable[str]) -> None:
+        """Name paths in the notes of the next program that are closed for it, once for each."""
+        self._closed = {path: None for path in paths if path not in self._said_closed}
+        self._said_closed.update(self._closed)
+
+    def _take_closed(self) -> tuple[str, ...]:
+        closed, self._closed = self._closed, {}
+        return (_CLOSED.format(paths=shortened(closed)),) if closed else ()
+
+    @contextlib.contextmanager
+    def _stopped(self, programs: "Collection[ProgramCovers]") -> Iterator[frozenset[int]]:
+        """Stop all processes of some programs. Yields their PIDs."""
+        with contextlib.ExitStack() as stopping:
+            freezes = {id(each.freeze): each.freeze for each in programs if each.freeze is not None}
+            yield frozenset(pid for each in freezes.values() for pid in stopping.enter_context(each.stopped_now()))
 
     def close(self) -> None:
         """End the watch and the program that mounts covers. Safe to call twice."""
@@ -168,10 +213,7 @@ class RunningCovers:
         running = [each for each in begun if each.program.is_running()]
         if not running:
             return
-        with contextlib.ExitStack() as stopping:
-            pids: set[int] = set()
-            for freeze in {id(each.freeze): each.freeze for each in running if each.freeze is not None}.values():
-                pids |= stopping.enter_context(freeze.stopped_now())
+        with self._stopped(running) as pids:
             for _ in range(_MOST_ROUNDS):  # a program often replaces a path in several steps
                 self._watch_again()
                 self._bring_back([each.program for each in running])
@@ -210,10 +252,11 @@ class RunningCovers:
 class ProgramCovers:
     """`LaunchCovers` of one program."""
 
-    def __init__(self, session: RunningCovers, program: RunningProgram) -> None:
+    def __init__(self, session: RunningCovers, program: RunningProgram, notes: tuple[str, ...]) -> None:
+        """`notes` are those about its start."""
         self._session = session
         self._is_closed = False
-        self._notes: tuple[str, ...] = ()
+        self._notes = notes
         self.program = program
         self.freeze: StopsPrograms | None = None
 
@@ -247,4 +290,4 @@ class ProgramCovers:
         of_others = self._session.take_notes("a background job")
         at_end = (*self.program.final_notes(), *self._session.take_changed_links())
         self._session.warn_of(self.program, at_end)
-        self._notes = (*at_end, *self.program.take_notes("the command"), *of_others)
+        self._notes = (*self._notes, *at_end, *self.program.take_notes("the command"), *of_others)

@@ -149,6 +149,32 @@ class RunningProgram:
                 self._note_failure(cover, state)
         self._note_covered([cover for cover in covered if cover.kind != "write"], pids)
 
+    def cover_also(self, covers: Collection[Mount], mounter: CoverMounter, pids: Collection[int]) -> frozenset[str]:
+        """Mount further covers while its processes `pids` are stopped, and keep them from now on.
+
+        Returns those that it can't get around: nothing was opened there, or below a new cover above it, with which it
+        could change something, and no file has a further hard link. Raises `OSError`.
+        """
+        known = frozenset(cover.path for cover in self._covers)
+        paths = frozenset(cover.path for cover in covers) - self._changed.keys()
+        left = [cover for cover in covers if cover.path in paths - known]
+        if not left:
+            return paths
+        if sends_descriptors(pids, self._init):
+            return paths & known
+        left = _not_below(left, self._ways_in(left, pids))
+        ordered = sorted(left, key=lambda cover: cover.path.split("/"))
+        states = mounter.mount(self._init, ordered) if ordered else {}
+        made = [cover for cover in ordered if states.get(cover.path) in (ON, COVERED)]
+        self._covers += tuple(made)
+        return paths & known | {cover.path for cover in made}
+
+    def _ways_in(self, covers: Collection[Mount], pids: Collection[int]) -> frozenset[str]:
+        """Files and folders at or below new covers that its processes could change in spite of them."""
+        opened = opened_files(pids, self._init, [cover.path for cover in covers])
+        linked = linked_files(cover.path for cover in covers if cover.kind == "read")
+        return frozenset((*(each.path for each in opened if each.is_writable), *linked))
+
     def _real_path(self, cover: Mount) -> str:
         """Programs can't change links in the home folder; in the workspace they could make links to anything."""
         is_inside = any(is_within(cover.path, root) for root in self._roots)
@@ -170,10 +196,10 @@ class RunningProgram:
     def _note_other_ways(self, read_only: Collection[str], pids: Collection[int]) -> None:
         """Ways to write files that are read-only by their paths."""
         if sends_descriptors(pids, self._init):
-            self.kill(_SENT.format(_shortened(read_only)))
+            self.kill(_SENT.format(shortened(read_only)))
         self.linked = linked_files(read_only)
         if self.linked:
-            self.kill(_LINKED.format(_shortened(self.linked)))
+            self.kill(_LINKED.format(shortened(self.linked)))
 
     def _note_failure(self, cover: Mount, reason: str) -> None:
         if reason == LINK:  # what it leads to could be read, or written, before
@@ -234,6 +260,16 @@ class RunningProgram:
             self._pidfd = -1
 
 
+def _not_below(covers: Collection[Mount], opened: Collection[str]) -> list[Mount]:
+    """The covers without those that share an outermost cover with something opened: programs reach what is in an opened
+    folder without the mounts that were made over it later.
+    """
+    paths = [cover.path for cover in covers]
+    tops = {path: min((each for each in paths if is_within(path, each)), key=len) for path in paths}
+    closed = {top for top in tops.values() if any(is_within(each, top) for each in opened)}
+    return [cover for cover in covers if tops[cover.path] not in closed]
+
+
 def for_user(note: str) -> str:
     """A note for the model as the user reads it."""
     said = re.sub(r"([Tt])ell the user(?: to (\w))?", lambda found: _in_case_of(found[1], found[2] or ""), note).strip()
@@ -245,7 +281,7 @@ def _in_case_of(letter: str, text: str) -> str:
 
 
 def _taken(notes: Mapping[str, dict[str, None]], what: str) -> tuple[str, ...]:
-    taken = tuple(text.format(what=what, paths=_shortened(paths)) for text, paths in notes.items() if paths)
+    taken = tuple(text.format(what=what, paths=shortened(paths)) for text, paths in notes.items() if paths)
     for paths in notes.values():
         paths.clear()
     return taken
@@ -253,7 +289,7 @@ def _taken(notes: Mapping[str, dict[str, None]], what: str) -> tuple[str, ...]:
 
 def changed_by_links(paths: Collection[str]) -> tuple[str, ...]:
     """Sentences about read-only files that were changed by a further hard link."""
-    return (_CHANGED_BY_LINKS.format(_shortened(paths)),) if paths else ()
+    return (_CHANGED_BY_LINKS.format(shortened(paths)),) if paths else ()
 
 
 def _with_target(path: str) -> str:
@@ -277,5 +313,6 @@ def _stamp(path: str) -> tuple[int, ...]:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _shortened(paths: Collection[str]) -> str:
+def shortened(paths: Collection[str]) -> str:
+    """The first paths, for a note."""
     return first_of(paths, _MOST_NAMED, in_remark)
