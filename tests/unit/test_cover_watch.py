@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from covers_world import FaultyInotify, no_inotify, replace
 
+from bradawl.sandbox.filesystem.inotify import Inotify
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/ns/mnt").exists(), reason="needs Linux")
@@ -102,4 +103,45 @@ def test_after_an_overflow_every_path_counts_as_changed(tmp_path):
     assert watch.changed() == set()
     (tmp_path / "x").touch()
     assert watch.changed() == {f"{tmp_path}/a", f"{tmp_path}/b"}
+    watch.close()
+
+
+def test_two_names_of_one_folder_are_both_reported(tmp_path):
+    watch = PathWatch()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    both = [f"{tmp_path}/real/a", f"{tmp_path}/link/b"]
+    watch.want(both, (), forgets=True)
+    for name in "ab":
+        (tmp_path / "real" / name).touch()
+    assert watch.changed() == set(both)
+    watch.want(both[:1], (), forgets=True)
+    replace(tmp_path / "real/a")
+    assert watch.changed() == {both[0]}
+    watch.close()
+
+
+def test_a_change_is_not_lost_when_the_same_path_is_wanted_before_the_comparison(tmp_path):
+    watch = PathWatch(no_inotify)
+    for name in "ab":
+        (tmp_path / name).touch()
+    watch.want([f"{tmp_path}/a"], (), forgets=True)
+    replace(tmp_path / "a")
+    watch.want([f"{tmp_path}/a", f"{tmp_path}/b"], (), forgets=False)
+    watch.watch_again([f"{tmp_path}/a"])
+    assert watch.changed() == {f"{tmp_path}/a"}
+
+
+def test_events_that_wait_when_watches_run_out_are_not_lost(tmp_path):
+    class Limited(FaultyInotify):
+        events = Inotify.events
+
+    watch = PathWatch(lambda: Limited(watches=1))
+    (tmp_path / "sub").mkdir()
+    watch.want([f"{tmp_path}/a"], (), forgets=True)
+    (tmp_path / "a").touch()
+    watch.want([f"{tmp_path}/sub/b"], (), forgets=False)
+    assert watch.fileno() == -1
+    assert watch.changed() == {f"{tmp_path}/a"}
+    assert watch.changed() == set()
     watch.close()

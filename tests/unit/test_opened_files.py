@@ -1,8 +1,11 @@
 """Files and folders that processes have open, and files with further hard links, are found."""
 
+import ctypes
 import os
+import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,11 +30,11 @@ def test_open_files_are_found(tmp_path, how):
     with subprocess.Popen(["/bin/sh", "-c", line.format(path=path)], stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         program.stdout.readline()
-        found = opened_files([program.pid], os.getpid(), [str(tmp_path)])
+        found = opened_files([program.pid], os.getpid(), [str(tmp_path)]).files
         assert OpenedFile(str(path), is_writable) in found
-        assert opened_files([program.pid], os.getpid(), [str(tmp_path / "other")]) == frozenset()
+        assert opened_files([program.pid], os.getpid(), [str(tmp_path / "other")]).files == frozenset()
         replace(path)
-        assert opened_files([program.pid], os.getpid(), [str(path)]) == frozenset()
+        assert opened_files([program.pid], os.getpid(), [str(path)]).files == frozenset()
         program.kill()
 
 
@@ -41,11 +44,11 @@ def test_folders_that_a_process_can_write_in_are_found(tmp_path):
     with subprocess.Popen(["/bin/sh", "-c", line], stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         program.stdout.readline()
-        found = opened_files([program.pid], os.getpid(), [str(tmp_path / "a")])
+        found = opened_files([program.pid], os.getpid(), [str(tmp_path / "a")]).files
         assert found == {OpenedFile(str(tmp_path / each), is_writable=True) for each in ("a", "a/b")}
         (tmp_path / "a").rename(tmp_path / "old")
         (tmp_path / "a/b").mkdir(parents=True)
-        assert opened_files([program.pid], os.getpid(), [str(tmp_path / "a")]) == frozenset()
+        assert opened_files([program.pid], os.getpid(), [str(tmp_path / "a")]).files == frozenset()
         program.kill()
 
 
@@ -83,10 +86,62 @@ def test_mapped_files_are_found(tmp_path):
     with path.open("r+b") as file:
         mapped = mmap.mmap(file.fileno(), 4_096)
     with mapped:
-        assert opened_files([os.getpid()], os.getpid(), [str(path)]) == {OpenedFile(str(path), is_writable=True)}
+        assert opened_files([os.getpid()], os.getpid(), [str(path)]).files == {OpenedFile(str(path), is_writable=True)}
 
 
 def test_processes_that_have_ended_are_left_out(tmp_path):
     with subprocess.Popen(["/bin/true"]) as program:
         program.wait()
-    assert opened_files([program.pid], os.getpid(), [str(tmp_path)]) == frozenset()
+    assert opened_files([program.pid], os.getpid(), [str(tmp_path)]).files == frozenset()
+
+
+def test_files_of_a_thread_with_descriptors_of_its_own_are_found(tmp_path):
+    path = tmp_path / "a"
+    path.touch()
+    unshares = f"""
+import ctypes, threading, time
+def act():
+    assert ctypes.CDLL(None).unshare(0x400) == 0
+    held = open({str(path)!r}, "a")
+    print(flush=True)
+    time.sleep(60)
+threading.Thread(target=act).start()
+"""
+    with subprocess.Popen([sys.executable, "-c", unshares], stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        found = opened_files([program.pid], os.getpid(), [str(path)])
+        assert found == ({OpenedFile(str(path), is_writable=True)}, True)
+        program.kill()
+
+
+def test_a_program_that_does_not_show_what_it_has_open_makes_the_answer_incomplete(tmp_path):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(_answers_without_rights(str(tmp_path)))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def _answers_without_rights(below: str) -> int:
+    """0 if the answer is right for a process of a plain user."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65_534)
+        os.setuid(65_534)
+        ctypes.CDLL(None).prctl(4, 1)
+    ready, ended = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        ctypes.CDLL(None).prctl(4, 0)  # PR_SET_DUMPABLE
+        os.write(ready[1], b"x")
+        os.close(ended[1])
+        os.read(ended[0], 1)
+        os._exit(0)
+    os.read(ready[0], 1)
+    running = opened_files([pid], os.getpid(), [below])
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    as_zombie = opened_files([pid], os.getpid(), [below])
+    os.waitpid(pid, 0)
+    gone = opened_files([pid], os.getpid(), [below])
+    return 0 if (running, as_zombie, gone) == ((set(), False), (set(), True), (set(), True)) else 1

@@ -179,7 +179,8 @@ class BubblewrapBackend:
             for each in (*self._surveys.values(), self._repositories):
                 cached.enter_context(each.caching())
             plan, release = self._prepared_mounts(program, grant, search)
-        listed = self._covers.of_program(plan.mounts, grant.uncovered, self._shown_secrets)
+        hidden = self._hidden(grant)
+        listed = self._covers.of_program(plan.mounts, grant.uncovered, hidden)
         with contextlib.ExitStack() as undo:
             undo.callback(release)
             covers = self.running_covers.begin(listed, plan.placeholders)
@@ -187,7 +188,7 @@ class BubblewrapBackend:
             on_end = ending(next(iter(plan.roots), "/"), covers.close, release)
             undo.callback(on_end)
             environment = _environment(self._layout, self._translator, program, grant)
-            arguments = [*self._arguments(program, grant, plan), *set_variables(environment)]
+            arguments = [*self._arguments(program, grant, plan, hidden), *set_variables(environment)]
             launch = self._launch(program, grant, arguments, on_end)
             undo.pop_all()
             return msgspec.structs.replace(launch, search_after=search, covers=covers)
@@ -317,7 +318,7 @@ class BubblewrapBackend:
 
     # ------------------------------------------------------------------ arguments
 
-    def _arguments(self, program: Program, grant: Grant, plan: MountSet) -> list[str]:
+    def _arguments(self, program: Program, grant: Grant, plan: MountSet, hidden: tuple[str, ...]) -> list[str]:
         """All arguments. Cheap mounts come last: for each bind, bubblewrap scans the list of existing mounts."""
         features, layout = self._features, self._layout
         arguments = ["--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--new-session"]
@@ -325,7 +326,6 @@ class BubblewrapBackend:
         arguments += ["--ro-bind", "/", "/"]
         seen = [*layout.readable, *program.readable, *plan.mounts, *layout.roots, layout.cache, *grant.uncovered]
         seen += (*self._shown, layout.scratch)
-        hidden = self._hidden(grant)
         last: list[str] = []
         for folder in not_hidden_by(emptied_folders(), plan.mounts):
             (arguments if contains_any(folder, seen) else last).extend(("--tmpfs", folder))

@@ -94,12 +94,12 @@ class FreezeGate:
         before: dict[int, ProcessState] | None = None
         while True:
             now = self._members()
-            if now == before and all(member.is_stopped for member in now.values()):
+            running = {each for each, member in now.items() if not member.is_stopped}
+            if now == before and running <= _held_by_vfork(now):
                 return frozenset(now)
-            taken_s = time.monotonic() - began
-            if taken_s > self._stop_limit_s:
+            if time.monotonic() - began > self._stop_limit_s:
                 return frozenset(now)
-            self._signal_round(now, taken_s)
+            self._signal_round(now, frozenset())
             before = now
             time.sleep(_POLL_S)
 
@@ -151,13 +151,12 @@ class FreezeGate:
             taken_s = loop.time() - began
             if taken_s > self._stop_limit_s:
                 raise self._not_stopped(running)
-            self._signal_round(now, taken_s)
+            self._signal_round(now, _children_of_vfork(now) if taken_s < self._stop_limit_s / 2 else frozenset())
             before = now
             await asyncio.sleep(_POLL_S)
 
-    def _signal_round(self, now: dict[int, ProcessState], taken_s: float) -> None:
+    def _signal_round(self, now: dict[int, ProcessState], spared: frozenset[int]) -> None:
         self._stopped |= {each for each, member in now.items() if not member.is_stopped}
-        spared = _children_of_vfork(now) if taken_s < self._stop_limit_s / 2 else set()
         signal_processes(
             sorted(set(now) - spared), signal.SIGSTOP
         )  # parents first, so that they don't see a stopped child
@@ -182,13 +181,20 @@ class FreezeGate:
         )
 
 
-def _children_of_vfork(process_states: dict[int, ProcessState]) -> set[int]:
+def _children_of_vfork(process_states: dict[int, ProcessState]) -> frozenset[int]:
     """A parent in vfork waits uninterruptibly for its child to execute a program, and can't stop before."""
-    return {
+    return frozenset(
         each
         for each, member in process_states.items()
         if (above := process_states.get(member.parent)) and above.is_waiting
-    }
+    )
+
+
+def _held_by_vfork(process_states: dict[int, ProcessState]) -> frozenset[int]:
+    """Parents that wait for a child in vfork, which is stopped; their other threads are stopped as well."""
+    stopped = (each for each in _children_of_vfork(process_states) if process_states[each].is_stopped)
+    parents = frozenset(process_states[each].parent for each in stopped)
+    return frozenset(each for each in parents if process_states[each].is_stopped_or_waiting)
 
 
 def check_not_replaced(paths: Iterable[str]) -> None:

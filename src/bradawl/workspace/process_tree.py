@@ -32,6 +32,11 @@ class ProcessState(msgspec.Struct, frozen=True):
         return not self.states.strip(_STOPPED)
 
     @property
+    def is_stopped_or_waiting(self) -> bool:
+        """As `is_stopped`, with threads in an uninterruptible wait: those stop before they go on in the program."""
+        return not self.states.strip(_STOPPED + b"D")
+
+    @property
     def is_waiting(self) -> bool:
         """Whether a thread is in an uninterruptible wait and can't be stopped yet."""
         return b"D" in self.states

@@ -19,16 +19,18 @@ class CoverList:
         self._hidden = tuple(Mount(path, "empty") for path in outside)
 
     def of_program(
-        self, mounts: Mapping[str, Mount], uncovered: tuple[str, ...], shown_secrets: Iterable[str]
+        self, mounts: Mapping[str, Mount], uncovered: tuple[str, ...], hidden_now: Iterable[str]
     ) -> tuple[Mount, ...]:
         """The mounts of a program, without those of the roots themselves, and all hidden paths, also missing ones.
 
-        `uncovered` are paths that the program was allowed to use; `shown_secrets` are hidden paths in shown folders.
+        `uncovered` are paths that the program was allowed to use; `hidden_now` are the real paths of those that exist,
+        to which links may lead.
         """
         hidden = self._hidden
         if uncovered:
             hidden = tuple(cover for cover in hidden if not _touches(cover.path, uncovered))
-        more = (Mount(path, "empty") for path in shown_secrets)
+        known = {cover.path for cover in hidden}
+        more = (Mount(path, "empty") for path in hidden_now if path not in known and path not in mounts)
         return (*(mount for path, mount in mounts.items() if path not in self._roots), *more, *hidden)
 
 

@@ -22,12 +22,15 @@ class PathWatch:
         self._make_inotify = make_inotify
         self._paths: set[str] = set()
         self._folders_of_paths: set[str] = set()
-        self._folders: dict[int, str] = {}
+        self._folders: dict[int, set[str]] = {}
+        """Paths of each watched folder; one folder may have several."""
         self._watches: dict[str, int] = {}
         self._inotify: Inotify | None = None
         self._is_opened = self._is_polled = False
         self._known: dict[str, tuple[int, ...]] = {}
         """Identity of each path at the last comparison; filled without inotify only."""
+        self._due: set[str] = set()
+        """Changed paths that were reported before inotify failed."""
 
     def fileno(self) -> int:
         """A descriptor that is readable when `changed` has something to report; -1 if it has to be called in intervals.
@@ -51,25 +54,24 @@ class PathWatch:
         if forgets:
             self._forget(folders)
             self._paths, self._folders_of_paths = set(), set()
+        new = wanted - self._paths
         self._paths |= wanted
         self._folders_of_paths |= folders
-        self._watch(wanted)
+        self._watch(new if self._is_polling() else wanted)  # a comparison that is due must not be lost
 
     def changed(self) -> set[str]:
         """Watched paths that may have been created, deleted or replaced since the last call. Does not block."""
         if self._inotify is None or self._is_polled:
-            return self._compared()
-        try:
-            return set(self._reported(self._inotify))
-        except (QueueOverflow, OSError):
-            return set(self._paths)
+            due, self._due = self._due, set()
+            return due | self._compared()
+        return self._waiting(self._inotify)
 
     def watch_again(self, changed: Collection[str]) -> None:
         """Watch folders anew that are among changed paths, and those in them. Call before the paths in them are
         examined.
         """
         folders = [path for path in changed if path in self._folders_of_paths]
-        if folders:
+        if folders and not self._is_polling():
             self._watch(
                 [path for path in self._paths if any(path != each and is_within(path, each) for each in folders)]
             )
@@ -79,21 +81,30 @@ class PathWatch:
         if self._inotify is not None:
             self._inotify.close()
         self._inotify, self._is_opened, self._is_polled = None, False, False
-        self._paths, self._folders_of_paths, self._known = set(), set(), {}
+        self._paths, self._folders_of_paths, self._known, self._due = set(), set(), {}, set()
         self._folders, self._watches = {}, {}
 
     # ------------------------------------------------------------------ with inotify
 
+    def _waiting(self, inotify: Inotify) -> set[str]:
+        try:
+            return set(self._reported(inotify))
+        except (QueueOverflow, OSError):
+            return set(self._paths)
+
     def _reported(self, inotify: Inotify) -> Iterator[str]:
         for watch, mask, name in inotify.events():
             if mask & IN_IGNORED:
-                self._watches.pop(self._folders.pop(watch, ""), None)
-            elif (path := f"{self._folders.get(watch, '')}/{os.fsdecode(name)}") in self._paths:
-                yield path
+                for folder in self._folders.pop(watch, ()):
+                    self._watches.pop(folder, None)
+                continue
+            for folder in self._folders.get(watch, ()):
+                if (path := f"{folder}/{os.fsdecode(name)}") in self._paths:
+                    yield path
 
     def _watch(self, paths: Iterable[str]) -> None:
         """Watch the existing folders of these paths, and again those that may have been replaced."""
-        if self._inotify is None or self._is_polled:
+        if self._inotify is None or self._is_polling():
             self._known |= {path: known for path in paths if (known := _identity(path))}
             return
         for folder in {path.rpartition("/")[0] or "/" for path in paths}:
@@ -102,6 +113,7 @@ class PathWatch:
             except (FileNotFoundError, NotADirectoryError, PermissionError):
                 continue  # its own path is watched, or no path in it can be reached
             except OSError:  # the user's limit of watches, or of open files
+                self._due |= self._waiting(self._inotify)
                 self._is_polled = True
                 self._watch(self._paths)
                 return
@@ -114,17 +126,25 @@ class PathWatch:
             os.close(opened)
         before = self._watches.get(folder)
         if before not in (None, watch):
-            self._folders.pop(before, None)
-            inotify.remove(before)
+            self._unwatch(inotify, folder)
         self._watches[folder] = watch
-        self._folders[watch] = "" if folder == "/" else folder
+        self._folders.setdefault(watch, set()).add("" if folder == "/" else folder)
+
+    def _unwatch(self, inotify: Inotify | None, folder: str) -> None:
+        watch = self._watches.pop(folder)
+        names = self._folders.get(watch, set())
+        names.discard("" if folder == "/" else folder)
+        if not names:
+            self._folders.pop(watch, None)
+            if inotify is not None:
+                inotify.remove(watch)
+
+    def _is_polling(self) -> bool:
+        return self._inotify is None or self._is_polled
 
     def _forget(self, kept: Collection[str]) -> None:
         for folder in [each for each in self._watches if each not in kept]:
-            watch = self._watches.pop(folder)
-            self._folders.pop(watch, None)
-            if self._inotify is not None:
-                self._inotify.remove(watch)
+            self._unwatch(self._inotify, folder)
         self._known = {}
 
     # ------------------------------------------------------------------ without inotify

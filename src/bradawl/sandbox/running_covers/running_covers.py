@@ -71,10 +71,10 @@ class RunningCovers:
         """Watch the covers of a program that is about to start. Call before its mounts are made, and `close` the
         result when it has ended. `placeholders` are those among the covers.
         """
+        self.take_changes()  # earlier changes are none of this program
         if covers != self._wanted:
             self._watch.want([cover.path for cover in covers], self._tops, forgets=not self._programs)
             self._wanted = covers
-        self.take_changes()  # earlier changes are none of this program
         if not self._programs:
             self._linked.changed()
         self._watch_again()
@@ -89,9 +89,9 @@ class RunningCovers:
         Returns the paths that none of them can replace or move from now on. A path is left out if a program could
         change it all the same, and all are if a program is about to start. Raises nothing; blocks until the answers.
         """
+        self.take_changes()
         self._watch.want([cover.path for cover in covers], self._tops, forgets=False)
         self._wanted = ()
-        self.take_changes()
         if any(each.freeze is None or not each.program.has_begun() for each in self._programs):
             return frozenset()
         running = [each for each in self._programs if each.program.is_running()]
@@ -216,7 +216,7 @@ class RunningCovers:
         with self._stopped(running) as pids:
             for _ in range(_MOST_ROUNDS):  # a program often replaces a path in several steps
                 self._watch_again()
-                self._bring_back([each.program for each in running])
+                CheckFailures().attempt("", partial(self._bring_back, [each.program for each in running]), None)
                 for each in running:
                     self._cover_program(each.program, pids)
                 if not self._note_changes():
@@ -234,6 +234,9 @@ class RunningCovers:
         failures.attempt("", lambda: program.cover_again(self._mounter, pids), None)
         if failures.paths:
             program.kill(failures.reason(""))
+        to_watch, program.to_watch = program.to_watch, []
+        if to_watch:
+            self._watch.want(to_watch, self._tops, forgets=False)
         self._linked.add(program.linked)
 
     def _bring_back(self, programs: Collection[RunningProgram]) -> None:

@@ -16,7 +16,7 @@ from bradawl.sandbox.mounts.placeholders import Placeholder
 from bradawl.sandbox.mounts.plan import UNREADABLE, Mount
 from bradawl.sandbox.running_covers.cover_mounter import ABSENT, COVERED, LINK, ON, CoverMounter
 from bradawl.sandbox.running_covers.linked_files import linked_files
-from bradawl.sandbox.running_covers.opened_files import opened_files, sends_descriptors
+from bradawl.sandbox.running_covers.opened_files import OpenedFiles, opened_files, sends_descriptors
 
 _MOST_NAMED: Final = 5
 _FILES_OF_GIT: Final = ("config", "config.worktree", "attributes", "commondir", "gitdir", "alternates", ".git")
@@ -33,7 +33,9 @@ _READ_ONLY: Final = (
 _AT_THE_END: Final = (
     _WHO + "It could read or write them until it ended. Tell the user to look at them, or replace keys: {paths}"
 )
-_OPENED: Final = _WHO + "It had opened hidden ones. Tell the user to replace the keys in: {paths}"
+_OPENED: Final = (
+    _WHO + "It had hidden ones open, or does not show what it has open. Tell the user to replace the keys in: {paths}"
+)
 _LINKS: Final = (
     "while {what} ran, links appeared at protected paths. Another program or the command itself made them. Commands can"
     " change what they lead to. Tell the user to remove unknown ones: {paths}"
@@ -41,6 +43,7 @@ _LINKS: Final = (
 _SENTENCES: Final = (_OPENED, _HIDDEN, _READ_ONLY, _AT_THE_END, _LINKS)
 _KILLED: Final = "the command was ended, because {}. Tell the user"
 _SENT: Final = "its processes were passing open files to each other when another program replaced {}"
+_UNSEEN: Final = "a process of it does not show what it has open, and another program replaced {}"
 _LINKED: Final = (
     "files that another program replaced have further names (hard links), by which commands can change them, now and"
     " later: {}. They are compared after each command; replace each by a copy to end that"
@@ -70,6 +73,8 @@ class RunningProgram:
         self._failures: tuple[str, ...] = ()
         self.linked: tuple[str, ...] = ()
         """Read-only files that had further hard links when their covers were mounted last."""
+        self.to_watch: list[str] = []
+        """Further paths whose changes have to be noted."""
         self.held: list[str] = []
         """Placeholders created for it again, to be released at its end."""
         self.has_ended = False
@@ -85,11 +90,9 @@ class RunningProgram:
         if self.has_ended:
             return True
         try:
-            children = os.open(f"/proc/{self._init}/task/{self._init}/children", os.O_RDONLY | os.O_CLOEXEC)
+            return bool(Path(f"/proc/{self._init}/task/{self._init}/children").read_bytes())
         except OSError:
             return True  # it has ended, or the kernel does not say
-        with os.fdopen(children, "rb") as file:
-            return bool(file.read(1))
 
     def is_running(self) -> bool:
         """Whether processes may run in its namespace. Forgets changes after their end, except at its `close`."""
@@ -121,7 +124,7 @@ class RunningProgram:
         for cover in self._changed.values():
             if cover.kind in ("read", "missing") and not os.path.lexists(cover.path):
                 folder, _, name = cover.path.rpartition("/")
-                if Path(folder).is_dir():
+                if os.path.isdir(folder):  # noqa: PTH112 - `Path.is_dir` raises for a closed folder
                     made = None if name in _FILES_OF_GIT else Placeholder(cover.path, is_folder=True)
                     yield cover.path, self._placeholders.get(cover.path, made)
 
@@ -136,6 +139,7 @@ class RunningProgram:
         ordered = [covers[path] for path in sorted(covers, key=lambda path: path.split("/"))]
         if not ordered:
             return
+        self._take_over(ordered)
         try:
             states = mounter.mount(self._init, ordered)
         except OSError as error:
@@ -148,6 +152,13 @@ class RunningProgram:
             elif state not in (ON, ABSENT):
                 self._note_failure(cover, state)
         self._note_covered([cover for cover in covered if cover.kind != "write"], pids)
+
+    def _take_over(self, covers: Iterable[Mount]) -> None:
+        """Keep these covers from now on: links to hidden files may lead elsewhere than before."""
+        known = frozenset(cover.path for cover in self._covers)
+        new = tuple(cover for cover in covers if cover.path not in known)
+        self._covers += new
+        self.to_watch += [cover.path for cover in new]
 
     def cover_also(self, covers: Collection[Mount], mounter: CoverMounter, pids: Collection[int]) -> frozenset[str]:
         """Mount further covers while its processes `pids` are stopped, and keep them from now on.
@@ -171,9 +182,12 @@ class RunningProgram:
 
     def _ways_in(self, covers: Collection[Mount], pids: Collection[int]) -> frozenset[str]:
         """Files and folders at or below new covers that its processes could change in spite of them."""
-        opened = opened_files(pids, self._init, [cover.path for cover in covers])
+        paths = [cover.path for cover in covers]
+        opened = opened_files(pids, self._init, paths)
+        if not opened.is_complete:
+            return frozenset(paths)
         linked = linked_files(cover.path for cover in covers if cover.kind == "read")
-        return frozenset((*(each.path for each in opened if each.is_writable), *linked))
+        return frozenset((*(each.path for each in opened.files if each.is_writable), *linked))
 
     def _real_path(self, cover: Mount) -> str:
         """Programs can't change links in the home folder; in the workspace they could make links to anything."""
@@ -185,13 +199,21 @@ class RunningProgram:
         others = [cover.path for cover in covered if cover.path not in hidden and cover.path not in self.held]
         self._note(_HIDDEN, hidden)
         self._note(_READ_ONLY, others)
-        for opened in opened_files(pids, self._init, (*hidden, *others)) if hidden or others else ():
-            if any(is_within(opened.path, path) for path in hidden):
-                self._note(_OPENED, [opened.path])
-            elif opened.is_writable:
-                self.kill(f"it had opened {in_remark(opened.path)} for writing when another program replaced that file")
+        if hidden or others:
+            self._note_opened(opened_files(pids, self._init, (*hidden, *others)), hidden, others)
         if others:
             self._note_other_ways(others, pids)
+
+    def _note_opened(self, opened: OpenedFiles, hidden: Collection[str], read_only: Collection[str]) -> None:
+        for each in opened.files:
+            if any(is_within(each.path, path) for path in hidden):
+                self._note(_OPENED, [each.path])
+            elif each.is_writable:
+                self.kill(f"it had opened {in_remark(each.path)} for writing when another program replaced that file")
+        if not opened.is_complete:
+            self._note(_OPENED, hidden)
+            if read_only:
+                self.kill(_UNSEEN.format(shortened(read_only)))
 
     def _note_other_ways(self, read_only: Collection[str], pids: Collection[int]) -> None:
         """Ways to write files that are read-only by their paths."""
