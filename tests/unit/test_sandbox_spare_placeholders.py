@@ -1,5 +1,6 @@
 """Placeholders: empty files and folders that a sandbox mounts over missing paths, reused from a stock."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,15 @@ def test_a_placeholder_folder_that_is_not_empty_stays(tmp_path: Path):
     (path / "new").touch()
     assert spares.take_back(str(path))
     assert (path / "new").exists()
+
+
+def test_a_spare_folder_that_a_program_filled_meanwhile_is_not_used(tmp_path):
+    spares, path = SpareFolders(f"{tmp_path}/stock"), tmp_path / "ghost"
+    spares.put_at(str(path))
+    held = os.open(path, os.O_RDONLY)
+    assert spares.take_back(str(path))
+    os.close(os.open("planted", os.O_CREAT | os.O_WRONLY, dir_fd=held))
+    os.close(held)
+    spares.put_at(str(path))
+    assert list(path.iterdir()) == []
+    assert SpareFolders(f"{tmp_path}/stock").take_back(str(path))

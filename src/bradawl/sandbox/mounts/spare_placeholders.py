@@ -89,8 +89,11 @@ class SpareFolders:
         if self._free is None:
             self._free = self._found()
         while self._free and not os.path.lexists(path):
+            spare = self._free.pop()
             try:
-                os.rename(self._free.pop(), path)  # noqa: PTH104 - pathlib takes twice as long
+                if _has_entries(spare):  # a program that had it open has filled it since
+                    continue
+                os.rename(spare, path)  # noqa: PTH104 - pathlib takes twice as long
             except FileNotFoundError:  # another agent has taken it, or the target can't exist
                 continue
             except OSError as error:
