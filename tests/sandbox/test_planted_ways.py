@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from bwrap import needs_bwrap
+from planted_layouts import LAYOUT_WAYS
 from planted_named import NAMED_WAYS
 from planted_ways import SETUP, PlantedWay
 from planted_ways import WAYS as _WAYS
 from sandboxed_session import sandboxed_session
 
-WAYS = (*_WAYS, *NAMED_WAYS)
+WAYS = (*_WAYS, *NAMED_WAYS, *LAYOUT_WAYS)
 
 
 def run_line(line: str, top: Path, workspace: str = "parent/ws") -> subprocess.CompletedProcess[bytes]:

@@ -160,11 +160,17 @@ class GitDirectories:
 
     def others(self) -> tuple[str, ...]:
         """Folders that git takes for a repository's data by their contents: bare repositories, data of submodules and
-        of linked working trees.
+        of linked working trees, and what linked working trees share, which needs no HEAD.
         """
-        return _nearest_first(
-            path for path, folder in self._now.items() if is_git_directory(folder.names) and not path.endswith("/.git")
-        )
+        found = {path for path, folder in self._now.items() if is_git_directory(folder.names)}
+        found |= {shared for path in found if (shared := self._shared_by(path))}
+        return _nearest_first(path for path in found if not path.endswith("/.git"))
+
+    def _shared_by(self, path: str) -> str:
+        """The folder whose settings and hooks git obeys in the data of a linked working tree; empty for others."""
+        shared, place, _ = path.rpartition("/worktrees/")
+        is_data = place and "commondir" in self._names_now(path) and {"objects", "refs"} <= self._names_now(shared)
+        return shared if is_data else ""
 
     def existed(self, path: str) -> bool:
         """Whether a folder had the data of git, or a `.git`, before programs ran."""

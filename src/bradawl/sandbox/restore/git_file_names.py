@@ -19,7 +19,7 @@ STEPS: Final = tuple(f".git/{name}" for name in STATE_FILES)
 STATE: Final = (".git/index", *STEPS)
 """Files that git itself writes. They may change, but not so that git runs something."""
 OF_DATA: Final = ("config", "config.worktree", "hooks", *OF_ANY_DATA, *STATE_FILES)
-OF_LINKED_TREE: Final = ("config.worktree", "commondir", *STATE_FILES)
+"""Names to compare in a data folder. In that of a linked working tree git obeys fewer, unless it shares with itself."""
 
 
 def submodule_lists(folder: str) -> tuple[str, ...]:
@@ -33,8 +33,3 @@ def paths_in_data(data: str) -> Iterator[WatchedPath]:
     yield from ((data, name.removeprefix(".git/")) for name in NOT_HELD)
     for own in (data, *folders_in(f"{data}/worktrees")):
         yield from ((own, name) for name in (*STATE_FILES, *WRITTEN_FILES))
-
-
-def names_in(data: str) -> tuple[str, ...]:
-    """Names to compare in a data folder. In that of a linked working tree, git obeys fewer."""
-    return OF_LINKED_TREE if data.rpartition("/")[0].endswith("/worktrees") else OF_DATA

@@ -107,7 +107,7 @@ class NewRepositoryFiles:
         if entry.content == b"":
             return True  # may be the placeholder of a program that still runs
         if inner == "commondir" and place.is_tree:
-            return entry.content is not None and entry.content.strip() in (b"", b"../..")
+            return entry.content in (b"../..", b"../..\n")  # a blank line would be the folder itself
         if inner == _ALTERNATES:
             return self._are_objects_in_reach(f"{place.data}/objects", entry.content)
         return (

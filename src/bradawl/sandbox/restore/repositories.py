@@ -27,7 +27,6 @@ from bradawl.sandbox.restore.git_file_names import (
     OF_MODULES,
     STATE,
     STEPS,
-    names_in,
     paths_in_data,
     submodule_lists,
 )
@@ -390,7 +389,7 @@ def git_obeys(found: Repositories, path: str) -> bool:
 
 def _is_plain(found: Repositories, data: str) -> bool:
     """Whether git runs nothing because of what is in a data folder without a `.git` of its own."""
-    return found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, names_in(data), data)), data)
+    return found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, OF_DATA, data)), data)
 
 
 def _submodule_paths(found: Repositories, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
@@ -419,7 +418,7 @@ def _names_plain_data(found: Repositories, folder: str) -> bool:
     named = named_in(f"{folder}/.git", "gitdir:")
     data = real_path(Path(folder, named)) if named else ""
     return data in found._directories.others() and found._new_files.are_surely_harmless(
-        tuple(found._paths_below_root(data, names_in(data), data)), data
+        tuple(found._paths_below_root(data, OF_DATA, data)), data
     )
 
 
@@ -433,7 +432,7 @@ def _paths_of_others(found: Repositories, near: frozenset[str]) -> Iterator[Watc
     kept = (*(f"{folder}/.git" for folder in near), *found._data_of_covered)
     found._removable |= {data for data in others if not any(is_within(data, each) for each in kept)}
     for data in sorted(others):
-        yield from found._paths_below_root(data, names_in(data), data)
+        yield from found._paths_below_root(data, OF_DATA, data)
 
 
 def _trees(found: Repositories) -> tuple[str, ...]:
@@ -474,7 +473,7 @@ def _state_paths_of_new_one(found: Repositories, folder: str) -> Iterator[Watche
 
 def _paths_of_new_other(found: Repositories, data: str, *, is_one_of_many: bool) -> Iterator[WatchedPath]:
     mark, kept = found._directories.new_part(data)
-    names = tuple(name for name in names_in(data) if name not in kept)
+    names = tuple(name for name in OF_DATA if name not in kept)
     places = tuple(found._paths_below_root(data, names, data))
     if not is_one_of_many or not found._new_files.are_surely_harmless(places, data):
         yield from places
