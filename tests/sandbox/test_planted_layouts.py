@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from bwrap import needs_bwrap
 from planted_layouts import WITHOUT_HEAD
-from planted_ways import armed
+from planted_ways import SETUP, armed
 from sandboxed_session import sandboxed_session
 from test_planted_ways import run_line
 
@@ -27,3 +28,34 @@ def test_what_linked_working_trees_share_is_compared_after_it_was_made(tmp_path:
         session.run("mv x/hidden/* x")
         run_line("cd w && git status", tmp_path)
     assert not (tmp_path / "marker").exists()
+
+
+_DEEP = "a/b/c/d/e"
+_CLONE = (
+    f"git clone -q . {_DEEP} && git -C {_DEEP} config remote.up.url ../up && git -C {_DEEP} branch -q --no-track two"
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "stay"),
+    [
+        ("remote.origin.url https://example.org/x", False),
+        ("--add remote.origin.url https://example.org/x", False),
+        ("branch.main.remote https://example.org/x", False),
+        ("branch.main.remote new", False),
+        ("branch.main.remote up", True),
+        ("remote.new.url https://example.org/x", True),
+        ("branch.two.remote origin", True),
+    ],
+)
+def test_a_repository_far_down_that_existed_keeps_its_remotes(tmp_path: Path, settings: str, stay: bool):
+    with sandboxed_session(tmp_path / "parent") as session:
+        for line in (SETUP, _CLONE):
+            done = run_line(line, tmp_path)
+            assert done.returncode == 0, done.stderr
+        config = session.root / _DEEP / ".git/config"
+        before = config.read_text()
+        session.run("true")
+        result = session.run(f"git -C {_DEEP} config {settings}")
+        assert (config.read_text() != before) is stay
+        assert result.restored == (() if stay else (str(config),))

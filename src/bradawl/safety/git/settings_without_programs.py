@@ -187,6 +187,8 @@ _REDIRECTS: Final = re.compile(
     re.DOTALL,
 )
 """Settings by which the user's next push or fetch would do something else."""
+_ADDRESSES: Final = re.compile(r"remote\..*\.url|branch\..*\.remote", re.DOTALL)
+"""Settings that redirect a remote or a branch which existed before."""
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -219,6 +221,15 @@ def runs_nothing(entry: Entry) -> bool:
 def stays_in_existing(entry: Entry) -> bool:
     """As `runs_nothing`, for a setting added to a repository of the user: it redirects no fetch or push either."""
     return runs_nothing(entry) and _REDIRECTS.fullmatch(entry.name) is None
+
+
+def leads_elsewhere(entry: Entry, known: frozenset[Entry]) -> bool:
+    """Whether a setting gives a remote or a branch of the `known` settings another address, or one more."""
+    if not _ADDRESSES.fullmatch(entry.name):
+        return False
+    names = {each.name for each in known}
+    is_known_remote = entry.name.startswith("branch.") and f"remote.{entry.value}.url" in names
+    return entry.name in names and not is_known_remote
 
 
 def _always_false(_: Entry) -> bool:

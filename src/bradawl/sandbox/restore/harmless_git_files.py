@@ -2,13 +2,14 @@
 
 import os
 import re
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from bradawl.safety.git.config_file import Entry as Setting
 from bradawl.safety.git.config_file import parse
-from bradawl.safety.git.settings_without_programs import stays_in_existing, without_programs
+from bradawl.safety.git.settings_without_programs import leads_elsewhere, stays_in_existing, without_programs
 from bradawl.sandbox.discovery.git_folders import kind_of
 from bradawl.sandbox.restore.snapshot import Entry
 
@@ -83,25 +84,33 @@ def without_added_programs(path: str, entry: Entry | None, before: Entry | None)
     return None if runs_by_state(path, cleaned, before) else cleaned
 
 
-def adds_only_harmless_settings(path: str, before: Entry, now: Entry) -> bool:
-    """Whether only settings were added to git's configuration that run nothing and redirect nothing."""
+def adds_only_harmless_settings(path: str, before: Entry, now: Entry, *, may_lead_elsewhere: bool = False) -> bool:
+    """Whether only settings were added to git's configuration that run nothing and redirect nothing.
+
+    `may_lead_elsewhere` permits other addresses for remotes that existed: for files that programs can't write.
+    """
     if not _are_configs(path, before, now):
         return False
     known, settings = _settings(before), parse(os.fsdecode(now.content or b""))
-    return settings is not None and all(each in known or stays_in_existing(each) for each in settings)
+    stays = stays_in_existing if may_lead_elsewhere else partial(_stays, known)
+    return settings is not None and all(each in known or stays(each) for each in settings)
+
+
+def _stays(known: frozenset[Setting], setting: Setting) -> bool:
+    return stays_in_existing(setting) and not leads_elsewhere(setting, known)
 
 
 def without_added_settings(path: str, before: Entry, now: Entry) -> Entry | None:
     """Git's configuration without the added settings that run or redirect something; None if it can't be changed, or if
-    settings were removed, too.
+    settings were removed or redirected, too.
     """
     if not _are_configs(path, before, now):
         return None
     known = _settings(before)
-    if not {each.name for each in known} <= {each.name for each in _settings(now)}:
+    text = without_programs(os.fsdecode(now.content or b""), known.__contains__, partial(_stays, known))
+    if text is None or not {each.name for each in known} <= {each.name for each in parse(text) or ()}:
         return None
-    text = without_programs(os.fsdecode(now.content or b""), known.__contains__, stays_in_existing)
-    return None if text is None else msgspec.structs.replace(now, content=os.fsencode(text))
+    return msgspec.structs.replace(now, content=os.fsencode(text))
 
 
 def _are_configs(path: str, before: Entry, now: Entry) -> bool:

@@ -203,8 +203,9 @@ class Repositories:
 
     def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a change may stay: programs, or others meanwhile, may have made it."""
+        has_cover = not any(is_within(path, each) for each in self._removable)
         return self.is_own_change_of_git(path, before, now) or (
-            now is not None and adds_only_harmless_settings(path, before, now)
+            now is not None and adds_only_harmless_settings(path, before, now, may_lead_elsewhere=has_cover)
         )
 
     def is_own_change_of_git(self, path: str, before: Entry, now: Entry | None) -> bool:
