@@ -18,7 +18,6 @@ from landlock_programs import (
     landlock_programs,
     needs_whole_landlock,
 )
-from real_processes import open_files
 from running import pids_of
 
 from bradawl.core.errors import ToolError
@@ -27,6 +26,7 @@ from bradawl.sandbox import landlock
 from bradawl.sandbox.backend import Program
 from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.network.session_network import UnusedNetwork
+from real_processes import open_files
 
 pytestmark = needs_whole_landlock
 
