@@ -1,6 +1,7 @@
 """Each guarantee of Landlock holds, as root and as nobody, against programs that succeed without a sandbox."""
 
 import os
+import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from landlock_programs import (
     HAS_ALL_RIGHTS,
     NOBODY,
+    PROGRAMS,
     SYSTEM_PYTHON,
     USERS,
     SandboxedPrograms,
@@ -21,8 +23,10 @@ from running import pids_of
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant
 from bradawl.sandbox import landlock
+from bradawl.sandbox.backend import Program
 from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.network.session_network import UnusedNetwork
+from real_processes import open_files
 
 pytestmark = needs_whole_landlock
 
@@ -436,3 +440,28 @@ def test_existing_files_removed_together_with_new_ones_are_restored(made):
     assert {name: (made.root / name).read_bytes() for name in kept} == kept
     assert not (made.root / "a/new").exists()
     assert not (made.root / "tree").exists()
+
+
+def test_a_start_that_fails_counts_as_no_running_program(made):
+    """While a program counts as running, what the user changes is put back as if a program had done it."""
+    config = made.root / ".git/config"
+    limits, failed = resource.getrlimit(resource.RLIMIT_NOFILE), 0
+    used = open_files()
+    program = Program(("/bin/true",), str(made.root), {"PATH": PROGRAMS})
+    for spare in range(12):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + spare, limits[1]))
+        try:
+            launch = made.backend.launch(program, Grant(writable=made.layout.roots))
+        except (OSError, ToolError):
+            failed += 1
+        else:
+            for descriptor in (*launch.close_after_start, launch.info_fd):
+                os.close(descriptor)
+            launch.on_end()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert failed
+    config.write_text("[user]\n\tname = changed by the user\n")
+    assert made.sh("true").restored == ()
+    assert "changed by the user" in config.read_text()
+    assert open_files() == used

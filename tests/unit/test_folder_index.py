@@ -3,13 +3,17 @@
 import os
 import random
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bradawl.sandbox.discovery.folder_index import FolderIndex, covering, is_git_directory
+from bradawl.core.effects import is_within
+from bradawl.sandbox.discovery.folder_index import FolderIndex, covering, is_git_directory, is_in_any
+from bradawl.sandbox.restore.git_directories import GitDirectories
+from patience import is_within as is_within_time
 
 NAMES = (".git", "HEAD", "objects", "refs", "config")
 
@@ -150,3 +154,25 @@ def test_a_cover_contains_all_paths_and_is_small(parts: list[list[str]], most: i
 )
 def test_git_recognizes_its_data_by_names(names: set[str], is_one: bool) -> None:
     assert is_git_directory(frozenset(names)) is is_one
+
+
+_PARTS = st.lists(st.sampled_from(["a", "b", "ab", "\udcff"]), max_size=4).map(lambda parts: "/" + "/".join(parts))
+
+
+@given(_PARTS, st.frozensets(_PARTS, max_size=6))
+@settings(deadline=None)
+def test_a_path_lies_in_one_of_many_folders_as_it_lies_in_each(path: str, folders: frozenset[str]) -> None:
+    assert is_in_any(path, folders) is any(is_within(path, each) for each in folders)
+
+
+def test_folders_that_no_search_reached_do_not_make_the_end_of_a_program_slow(tmp_path: Path) -> None:
+    directories = GitDirectories((str(tmp_path),))
+    directories.rest = tuple(f"{tmp_path}/packages/f{number}" for number in range(20_000))
+    directories.adopt()
+    directories.rest = (f"{tmp_path}/new", *directories.rest)
+    began = time.process_time()
+    directories.note_end()
+    directories.adopt()
+    assert is_within_time(time.process_time() - began, 0.5)
+    assert directories.unsearched == (f"{tmp_path}/new",)
+    assert directories.is_pending(f"{tmp_path}/new/x") and not directories.is_pending(f"{tmp_path}/packages/f1/x")

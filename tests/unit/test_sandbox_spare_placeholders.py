@@ -1,10 +1,13 @@
 """Placeholders: empty files and folders that a sandbox mounts over missing paths, reused from a stock."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
+from bradawl.core.errors import ToolError
+from bradawl.sandbox.mounts.placeholders import Placeholder, PlaceholderStore
 from bradawl.sandbox.mounts.spare_placeholders import SpareFiles, SpareFolders
 
 
@@ -107,3 +110,21 @@ def test_a_spare_folder_that_a_program_filled_meanwhile_is_not_used(tmp_path):
     spares.put_at(str(path))
     assert list(path.iterdir()) == []
     assert SpareFolders(f"{tmp_path}/stock").take_back(str(path))
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_placeholder_that_cannot_be_opened_is_not_left_in_the_workspace(tmp_path: Path, is_folder: bool) -> None:
+    store, path = PlaceholderStore(str(tmp_path / "state")), tmp_path / "placeholder"
+    placeholder = Placeholder(str(path), is_folder)
+    if not is_folder:  # a file that is reused is linked, which needs no descriptor
+        store.release(store.acquire([placeholder]))
+    os.close(next_free := os.open("/dev/null", os.O_RDONLY))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next_free, limits[1]))
+    try:
+        with pytest.raises(ToolError, match="Too many open files"):
+            store.acquire([placeholder])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert not path.exists()
+    store.close()

@@ -4,6 +4,7 @@ A program may read and write the listed paths and nothing else; the list is buil
 exceptions from what it allows. So to hide a path, all entries beside it are allowed by name instead of their folder.
 """
 
+import contextlib
 import marshal
 import os
 import socket
@@ -205,20 +206,28 @@ class LandlockBackend:
         variables = self._variables(program, grant, access)
         order = _encode_order(self._rules(program, grant), program.argv, variables, code, access)
         search = self._search_before(grant)
-        on_end = self._watch(grant, search) if search else None
-        launch = self._start(program, order, on_end, search)
-        return self._connected(launch, program, grant) if access == _DOMAINS else launch
+        with contextlib.ExitStack() as undo:  # a program that never starts must not count as running
+            on_end = self._watch(grant, search) if search else None
+            if on_end is not None:
+                undo.callback(on_end)
+            launch = self._start(program, order, on_end, search, undo)
+            if access == _DOMAINS:
+                launch = self._connected(launch, program, grant, undo)
+            undo.pop_all()
+            return launch
 
     def _network_access(self, program: Program, grant: Grant) -> bytes:
         if self.sandbox.limits_hosts:
             return _DOMAINS if is_proxied(program, grant) else b""
         return _WHOLE if grant.network else b""
 
-    def _connected(self, launch: Launch, program: Program, grant: Grant) -> Launch:
+    def _connected(self, launch: Launch, program: Program, grant: Grant, undo: contextlib.ExitStack) -> Launch:
         """The launch with a socket on which the supervisor sends the program's connections to the proxy."""
         ours, theirs = socket.socketpair()
-        network = self._network.supervised_command(program.permit, ours, whole_network=grant.network)
+        undo.callback(ours.close)
         given = theirs.detach()
+        undo.callback(os.close, given)
+        network = self._network.supervised_command(program.permit, ours, whole_network=grant.network)
         return msgspec.structs.replace(
             launch,
             argv=(*launch.argv[:-1], str(given)),
@@ -245,11 +254,15 @@ class LandlockBackend:
         order: bytes,
         on_end: Callable[[], tuple[str, ...]] | None,
         search: ChangeSearch | None,
+        undo: contextlib.ExitStack,
     ) -> Launch:
         version = _PORTABLE if self._is_foreign else marshal.version
         held = file_in_memory("order", marshal.dumps((*self._code, order), version))
+        undo.callback(os.close, held)
         ours, theirs = socket.socketpair()
-        control = theirs.detach()
+        info, control = ours.detach(), theirs.detach()
+        undo.callback(os.close, info)
+        undo.callback(os.close, control)
         return Launch(
             argv=(self._interpreter, "-I", "-S", "-c", _LOADER, str(held), str(control), "-1"),
             cwd=program.cwd,
@@ -257,7 +270,7 @@ class LandlockBackend:
             environment={},
             inherited=(*program.inherited, held, control),
             close_after_start=(held, control),
-            info_fd=ours.detach(),
+            info_fd=info,
             is_supervised=True,
             on_end=on_end,
             search_after=search,

@@ -9,7 +9,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Final, NamedTuple
 
 from bradawl.core.effects import is_within
@@ -204,6 +204,17 @@ def _closed_folder(path: str, error: Exception) -> tuple[str, ...]:
     except OSError:
         return ()
     return (path,) if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() else ()
+
+
+def is_in_any(path: str, folders: Set[str]) -> bool:
+    """Whether a path is one of the folders or lies below one. Takes no longer for hundreds of thousands of folders."""
+    if not folders:
+        return False
+    while path not in folders:
+        if path in ("", "/"):
+            return False
+        path = path.rpartition("/")[0] or "/"
+    return True
 
 
 def covering(paths: Iterable[str], root: str, most: int) -> tuple[str, ...]:

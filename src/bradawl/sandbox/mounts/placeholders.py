@@ -76,10 +76,13 @@ class PlaceholderStore:
         if held := self._held.get(placeholder.path):
             held.needed_by += 1
             return True
+        is_ours = False
         try:
             is_ours = self._make(placeholder)
             lock = os.open(placeholder.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
+            if is_ours:
+                _remove_just_made(placeholder)
             if error.errno in _NOT_FOR_US:
                 return False
             raise
@@ -212,6 +215,16 @@ def _clean_up(path: Path) -> None:
                 path.unlink()
         finally:
             os.close(record)
+
+
+def _remove_just_made(placeholder: Placeholder) -> None:
+    """Remove a placeholder that no record lists yet. Needs no descriptor, which may be what is missing."""
+    path = Path(placeholder.path)
+    with contextlib.suppress(OSError):
+        if placeholder.is_folder:
+            path.rmdir()
+        elif path.lstat().st_size == 0:
+            path.unlink()
 
 
 def _identity(status: os.stat_result) -> str:

@@ -17,6 +17,7 @@ from bradawl.sandbox.discovery.folder_index import (
     Folder,
     FolderIndex,
     is_git_directory,
+    is_in_any,
     outermost,
 )
 from bradawl.sandbox.restore.run_later import RunLaterWatch
@@ -83,7 +84,7 @@ class GitDirectories:
         """Of the `rest`, the folders that could not be examined for another reason than the time, with the reasons."""
         self.unsearched: tuple[str, ...] = ()
         """Of the `rest` after a program, the folders that it could write to."""
-        self._unsearched: tuple[str, ...] = ()
+        self._unsearched: frozenset[str] = frozenset()
         self._is_open = False
         """Whether no search has been completed since a program started."""
         self.adoptions = 0
@@ -124,7 +125,7 @@ class GitDirectories:
             before = {
                 path: folder
                 for path, folder in before.items()
-                if path in self._before or not any(is_within(path, each) for each in self._unsearched)
+                if path in self._before or not is_in_any(path, self._unsearched)
             }
         self._before = before
         self.searches.skipped = frozenset((*self.closed, *self.rest))
@@ -139,11 +140,12 @@ class GitDirectories:
             self._distrust_all(failure)
             return
         self.unsearched = tuple(path for path in self.rest if not self.is_read_only(path))
-        self._unsearched = tuple(dict.fromkeys((*self.unsearched, *(self._unsearched if self.rest else ()))))
+        self._unsearched = frozenset(self.unsearched) | (self._unsearched if self.rest else frozenset())
 
     def _distrust_all(self, reason: str) -> None:
         """Count everything that the next search finds, and that did not exist before, as made by programs."""
-        self.unsearched = self._unsearched = tuple(index.root for index in self._indexes)
+        self.unsearched = tuple(index.root for index in self._indexes)
+        self._unsearched = frozenset(self.unsearched)
         self.failures = tuple(f"{root} {NOT_CHECKED}{reason})" for root in self.unsearched)
 
     # ------------------------------------------------------------------ results
@@ -179,11 +181,11 @@ class GitDirectories:
 
     def is_read_only(self, path: str) -> bool:
         """Whether a path was in a part that no search had reached, and that programs could not write to."""
-        return any(is_within(path, each) for each in self.searches.skipped)
+        return is_in_any(path, self.searches.skipped)
 
     def is_pending(self, path: str) -> bool:
         """Whether an earlier program may have left a folder where no search reached."""
-        return path not in (self._before or {}) and any(is_within(path, each) for each in self._unsearched)
+        return path not in (self._before or {}) and is_in_any(path, self._unsearched)
 
     def new_part(self, path: str) -> tuple[str, tuple[str, ...]]:
         """Of a data folder, a new name without which git takes it for no repository (empty if none is new), and the

@@ -105,6 +105,8 @@ class _SnapshotTaker:
         """`is_retaken` says that new and changed links are not followed."""
         self.found: Snapshot = {}
         self.folder = ""
+        self._place = b""
+        """The folder, as entries hold it."""
         self.opened: dict[str, int] = {}
         """Folders that were closed to this user and their old modes; with `opens` they are opened."""
         self._known = known
@@ -122,10 +124,14 @@ class _SnapshotTaker:
     def through(self, places: Iterable[WatchedPath]) -> None:
         """Search all watched paths."""
         for folder, name in places:
-            self.folder = folder
+            self._begin_at(folder)
             self.follow(folder, tuple(name.split("/")))
             if self.exceeded_at:
                 return
+
+    def _begin_at(self, folder: str) -> None:
+        if folder != self.folder:
+            self.folder, self._place = folder, os.fsencode(folder)
 
     def follow(self, path: str, parts: tuple[str, ...], nested: int = 0) -> None:
         """Follow a name, one component at a time."""
@@ -145,7 +151,7 @@ class _SnapshotTaker:
         """Add an entry of an earlier snapshot that the search may have missed. If a link is on the way now, it would be
         another file.
         """
-        self.folder = os.fsdecode(before.place)
+        self._begin_at(os.fsdecode(before.place))
         status = None if path in self.found else self._status(path)
         if status is not None and real_path(folder := path.rpartition("/")[0]) == folder:
             self._take(path, status)
@@ -153,6 +159,7 @@ class _SnapshotTaker:
                 self.found[path] = self._entry(path, "parent", status)
 
     def _step(self, path: str, rest: tuple[str, ...]) -> None:
+        path, rest = self._beyond_known(path, rest)
         while (status := self._status(path)) is not None:
             if stat.S_ISLNK(status.st_mode):
                 self._take(path, status)
@@ -170,6 +177,16 @@ class _SnapshotTaker:
             else:
                 self.follow(path, ()) if not rest else self._take(path, status)
             return
+
+    def _beyond_known(self, path: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """The first path on the way that this search has not examined yet: many names begin with the same folders."""
+        place = self._place
+        while rest and rest[0] != "*":
+            known = self.found.get(path)
+            if known is None or known.kind != "parent" or known.place != place:
+                break
+            path, rest = f"{path}/{rest[0]}", rest[1:]
+        return path, rest
 
     def _is_parent(self, path: str) -> bool:
         entry = self.found.get(path)
@@ -205,7 +222,8 @@ class _SnapshotTaker:
     def _open_parents(self, folder: str) -> bool:
         """Open closed folders on the way down from the watched folder; False if there are none."""
         opened = open_parents(folder, self.folder) if self._opens and is_within(folder, self.folder) else {}
-        self.opened = {**opened, **self.opened}
+        for path, mode in opened.items():
+            self.opened.setdefault(path, mode)
         return bool(opened)
 
     def _take_all(self, path: str) -> None:
@@ -247,8 +265,7 @@ class _SnapshotTaker:
         content: bytes | None = None,
     ) -> Entry:
         mode = stat.S_IMODE(status.st_mode)
-        place = os.fsencode(self.folder)
-        return Entry(kind, place, _stamp(status), mode, status.st_uid, status.st_gid, content)
+        return Entry(kind, self._place, _stamp(status), mode, status.st_uid, status.st_gid, content)
 
 
 def _paths_in(folder: str) -> list[str]:
