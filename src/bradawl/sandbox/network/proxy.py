@@ -5,6 +5,7 @@ It speaks CONNECT, and plain HTTP with one request per connection. Encryption st
 
 import asyncio
 import contextlib
+import os
 import resource
 import socket
 import threading
@@ -81,6 +82,7 @@ class Proxy:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_ready = threading.Event()
+        self._problem = ""
         self._stop: asyncio.Event | None = None
         self._group: asyncio.TaskGroup | None = None
 
@@ -89,14 +91,25 @@ class Proxy:
 
         Instead of it, a Unix stream socket may send connected sockets, each with one byte.
         """
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="network proxy", daemon=True)
-            self._thread.start()
-        self._is_ready.wait()
+        problem = "" if self._thread is not None and self._thread.is_alive() else self._start()
         served = ServedListener(listener, self._loop)
         if self._loop is None or not _call(self._loop, self._begin, served, permissions):
             listener.close()
+            permissions.refuse(Refusal("every host", 0, f"it could not be started ({problem or 'it was closed'})"))
         return served
+
+    def _start(self) -> str:
+        """Start the thread. Returns why that failed, for lack of threads or files; empty if it succeeded."""
+        self._loop, self._problem = None, ""
+        self._is_ready.clear()
+        thread = threading.Thread(target=self._run, name="network proxy", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            return str(error)
+        self._thread = thread
+        self._is_ready.wait()
+        return self._problem
 
     def close(self) -> None:
         """End all connections and the thread. Safe to call twice."""
@@ -110,7 +123,13 @@ class Proxy:
         self._is_ready.clear()
 
     def _run(self) -> None:
-        loop = asyncio.new_event_loop()
+        try:
+            _check_files()
+            loop = asyncio.new_event_loop()
+        except OSError as error:
+            self._problem = error.strerror or str(error)
+            self._is_ready.set()
+            return
         try:
             loop.run_until_complete(self._main())
         finally:
@@ -198,6 +217,17 @@ def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arg
     except RuntimeError:
         return False
     return True
+
+
+def _check_files() -> None:
+    """Raise `OSError` unless the files of an event loop can be opened: one that is half made would leave some open."""
+    held: list[int] = []
+    try:
+        for _ in range(2):
+            held += os.pipe()
+    finally:
+        for each in held:
+            os.close(each)
 
 
 class ServedListener:
