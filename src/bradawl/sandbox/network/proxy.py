@@ -429,7 +429,7 @@ async def _stream(connected: socket.socket, upstream: Upstream | None = None):  
 
 
 async def _send_error(client: Stream, error: _Answered) -> None:
-    body = f"{error}\n".encode()
+    body = f"{error}\n".encode("utf-8", "replace")  # it may quote what the user typed
     head = (
         f"HTTP/1.1 {error.status} {_REASONS[error.status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
