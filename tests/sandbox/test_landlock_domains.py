@@ -194,6 +194,22 @@ s = socket.socket(socket.AF_INET6); s.connect(("::ffff:127.0.0.1", 19080)); prin
     assert result.stdout.decode().splitlines() == ["True True", "::ffff:127.0.0.1"], result
 
 
+def test_a_descriptor_that_is_no_socket_is_refused_and_not_kept(online):
+    online.here.write(
+        "try.py",
+        HEAD
+        + """
+reading, writing = os.pipe()
+for each in (reading, writing, os.open(".", os.O_RDONLY), os.memfd_create("x")):
+    code = libc.connect(each, packed(proxy), 16) and ctypes.get_errno()
+    print(errno.errorcode[code]); os.close(each) if each != reading else None
+print(os.read(reading, 1))
+""",
+    )
+    result = online.run("python3 try.py", env={"TARGET": "1"}, timeout_s=10)
+    assert result.stdout.split() == [b"ENOTSOCK"] * 4 + [b"b''"], "the supervisor held the end of the pipe open"
+
+
 def test_many_connections_at_a_time(online):
     line = "for n in $(seq 40); do curl -sS -m 20 http://granted.example/page & done; wait"
     assert online.out(line) == "a page\n" * 40
