@@ -4,6 +4,7 @@ A program may read and write the listed paths and nothing else; the list is buil
 exceptions from what it allows. So to hide a path, all entries beside it are allowed by name instead of their folder.
 """
 
+import contextlib
 import marshal
 import os
 import socket
@@ -205,9 +206,17 @@ class LandlockBackend:
         variables = self._variables(program, grant, access)
         order = _encode_order(self._rules(program, grant), program.argv, variables, code, access)
         search = self._search_before(grant)
-        on_end = self._watch(grant, search) if search else None
-        launch = self._start(program, order, on_end, search)
-        return self._connected(launch, program, grant) if access == _DOMAINS else launch
+        with contextlib.ExitStack() as undo:  # without it, the check would wait for a program that never began
+            on_end = self._watch(grant, search) if search else None
+            if on_end is not None:
+                undo.callback(on_end)
+            launch = self._start(program, order, on_end, search)
+            for each in (*launch.close_after_start, launch.info_fd):
+                undo.callback(os.close, each)
+            if access == _DOMAINS:
+                launch = self._connected(launch, program, grant)
+            undo.pop_all()
+        return launch
 
     def _network_access(self, program: Program, grant: Grant) -> bytes:
         if self.sandbox.limits_hosts:
@@ -248,7 +257,11 @@ class LandlockBackend:
     ) -> Launch:
         version = _PORTABLE if self._is_foreign else marshal.version
         held = file_in_memory("order", marshal.dumps((*self._code, order), version))
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError:
+            os.close(held)
+            raise
         control = theirs.detach()
         return Launch(
             argv=(self._interpreter, "-I", "-S", "-c", _LOADER, str(held), str(control), "-1"),
