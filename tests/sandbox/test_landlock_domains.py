@@ -1,6 +1,8 @@
 """Landlock: no way past the supervisor that connects a program's sockets to the network proxy."""
 
+import asyncio
 import os
+import resource
 import socket
 import subprocess
 from pathlib import Path
@@ -9,6 +11,9 @@ import pytest
 from internet import connected_session
 from landlock_programs import needs_whole_landlock
 
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Grant
+from bradawl.sandbox.backend import Program
 from bradawl.sandbox.landlock import LandlockBackend
 
 pytestmark = needs_whole_landlock
@@ -194,6 +199,22 @@ s = socket.socket(socket.AF_INET6); s.connect(("::ffff:127.0.0.1", 19080)); prin
     assert result.stdout.decode().splitlines() == ["True True", "::ffff:127.0.0.1"], result
 
 
+def test_a_descriptor_that_is_no_socket_is_refused_and_not_kept(online):
+    online.here.write(
+        "try.py",
+        HEAD
+        + """
+reading, writing = os.pipe()
+for each in (reading, writing, os.open(".", os.O_RDONLY), os.memfd_create("x")):
+    code = libc.connect(each, packed(proxy), 16) and ctypes.get_errno()
+    print(errno.errorcode[code]); os.close(each) if each != reading else None
+print(os.read(reading, 1))
+""",
+    )
+    result = online.run("python3 try.py", env={"TARGET": "1"}, timeout_s=10)
+    assert result.stdout.split() == [b"ENOTSOCK"] * 4 + [b"b''"], "the supervisor held the end of the pipe open"
+
+
 def test_many_connections_at_a_time(online):
     line = "for n in $(seq 40); do curl -sS -m 20 http://granted.example/page & done; wait"
     assert online.out(line) == "a page\n" * 40
@@ -205,6 +226,43 @@ def test_a_program_that_makes_no_connection_starts_no_proxy_and_leaves_no_descri
     for _ in range(5):
         online.run("true")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_start_for_which_files_are_missing_leaves_none_open_and_no_check_that_waits(online):
+    config = online.here.root / ".git/config"
+    online.here.write(".git/config", "[core]\n")
+    online.here.write(".git/HEAD", "ref: refs/heads/main\n")
+    online.run("true")
+    before, failures = len(list(Path("/proc/self/fd").iterdir())), 0
+
+    async def start(spare: int) -> bool:
+        backend, grant = online.here.backend, Grant(writable=online.here.layout.roots)
+        program = Program(("/bin/true",), online.here.cwd, {}, permit=online.permit)
+        held = [os.dup(0)]
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + spare, hard))
+        try:
+            launch = backend.launch(program, grant)
+        except (OSError, ToolError):
+            return False
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            os.close(held[0])
+        for each in (launch.info_fd, *launch.close_after_start):
+            os.close(each)
+        launch.network.close()
+        launch.on_end()
+        return True
+
+    for spare in range(20):
+        failures += not asyncio.run(start(spare))
+        assert len(list(Path("/proc/self/fd").iterdir())) == before, f"after a start with {spare} files"
+    assert failures > 3
+    config.write_text("[core]\n\tfsmonitor = the-users-own\n")
+    result = online.run("true")
+    assert "the-users-own" in config.read_text() and not result.restored, "a change by the user between commands"
+    result = online.run("git config -f .git/config core.fsmonitor evil; cat .git/config")
+    assert b"evil" in result.stdout and "the-users-own" in config.read_text(), result
 
 
 def test_without_a_supervisor_there_is_no_network_or_all_of_it(online):

@@ -152,6 +152,12 @@ def test_connect_with_a_body_or_another_host_is_refused():
             parse_request(head("CONNECT example.org:443 HTTP/1.1", line))
 
 
+@pytest.mark.parametrize("method", ["TRACE", "trace", "Trace", "TRACK"])
+def test_a_request_for_an_echo_is_refused_because_it_would_show_the_password_of_the_users_own_proxy(method):
+    with pytest.raises(BadMessage, match="its answer repeats the request"):
+        parse_request(get(HOST, "Max-Forwards: 0", method=method))
+
+
 def test_sizes_are_limited():
     with pytest.raises(BadMessage, match="too long"):
         parse_request(get(HOST, f"X: {'a' * LONGEST_HEAD}"))

@@ -169,6 +169,16 @@ def test_a_refusal_names_the_host_in_a_line_of_text_and_in_the_result():
         assert b"Content-Type: text/plain" in answer and made.permissions.notes() == (text,)
 
 
+def test_words_of_the_user_that_are_no_utf_8_end_no_network():
+    def declined(effects: Effects) -> None:
+        raise ToolError("the user declined. They said: n\udce4")
+
+    with proxied(permit=declined) as made:
+        for _ in range(2):
+            assert made.say(CONNECT).startswith(b"HTTP/1.1 403 ")
+        assert len(made.permissions.notes()) == 1
+
+
 @pytest.mark.parametrize(
     ("request_", "status"),
     [

@@ -41,6 +41,33 @@ def test_an_invalid_proxy_is_an_error_that_names_its_variable(text):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "http://me:hunter2/x@p:1",
+        "http://me:hunter2#x@p:1",
+        "http://me:123#hunter2@p:1",
+        "http://me:hunter2?x@p:1",
+        "me:hunter2/x@p:1",
+        "http://me:hunter2@p\u2100:1",
+        "http://me:hunter2@[p:1",
+        "http://me:hunter2@p:port",
+        "http://me:hunter2@p q:1",
+        "socks5://me:hunter2@p:1",
+        "hunter2://me@p:1",
+    ],
+)
+def test_an_error_about_a_proxy_shows_no_part_of_its_password(text):
+    with pytest.raises(SettingsError, match="HTTPS_PROXY") as caught:
+        proxy_for(URL, {"HTTPS_PROXY": text})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_error_about_a_proxy_says_how_to_write_a_password():
+    with pytest.raises(SettingsError, match="write %23 for #, %2F for / and %3F for"):
+        proxy_for(URL, {"HTTPS_PROXY": "http://me:a#b@p:1"})
+
+
+@pytest.mark.parametrize(
     ("url", "no_proxy", "exempt"),
     [
         (URL, "", False),

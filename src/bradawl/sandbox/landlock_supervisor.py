@@ -161,7 +161,7 @@ def connect(agent: Socket, questions: int, key: int, thread: int, arguments: tup
         held = must(libc.syscall(_GET_FD, pidfd, ctypes.c_int(descriptor & 0xFFFFFFFF), ctypes.c_uint(0)))
     finally:
         os.close(pidfd)
-    with Socket(fileno=held) as theirs:
+    with own_socket(held) as theirs:
         # Valid now: the thread still waits, so both were its own.
         must(libc.ioctl(questions, ctypes.c_ulong(_IS_VALID), struct.pack("=Q", key)))
         if (theirs.family, theirs.type, theirs.proto) not in {(_INET, _STREAM, _TCP), (_INET6, _STREAM, _TCP)}:
@@ -169,6 +169,17 @@ def connect(agent: Socket, questions: int, key: int, thread: int, arguments: tup
         if refused := why_refused(theirs.family, address):
             return refused
         return connect_to_agent(agent, theirs)
+
+
+def own_socket(held: int) -> Socket:
+    """The socket of a descriptor, which is owned here. Raises `OSError`, after closing it, if it is of something else:
+    the end of a pipe that stayed open here would keep the program's readers waiting.
+    """
+    try:
+        return Socket(fileno=held)
+    except OSError:
+        os.close(held)
+        raise
 
 
 def open_thread(thread: int) -> int:

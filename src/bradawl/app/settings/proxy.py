@@ -8,6 +8,11 @@ from bradawl.app.settings.providers import is_loopback
 from bradawl.core.errors import SettingsError
 
 _DEFAULT_PORT = {"http": 80, "https": 443}
+_OTHER_PROXIES = ("socks", "socks4", "socks4a", "socks5", "socks5h")
+_HOW_WRITTEN = (
+    "it is written http://HOST:PORT or http://USER:PASSWORD@HOST:PORT; in a user name or password write %23 for #, "
+    "%2F for / and %3F for ?"
+)
 
 
 def proxy_for(url: str, environ: Mapping[str, str], chosen: str = "", source: str = "") -> str | None:
@@ -62,17 +67,21 @@ def _in_network(host: str, network: str) -> bool:
 
 
 def _checked(text: str, source: str) -> str:
+    """The URL of a proxy. Raises `SettingsError`, which shows nothing of the URL that could be a part of a password."""
     url = text if "://" in text else f"http://{text}"
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise SettingsError(f"{source} is not a proxy URL: {error}.") from error
+    except ValueError:
+        raise SettingsError(f"{source} is not a proxy URL: {_HOW_WRITTEN}.") from None
     if parts.scheme not in ("http", "https"):
+        kind = f"a {parts.scheme}" if parts.scheme in _OTHER_PROXIES else "another"
         raise SettingsError(
-            f"{source} names a {parts.scheme} proxy; bradawl speaks to http and https proxies. "
-            "Unset it, or list the provider's host in NO_PROXY."
+            f"{source} names {kind} proxy; bradawl speaks to http and https proxies. "
+            "Unset it, or list the host that is to be reached in NO_PROXY."
         )
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":  # the host would be a user name
+        raise SettingsError(f"{source} is not a proxy URL: {_HOW_WRITTEN}.")
     if not host:
         raise SettingsError(f"{source} names no proxy host.")
     # Programs differ in whether a control character or a blank ends a host name.

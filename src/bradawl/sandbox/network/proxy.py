@@ -5,12 +5,14 @@ It speaks CONNECT, and plain HTTP with one request per connection. Encryption st
 
 import asyncio
 import contextlib
+import os
 import resource
 import socket
 import threading
 from collections.abc import Callable
 from typing import Final
 
+from bradawl.sandbox.network.connection_limit import ConnectionLimit
 from bradawl.sandbox.network.destinations import BadDestination, Destination, Refusal
 from bradawl.sandbox.network.dialing import Dialer, RefusedDestination, Unreachable, Upstream
 from bradawl.sandbox.network.host_permissions import HostPermissions
@@ -27,7 +29,7 @@ from bradawl.sandbox.network.requests import (
 )
 
 MOST_CONNECTIONS: Final = 1_000
-"""Connections that one command may have open; further ones wait to be accepted."""
+"""Connections that the commands of a session may have open together; further ones wait to be accepted."""
 _FEWEST_CONNECTIONS: Final = 16
 _OWN_FILES: Final = 300
 _HEAD_LIMIT_S: Final = 30.0
@@ -42,7 +44,7 @@ _FINAL: Final = 200
 
 
 def most_connections(open_files: int) -> int:
-    """Connections of one command, each of which takes two of the files that this process may have open.
+    """Connections of all commands, each of which takes two of the files that this process may have open.
 
     Some remain for bradawl itself: a program must not be able to use them up.
     """
@@ -81,22 +83,35 @@ class Proxy:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_ready = threading.Event()
+        self._problem = ""
         self._stop: asyncio.Event | None = None
         self._group: asyncio.TaskGroup | None = None
+        self._limit = ConnectionLimit(0)
 
     def serve(self, listener: socket.socket, permissions: HostPermissions) -> "ServedListener":
         """Accept connections on a listening socket, which is owned here from now on.
 
         Instead of it, a Unix stream socket may send connected sockets, each with one byte.
         """
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="network proxy", daemon=True)
-            self._thread.start()
-        self._is_ready.wait()
+        problem = "" if self._thread is not None and self._thread.is_alive() else self._start()
         served = ServedListener(listener, self._loop)
         if self._loop is None or not _call(self._loop, self._begin, served, permissions):
             listener.close()
+            permissions.refuse(Refusal("every host", 0, f"it could not be started ({problem or 'it was closed'})"))
         return served
+
+    def _start(self) -> str:
+        """Start the thread. Returns why that failed, for lack of threads or files; empty if it succeeded."""
+        self._loop, self._problem = None, ""
+        self._is_ready.clear()
+        thread = threading.Thread(target=self._run, name="network proxy", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            return str(error)
+        self._thread = thread
+        self._is_ready.wait()
+        return self._problem
 
     def close(self) -> None:
         """End all connections and the thread. Safe to call twice."""
@@ -110,7 +125,13 @@ class Proxy:
         self._is_ready.clear()
 
     def _run(self) -> None:
-        loop = asyncio.new_event_loop()
+        try:
+            _check_files()
+            loop = asyncio.new_event_loop()
+        except OSError as error:
+            self._problem = error.strerror or str(error)
+            self._is_ready.set()
+            return
         try:
             loop.run_until_complete(self._main())
         finally:
@@ -119,6 +140,7 @@ class Proxy:
 
     async def _main(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._limit = ConnectionLimit(self._limits.connections)
         async with asyncio.TaskGroup() as self._group:
             self._is_ready.set()
             await self._stop.wait()
@@ -134,16 +156,17 @@ class Proxy:
 
     async def _serve_listener(self, listener: socket.socket, permissions: HostPermissions) -> None:
         """Accept until cancelled. A defect ends the network of this command alone."""
-        loop, free = asyncio.get_running_loop(), asyncio.Semaphore(self._limits.connections)
+        loop, open_ones = asyncio.get_running_loop(), self._limit.command()
         listener.setblocking(False)
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
-                    await free.acquire()
+                    await open_ones.wait_until_free()
                     accepted = await _accept(loop, listener)
+                    open_ones.begin()
                     connection = _Connection(accepted, permissions, self._dialer, self._limits)
                     task = group.create_task(connection.run())
-                    task.add_done_callback(lambda _: free.release())
+                    task.add_done_callback(lambda _: open_ones.end())
         except ExceptionGroup as error:
             permissions.refuse(Refusal("every host", 0, f"the proxy failed: {error.exceptions[0]!r}"))
         finally:
@@ -200,6 +223,17 @@ def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arg
     return True
 
 
+def _check_files() -> None:
+    """Raise `OSError` unless the files of an event loop can be opened: one that is half made would leave some open."""
+    held: list[int] = []
+    try:
+        for _ in range(2):
+            held += os.pipe()
+    finally:
+        for each in held:
+            os.close(each)
+
+
 class ServedListener:
     """A listener that a proxy serves."""
 
@@ -232,7 +266,7 @@ class _Connection:
     async def run(self) -> None:
         """Serve the connection to its end."""
         with contextlib.suppress(OSError):  # the program has gone
-            async with _stream(self._accepted) as client:
+            async with _stream(self._accepted, self._limits.idle_s) as client:
                 try:
                     await self._serve(client)
                 except _Answered as error:
@@ -253,7 +287,7 @@ class _Connection:
             raise self._unreachable(destination, str(error)) from error
         async with contextlib.AsyncExitStack() as stack:
             try:
-                server = await stack.enter_async_context(_stream(dialed, upstream))
+                server = await stack.enter_async_context(_stream(dialed, self._limits.idle_s, upstream))
             except OSError as error:
                 raise self._unreachable(destination, f"the user's own proxy: {error.strerror or error}") from error
             if request.is_tunnel:
@@ -336,6 +370,7 @@ class _Connection:
             except OSError:
                 client.abort()
             body.cancel()
+        server.discard()  # of what is left of the request it takes nothing any more
         if problem is not None:
             raise problem
 
@@ -375,8 +410,8 @@ class _Connection:
 
 
 @contextlib.asynccontextmanager
-async def _stream(connected: socket.socket, upstream: Upstream | None = None):  # noqa: ANN202 - see below
-    """The stream of a connected socket, which is closed at the end."""
+async def _stream(connected: socket.socket, limit_s: float, upstream: Upstream | None = None):  # noqa: ANN202 - see below
+    """The stream of a connected socket, which is closed at the end, when all is sent or `limit_s` seconds later."""
     options = {}
     if upstream is not None and upstream.is_tls:
         import ssl  # rarely needed
@@ -392,14 +427,14 @@ async def _stream(connected: socket.socket, upstream: Upstream | None = None):  
     stream = Stream(reader, writer)
     try:
         yield stream
+        await stream.finish(limit_s)
     except BaseException:
         stream.abort()
         raise
-    stream.close()
 
 
 async def _send_error(client: Stream, error: _Answered) -> None:
-    body = f"{error}\n".encode()
+    body = f"{error}\n".encode("utf-8", "replace")  # it may quote what the user typed
     head = (
         f"HTTP/1.1 {error.status} {_REASONS[error.status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"

@@ -40,6 +40,24 @@ class Stream:
         """Close the connection; what has been written is still sent."""
         self.writer.close()
 
+    async def finish(self, limit_s: float) -> None:
+        """Close the connection and wait until what has been written is sent. It is reset if the other side does not
+        take that in `limit_s` seconds.
+        """
+        self.close()
+        try:
+            async with asyncio.timeout(limit_s):
+                await self.writer.wait_closed()
+        except OSError:
+            self.abort()
+
+    def discard(self) -> None:
+        """Close the connection at once; what has not been sent yet is lost."""
+        if self.writer.transport.get_write_buffer_size() or self.writer.get_extra_info("ssl_object"):
+            self.abort()
+        else:
+            self.close()
+
     def abort(self) -> None:
         """Reset the connection: an ordinary end would look like the end of the data."""
         with contextlib.suppress(OSError):

@@ -31,6 +31,9 @@ _HOP_BY_HOP: Final = frozenset(
 _HTTP_PORT: Final = 80
 """A tunnel there could carry requests for other hosts of the same server, unseen."""
 _NOT_NAMED_BY_CONNECTION: Final = frozenset({"host", "content-length", "transfer-encoding"})
+_ECHOES: Final = frozenset({"TRACE", "TRACK"})
+"""Methods whose answer is the request as the server or a proxy before it received it. The user's own proxy answers by
+itself to one with `Max-Forwards: 0`, and what it received contains `Proxy-Authorization`."""
 _OK: Final = 200
 _SWITCHING: Final = 101
 
@@ -69,6 +72,10 @@ def parse_request(head: bytes) -> Request:
     if found is None:
         raise BadMessage("the request line is malformed")
     method, target, minor = found[1], found[2], int(found[3])
+    if method.upper() in _ECHOES:
+        raise BadMessage(
+            f"{method.upper()} is not accepted: its answer repeats the request, with passwords for proxies"
+        )
     if method == "CONNECT":
         destination, path = parse_authority(target), ""
         _check_host(fields, destination, default_port=destination.port)
