@@ -271,3 +271,30 @@ def test_a_failure_is_said_in_the_result_and_the_next_command_does_not_start_whi
             injected.undo()
         assert session.run("echo again").stdout == b"again\n"
         assert left_over(session.root) == []
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    "error", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=["error", "interruption"]
+)
+def test_history_that_could_not_be_compared_is_restored_before_the_next_command(error, tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise error
+
+    with sandboxed_session(tmp_path) as session:
+        session.bare(SETUP)
+        session.run("true")
+        before = session.bare("git rev-parse HEAD")
+        with monkeypatch.context() as patched:
+            patched.setattr(git_objects.ObjectFiles, "lost_objects", fail)
+            if isinstance(error, KeyboardInterrupt):
+                with pytest.raises(KeyboardInterrupt):
+                    session.run("rm -rf .git/objects/??")
+            else:
+                result = session.run("rm -rf .git/objects/??")
+                assert f"{session.root}/.git (could not be checked: Input/output error)" in result.restored
+                with pytest.raises(ToolError, match=r"what an earlier command did in .*/\.git could not be checked"):
+                    session.run("true")
+        result = session.run("true")
+        assert any("/.git/objects" in each for each in result.restored)
+        assert session.bare("git rev-parse HEAD") == before and not session.bare("git fsck 2>&1 >&-")
