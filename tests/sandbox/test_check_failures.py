@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from bwrap import needs_bwrap
@@ -217,7 +218,7 @@ def test_an_interruption_in_the_check_is_made_up_for_before_the_next_command(tmp
         session.bare(SETUP)
         session.run("true")
         with monkeypatch.context() as patched:
-            patched.setattr(protected_files, "retake_snapshot", interrupted)
+            patched.setattr(protected_files, "retake_snapshot", at_the_end(session, interrupt))
             with pytest.raises(KeyboardInterrupt):
                 session.run(PLANT)
         assert sorted(left_over(session.root)) == sorted(PLACES)
@@ -226,8 +227,23 @@ def test_an_interruption_in_the_check_is_made_up_for_before_the_next_command(tmp
         assert f"{session.root}/.git/commondir" in result.restored
 
 
-def interrupted(*_: object) -> snapshot.Snapshot:
+def at_the_end(session: SandboxedSession, act: Callable[[], None]) -> Callable[..., snapshot.Snapshot]:
+    """`retake_snapshot` that does something first, but not in a check while the command still runs."""
+
+    def retake_snapshot(*arguments: Any) -> snapshot.Snapshot:
+        if not any(child.is_sandboxed for child in session.processes._running):
+            act()
+        return snapshot.retake_snapshot(*arguments)
+
+    return retake_snapshot
+
+
+def interrupt() -> None:
     raise KeyboardInterrupt
+
+
+def kill_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @needs_bwrap
@@ -237,8 +253,8 @@ def test_the_next_start_names_what_a_command_left_whose_agent_was_killed_before_
         session.run("true")
         session.close()
     if not (killed := os.fork()):
-        monkeypatch.setattr(protected_files, "retake_snapshot", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
         with sandboxed_session(tmp_path) as session:
+            monkeypatch.setattr(protected_files, "retake_snapshot", at_the_end(session, kill_this_process))
             session.run(PLANT)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(killed, 0)[1]) == -signal.SIGKILL
@@ -271,3 +287,30 @@ def test_a_failure_is_said_in_the_result_and_the_next_command_does_not_start_whi
             injected.undo()
         assert session.run("echo again").stdout == b"again\n"
         assert left_over(session.root) == []
+
+
+@needs_bwrap
+@pytest.mark.parametrize(
+    "error", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=["error", "interruption"]
+)
+def test_history_that_could_not_be_compared_is_restored_before_the_next_command(error, tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise error
+
+    with sandboxed_session(tmp_path) as session:
+        session.bare(SETUP)
+        session.run("true")
+        before = session.bare("git rev-parse HEAD")
+        with monkeypatch.context() as patched:
+            patched.setattr(git_objects.ObjectFiles, "lost_objects", fail)
+            if isinstance(error, KeyboardInterrupt):
+                with pytest.raises(KeyboardInterrupt):
+                    session.run("rm -rf .git/objects/??")
+            else:
+                result = session.run("rm -rf .git/objects/??")
+                assert f"{session.root}/.git (could not be checked: Input/output error)" in result.restored
+                with pytest.raises(ToolError, match=r"what an earlier command did in .*/\.git could not be checked"):
+                    session.run("true")
+        result = session.run("true")
+        assert any("/.git/objects" in each for each in result.restored)
+        assert session.bare("git rev-parse HEAD") == before and not session.bare("git fsck 2>&1 >&-")

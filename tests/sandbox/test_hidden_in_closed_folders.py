@@ -1,7 +1,9 @@
 """Files with keys below folders that the user can't list are hidden too. Tested as a plain user: root can list all."""
 
+import concurrent.futures.thread  # noqa: F401 - the plain user may not be able to read the modules of this Python
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +12,9 @@ from bwrap import needs_bwrap
 from forked import as_plain_user
 from sandboxed_session import SandboxedSession
 
+from bradawl.core.errors import ToolError
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from patience import is_within
 
 pytestmark = needs_bwrap
 KEY = "KEY=very-secret"
@@ -70,5 +74,16 @@ def test_a_folder_reopened_from_outside_is_visible_again(place: Path) -> None:
         assert made.run("cat app/file").exit_code == 1
         made.bare("chmod 755 app")
         assert made.out("cat app/file") == "seen"
+
+    as_user(place, act)
+
+
+def test_thousands_of_closed_folders_are_refused_at_once(place: Path) -> None:
+    def act(made: SandboxedSession) -> None:
+        made.out("mkdir c && cd c && seq 12000 | xargs mkdir -m 0")
+        began = time.process_time()
+        with pytest.raises(ToolError, match="more protected files"):
+            made.run("true")
+        assert is_within(time.process_time() - began, 3.0)
 
     as_user(place, act)

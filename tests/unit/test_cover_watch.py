@@ -1,6 +1,7 @@
 """Created, deleted and replaced paths are reported, with inotify and without."""
 
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from covers_world import FaultyInotify, no_inotify, replace
 from bradawl.sandbox.filesystem.inotify import Inotify
 from bradawl.sandbox.running_covers.cover_watch import PathWatch
 
+IN_CREATE = 0x100
 pytestmark = pytest.mark.skipif(not Path("/proc/self/ns/mnt").exists(), reason="needs Linux")
 
 
@@ -52,6 +54,20 @@ def test_a_name_that_is_not_utf_8_is_reported(tmp_path):
     watch.want([path], [str(tmp_path)], forgets=True)
     Path(path).touch()
     assert watch.changed() == {path}
+    watch.close()
+
+
+class EndlessInotify(Inotify):
+    """As if programs made events faster than they are read."""
+
+    def _read(self) -> bytes:
+        return struct.pack("iIII", 1, IN_CREATE, 0, 16) + b"other".ljust(16, b"\0")
+
+
+def test_events_without_end_are_not_read_for_ever(tmp_path):
+    watch = PathWatch(EndlessInotify)
+    watch.want([f"{tmp_path}/a"], [str(tmp_path)], forgets=True)
+    assert watch.changed() == {f"{tmp_path}/a"}
     watch.close()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -100,6 +101,20 @@ async def test_a_large_workspace_is_searched_in_a_thread_without_stopping_progra
     sandbox = Sandbox(is_quick=False)
     await sandbox.checks().check(sandbox, ())
     assert sandbox.calls == ["jobs alone", "shortly", "finish", "compare"]
+
+
+class NoThreads(ThreadPoolExecutor):
+    """An executor of a system that starts no more threads."""
+
+    def submit(self, *_: object, **__: object):
+        raise RuntimeError("can't start new thread")
+
+
+async def test_a_large_workspace_is_searched_also_if_no_thread_can_be_started():
+    asyncio.get_running_loop().set_default_executor(NoThreads())
+    sandbox = Sandbox(FOUND, FOUND, FOUND, is_quick=False)
+    report = await sandbox.checks().check(sandbox, ())
+    assert sandbox.calls.count("finish") == 2 and report.restored == FOUND.found
 
 
 async def test_what_is_found_is_restored_while_the_programs_are_stopped():

@@ -8,11 +8,13 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from bradawl.core.workspace import CommandResult
+from bradawl.workspace.other_thread import in_other_thread
 from bradawl.workspace.process_tree import (
     ProcessState,
     call_processes,
@@ -86,7 +88,7 @@ async def _search_changes(search: "ChangeSearch | None") -> None:
 
     failures = CheckFailures()  # `on_end` searches again, and says what it could not search
     if not failures.attempt("", search.shortly, default=False):
-        await asyncio.to_thread(failures.attempt, "", search.finish, None)
+        await in_other_thread(partial(failures.attempt, "", search.finish, None))
 
 
 class ChildProcess:

@@ -1,6 +1,5 @@
 """Starts programs on this machine, in a sandbox or not (the port `Processes`)."""
 
-import asyncio
 import errno
 import os
 import stat
@@ -23,6 +22,7 @@ from bradawl.core.workspace import Command, CommandResult
 from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
 from bradawl.workspace.child_process import ChildProcess, ChildSandbox
 from bradawl.workspace.job_freeze import FreezeGate, check_not_replaced
+from bradawl.workspace.other_thread import in_other_thread
 from bradawl.workspace.private_folder import NoTemporaryFolder, PrivateFolder
 from bradawl.workspace.program_streams import ProgramStreams, Progress
 from bradawl.workspace.running_checks import CheckReport, RunningChecks
@@ -191,7 +191,7 @@ class LocalProcesses:
         async with self._checks.lock():
             rest = backend.search_ahead(grant) if isinstance(backend, SearchesAhead) else None
             if rest is not None:
-                await asyncio.to_thread(rest)
+                await in_other_thread(rest)
 
     async def check_running(
         self, jobs: Collection[object] = (), wake: Callable[[], None] | None = None

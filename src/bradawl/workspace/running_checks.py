@@ -18,6 +18,7 @@ import msgspec
 
 from bradawl.core.errors import ToolError
 from bradawl.workspace.job_freeze import FreezeGate
+from bradawl.workspace.other_thread import in_other_thread
 
 if TYPE_CHECKING:
     from bradawl.sandbox.backend import (
@@ -240,4 +241,4 @@ class RunningChecks:
 
 async def _search(check: "RunningCheck") -> None:
     if not check.shortly():
-        await asyncio.to_thread(check.finish)
+        await in_other_thread(check.finish)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import stat
 import weakref
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from bradawl.core.effects import is_within
@@ -48,6 +48,7 @@ class FileTracker:
 
         Raises `ToolError` if that can't be determined.
         """
+        lost: list[tuple[Inode, int, str]] = []
         for inode in [each for each in self._held if each not in seen]:
             file, known = self._held[inode]
             try:
@@ -65,20 +66,23 @@ class FileTracker:
                 if is_within(path, self._root):
                     yield path, inode
                 continue
-            yield from self._find_lost(inode, file)
-            known = path.removesuffix(" (deleted)") or known
+            lost.append((inode, file, path.removesuffix(" (deleted)") or known))
+        yield from self._find_lost(lost)
+        for inode, _, known in lost:
             if is_secret_name(known.rpartition("/")[2]):
                 with contextlib.suppress(OSError):
                     after = os.lstat(known)
                     if stat.S_ISREG(after.st_mode) and _inode(after) not in (inode, *seen):
                         yield known, _inode(after)
 
-    def _find_lost(self, inode: Inode, file: int) -> Iterator[tuple[str, Inode]]:
-        """Find a lost file by its other hard links, anywhere below the root; without any it is no longer tracked."""
-        others = list(_hard_links_of(inode, self._root)) if os.fstat(file).st_nlink else []
-        del self._held[inode]
-        os.close(file)
-        for path in others:
+    def _find_lost(self, lost: Iterable[tuple[Inode, int, str]]) -> Iterator[tuple[str, Inode]]:
+        """Find lost files by their other hard links, anywhere below the root; one without any is no longer tracked."""
+        linked = {inode for inode, file, _ in lost if os.fstat(file).st_nlink}
+        others = list(_hard_links_of(linked, self._root)) if linked else []
+        for inode, file, _ in lost:
+            del self._held[inode]
+            os.close(file)
+        for path, inode in others:
             self.track(path, inode)
             yield path, inode
 
@@ -93,7 +97,8 @@ def _close(held: dict[Inode, tuple[int, str]]) -> None:
     held.clear()
 
 
-def _hard_links_of(inode: Inode, root: str) -> Iterator[str]:
+def _hard_links_of(inodes: Collection[Inode], root: str) -> Iterator[tuple[str, Inode]]:
+    """In one search for all of them: each takes long."""
     waiting, left = [root], _MOST_ENTRIES
     while waiting:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
@@ -107,8 +112,8 @@ def _hard_links_of(inode: Inode, root: str) -> Iterator[str]:
                     )
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
-                elif _inode(entry.stat(follow_symlinks=False)) == inode:
-                    yield entry.path
+                elif (inode := _inode(entry.stat(follow_symlinks=False))) in inodes:
+                    yield entry.path, inode
 
 
 def _inode(status: os.stat_result) -> Inode:

@@ -15,6 +15,8 @@ _SELF: Final = 0x400 | 0x800  # delete_self, move_self
 _IN_ONLYDIR: Final = 0x01000000
 _HEADER: Final = struct.Struct("iIII")
 _READ_BYTES: Final = 1 << 18
+_MOST_READS: Final = 64
+"""Far more than a queue holds by default: programs can make events faster than they are read, and never stop."""
 
 
 class QueueOverflow(Exception):
@@ -53,15 +55,19 @@ class Inotify:
     def events(self) -> list[tuple[int, int, bytes]]:
         """Take all waiting events: watch, mask, and name of the entry (empty for the folder itself).
 
-        Raises `QueueOverflow` after all are taken, if the kernel dropped some.
+        Raises `QueueOverflow` after all are taken, if the kernel dropped some, or if there is no end to them.
         """
         found: list[tuple[int, int, bytes]] = []
-        while data := self._read():
+        for _ in range(_MOST_READS):
+            if not (data := self._read()):
+                break
             place = 0
             while place < len(data):
                 watch, mask, _, length = _HEADER.unpack_from(data, place)
                 place += _HEADER.size + length
                 found.append((watch, mask, data[place - length : place].rstrip(b"\0")))
+        else:
+            raise QueueOverflow
         if any(mask & _IN_Q_OVERFLOW for _, mask, _ in found):
             raise QueueOverflow
         return found

@@ -11,6 +11,7 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import protected_names
+from bradawl.sandbox.discovery.folder_index import is_in_any
 from bradawl.sandbox.discovery.git_folders import folders_in, kind_of
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult
 from bradawl.sandbox.mounts.placeholders import Placeholder
@@ -111,9 +112,10 @@ class MountPlan:
         self._pin_parents_of(found.secrets)
         for folder in found.closed:
             self._add(folder, "unreadable")
-            for path in [path for path in self.mounts if path != folder and is_within(path, folder)]:
-                del self.mounts[path]
-                self.placeholders.pop(path, None)
+        closed = frozenset(found.closed)  # a command can make tens of thousands
+        for path in [path for path in self.mounts if is_in_any(path.rpartition("/")[0], closed)]:
+            del self.mounts[path]
+            self.placeholders.pop(path, None)
 
     def _pin_parents_of(self, secrets: Iterable[str]) -> None:
         """Keep the folders above hidden files from being moved, as far as the number of mounts allows."""

@@ -85,6 +85,8 @@ class GitDirectories:
         self.unsearched: tuple[str, ...] = ()
         """Of the `rest` after a program, the folders that it could write to."""
         self._unsearched: frozenset[str] = frozenset()
+        self._repositories: tuple[str, ...] = ()
+        self._others: tuple[str, ...] = ()
         self._is_open = False
         """Whether no search has been completed since a program started."""
         self.adoptions = 0
@@ -108,7 +110,12 @@ class GitDirectories:
         return is_done
 
     def _take_over(self) -> None:
-        self._now = {path: folder for index in self._indexes for path, folder in index.marked.items()}
+        now = {path: folder for index in self._indexes for path, folder in index.marked.items()}
+        self._now = now
+        self._repositories = _nearest_first(path for path, folder in now.items() if ".git" in folder.names)
+        data = {path for path, folder in now.items() if is_git_directory(folder.names)}
+        data |= {shared for path in data if (shared := self._shared_by(path))}
+        self._others = _nearest_first(path for path in data if not path.endswith("/.git"))
         self.rest = tuple(path for index in self._indexes for path in index.rest)
         self.closed = tuple(path for index in self._indexes for path in index.closed)
         self.failures = tuple(remark for index in self._indexes for remark in index.failures.remarks())
@@ -152,7 +159,7 @@ class GitDirectories:
 
     def repositories(self) -> tuple[str, ...]:
         """Folders with a `.git` of any kind, nearest to the root first."""
-        return _nearest_first(path for path, folder in self._now.items() if ".git" in folder.names)
+        return self._repositories
 
     def near(self, root: str) -> tuple[str, ...]:
         """The repositories in the first three levels below a root, without packages and caches; at most 60."""
@@ -164,9 +171,7 @@ class GitDirectories:
         """Folders that git takes for a repository's data by their contents: bare repositories, data of submodules and
         of linked working trees, and what linked working trees share, which needs no HEAD.
         """
-        found = {path for path, folder in self._now.items() if is_git_directory(folder.names)}
-        found |= {shared for path in found if (shared := self._shared_by(path))}
-        return _nearest_first(path for path in found if not path.endswith("/.git"))
+        return self._others
 
     def _shared_by(self, path: str) -> str:
         """The folder whose settings and hooks git obeys in the data of a linked working tree; empty for others."""

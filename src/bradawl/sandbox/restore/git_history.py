@@ -91,6 +91,9 @@ class GitHistory:
         self._kept = kept
         self._watched: dict[str, _WatchedRepository] = {}
         self._running = 0
+        self._unchecked: dict[str, _WatchedRepository] = {}
+        """Repositories in which programs ran that have not been compared since."""
+        self._recovered: tuple[str, ...] = ()
 
     @property
     def is_busy(self) -> bool:
@@ -98,7 +101,8 @@ class GitHistory:
         return self._running > 0
 
     def begin(self) -> None:
-        """Call before a program starts."""
+        """Call before a program starts. Raises `ToolError` if what an earlier program did can't be checked."""
+        self.check_again()
         if self._running == 0:
             known, self._watched = self._watched, {}
             for each in self._repositories():
@@ -113,12 +117,28 @@ class GitHistory:
         `allowed` names files and folders that the program was allowed to change.
         """
         self._running -= 1
-        restored: list[str] = []
+        for data, watched in self._watched.items():
+            if not any(is_within(data, path) for path in allowed):
+                self._unchecked[data] = watched
         failures = CheckFailures()
-        for watched in self._watched.values():
-            if not any(is_within(watched.data, path) for path in allowed):
-                restored += failures.attempt(watched.data, partial(watched.end, f"{self._kept}/changed"), [])
-        return (*restored, *failures.remarks())
+        recovered, self._recovered = self._recovered, ()
+        return (*recovered, *self._check(failures), *failures.remarks())
+
+    def check_again(self) -> None:
+        """As `ProtectedFiles.check_again`: a later program would make the damage the state that is restored."""
+        if not self._running:
+            failures = CheckFailures()
+            self._recovered += self._check(failures)
+            if failures.paths:
+                raise still_not_checked(failures)
+
+    def _check(self, failures: CheckFailures) -> tuple[str, ...]:
+        restored: list[str] = []
+        for data, watched in tuple(self._unchecked.items()):
+            restored += failures.attempt(data, partial(watched.end, f"{self._kept}/changed"), [])
+            if data not in failures.paths:
+                del self._unchecked[data]
+        return tuple(restored)
 
 
 class WorkspaceWatch:
@@ -151,9 +171,7 @@ class WorkspaceWatch:
         self._immovable = covered
 
     def begin(self, hidden: Iterable[str] = (), allowed: tuple[str, ...] = ()) -> None:
-        """Call before a program starts. `hidden` are files and folders that it can't read, `allowed` those that a check
-        of running programs leaves as they are.
-        """
+        """Call before a program starts. It can't read `hidden`; checks while it runs leave `allowed` as they are."""
         self._files.begin()
         try:
             self._history.begin()
@@ -228,6 +246,7 @@ class WorkspaceWatch:
             self._failed_check = repeat
             raise still_not_checked(failures)
         self._files.check_again()
+        self._history.check_again()
         if self._indexes:
             self._indexes.check_again()
 

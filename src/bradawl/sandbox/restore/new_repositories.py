@@ -16,9 +16,10 @@ from bradawl.safety.git.template_hooks import TemplateHooks
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import credentials
 from bradawl.sandbox.check_failures import CheckFailures
+from bradawl.sandbox.discovery.folder_index import is_in_any
 from bradawl.sandbox.discovery.git_folders import kind_of
 from bradawl.sandbox.restore.git_directories import GitDirectories, parents
-from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, is_same, take_snapshot
+from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, holds_any, is_same, take_snapshot
 
 _EMPTY_AT_FIRST: Final = ("hooks", "branches", "remotes")
 """Folders that `git init` creates, by its templates."""
@@ -80,7 +81,7 @@ class NewRepositoryFiles:
         """As `is_harmless`, for a file in one of the git directories `made` or in one of the bare repositories `bare`,
         both created by programs.
         """
-        if any(is_within(path, each) for each in made):
+        if is_in_any(path, made):
             return self.is_harmless(path, entry, {})
         data = _innermost(path, bare)
         return data != "" and self.is_harmless_in_data(path, data, entry)
@@ -141,7 +142,7 @@ def is_new_repository(path: str, entry: Entry, before: Snapshot) -> bool:
 
 
 def _innermost(path: str, folders: frozenset[str]) -> str:
-    return max((each for each in folders if is_within(path, each)), key=len, default="")
+    return next((each for each in (path, *parents(path)) if each in folders), "")
 
 
 def _never(_: Setting) -> bool:
@@ -155,14 +156,14 @@ def _in_bare(path: str, data: str) -> _Place:
 def _place_of(path: str, before: Snapshot) -> _Place | None:
     """None if the path is in no git directory, or in one that existed."""
     if tree := _TREE.fullmatch(path):
-        is_new = not any(is_within(known, tree[1]) for known in before)
+        is_new = not holds_any(before, tree[1])
         return _Place(tree[1], tree[2], _never, is_tree=True) if is_new else None
     head, git, inner = path.rpartition("/.git/")
     data, is_allowed = f"{head}/.git", _never
     if module := _MODULE.fullmatch(inner):
         data, inner = f"{data}/{module[1]}", module[2]
         is_allowed = partial(_is_working_tree_in, head, data)
-    if not git or any(is_within(known, data) for known in before):
+    if not git or holds_any(before, data):
         return None
     return _Place(data, inner, is_allowed)
 

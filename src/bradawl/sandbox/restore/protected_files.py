@@ -21,6 +21,7 @@ from bradawl.sandbox.restore.harmless_git_files import without_added_programs
 from bradawl.sandbox.restore.new_repositories import is_new_repository
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, is_without_copy, put_back
 from bradawl.sandbox.restore.snapshot import (
+    Baseline,
     Entry,
     Snapshot,
     WatchedPath,
@@ -186,7 +187,7 @@ class ProtectedFiles:
 
         What may stay is compared with the old state again at the end. Parts that fail are added to `failures`.
         """
-        before, now = self._before, self._now(failures)
+        before, now = Baseline(self._before), self._now(failures)
         due = [
             path
             for path in self._changed(before, now, failures)
@@ -202,8 +203,9 @@ class ProtectedFiles:
 
     def _changed(self, before: Snapshot, now: Snapshot, failures: CheckFailures) -> list[str]:
         """Paths whose kind, content or mode changed; of a new or removed folder only the folder itself."""
+        known = Baseline(before)
         paths = {path for path in (*before, *now) if _differs(path, before.get(path), now.get(path), failures)}
-        paths = {path for path in paths if path in before or not self._is_harmless(path, now[path], before, failures)}
+        paths = {path for path in paths if path in before or not self._is_harmless(path, now[path], known, failures)}
         paths |= failures.attempt("/", lambda: _folders_to_move_whole(paths, before), set[str]())
         return [path for path in paths if path in before or not _lies_in(path, paths)]
 
@@ -309,7 +311,7 @@ class ProtectedFiles:
     def _restore(self, before: Snapshot, now: Snapshot, changed: list[str]) -> tuple[str, ...]:
         """Restore paths, outermost first: a replaced folder must be back before its contents."""
         done: list[str] = []
-        aside = SetAsideFolder(self._kept)
+        before, aside = Baseline(before), SetAsideFolder(self._kept)
         for path in sorted(changed):
             fallback = next((folder for folder, _ in self._watched if is_within(path, folder)), "/")
             place = CheckFailures().attempt(path, partial(_place_of, path, before, now), fallback)

@@ -16,6 +16,7 @@ from bradawl.safety.home_links import HomeLinks
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import watched_names
 from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures, for_each, in_parts
+from bradawl.sandbox.discovery.folder_index import is_in_any
 from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules, kind_of
 from bradawl.sandbox.restore.created_repositories import CreatedRepositories
 from bradawl.sandbox.restore.git_directories import GitDirectories, parents
@@ -42,6 +43,7 @@ from bradawl.sandbox.restore.harmless_git_files import (
     without_added_settings,
 )
 from bradawl.sandbox.restore.new_repositories import NewRepositoryFiles, was_only_moved
+from bradawl.sandbox.restore.removable_data import RemovableData
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath
 
 _KILLED: Final = "bradawl was killed while a command ran"
@@ -87,7 +89,7 @@ class Repositories:
         self._new_others: frozenset[str] = frozenset()
         self._others_first: frozenset[str] | None = None
         self._made_others: frozenset[str] = frozenset()
-        self._removable: frozenset[str] = frozenset()
+        self._removable = RemovableData()
         self._to_remove: frozenset[str] = frozenset()
         self._covered: frozenset[str] = frozenset()
         self._covered_repositories: frozenset[str] = frozenset()
@@ -116,14 +118,19 @@ class Repositories:
         """Repositories and data of linked working trees created since the first call, or by programs of an earlier
         session, with nothing in them that git would run.
         """
+        self._new_files.prepare()
         return self._harmless_new_ones(self._current_repositories(), self._working_trees())
 
     def _harmless_new_ones(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
         harmless, created = self._new_files.are_harmless, self._created.new_among((*now, *trees))
         new = (folder for folder in created if folder not in self._roots and folder not in trees)
-        plain = [
-            folder for folder in new if self._belongs_to_known(folder, now) or harmless(self._repository_paths(folder))
-        ]
+        known = frozenset(now)
+
+        def if_plain(folder: str) -> tuple[str, ...]:
+            is_plain = self._belongs_to_known(folder, known) or harmless(self._repository_paths(folder))
+            return (folder,) if is_plain else ()
+
+        plain = [each for folder in new for each in self._cached_result(f"plain {folder}", partial(if_plain, folder))]
         plain += [tree for tree in trees if tree in created and harmless(self._working_tree_settings(tree))]
         return frozenset(plain)
 
@@ -152,10 +159,9 @@ class Repositories:
         yield from _submodule_paths(self, (*OF_MODULES, *OF_ANY_DATA), is_start=True)
         yield from self._not_covered(now, trees)
         yield from self._state_paths((*self._roots, *now))
-        self._removable = self._made | {f"{folder}/.git" for folder in repositories - near}
+        self._removable = RemovableData((*self._made, *(f"{folder}/.git" for folder in repositories - near)))
         yield from _paths_of_others(self, near)
-        for root in self._roots:
-            yield from _paths_named_by_config(self, root)
+        yield from (place for root in self._roots for place in _paths_named_by_config(self, root))
 
     def _near_ones(self) -> Iterator[str]:
         return (folder for root in self._roots for folder in self._directories.near(root))
@@ -225,7 +231,7 @@ class Repositories:
         run programs. None for other files, and if programs would still run.
         """
         steps = without_added_programs(path, now, before.get(path))
-        is_made = any(is_within(path, each) for each in self._made)
+        is_made = is_in_any(path, self._made)
         if steps is None and self._has_mounts and path in before and not is_made:
             return without_added_settings(path, before[path], now)  # others changed it, or it had no cover
         others = self._new_others | self._made_others
@@ -235,8 +241,7 @@ class Repositories:
         """Whether a file was removed together with a repository or working tree that may be, or is a parent folder."""
         if now is not None and before.kind != "parent":
             return False
-        places = (each for each in self._removable if is_within(path, each) or is_within(each, path))
-        return any(not os.path.lexists(place) for place in places)
+        return self._removable.has_lost(path)
 
     def may_be_new(self, path: str, entry: Entry, before: Snapshot) -> bool:
         """Whether a new file may stay: git made it and will run nothing because of it, or it was moved unchanged."""
@@ -263,7 +268,7 @@ class Repositories:
     def _is_armed(self, folder: str) -> bool:
         if not os.path.lexists(f"{folder}/.git") or not self._directories.existed(folder):
             return False  # one that is new is examined by itself
-        known = self._belongs_to_known(folder, self._current_repositories())
+        known = self._belongs_to_known(folder, frozenset(self._current_repositories()))
         return not known and not self._new_files.are_harmless(self._repository_paths(folder))
 
     @property
@@ -301,14 +306,9 @@ class Repositories:
         yield from for_each(new, partial(_paths_of_new_other, self, is_one_of_many=len(new) > _MANY))
 
     def _not_covered(self, now: tuple[str, ...], trees: tuple[str, ...]) -> Iterator[WatchedPath]:
-        belongs = CheckFailures().attempt
-        new = [
-            folder
-            for folder in now
-            if folder not in self._covered
-            and not self._directories.is_read_only(folder)
-            and not belongs(folder, partial(self._belongs_to_known, folder, now), default=False)
-        ]
+        belongs, known = CheckFailures().attempt, frozenset(now)
+        new = [folder for folder in now if folder not in self._covered and not self._directories.is_read_only(folder)]
+        new = [each for each in new if not belongs(each, partial(self._belongs_to_known, each, known), default=False)]
         for folder in new:
             if len(new) <= _MANY or not self._new_files.are_surely_harmless(tuple(self._repository_paths(folder))):
                 yield from self._repository_paths(folder)
@@ -331,11 +331,15 @@ class Repositories:
         """Data folders of linked working trees of the roots' repositories."""
         return self._cached_result("trees", partial(_trees, self))
 
-    def _belongs_to_known(self, folder: str, folders: tuple[str, ...]) -> bool:
+    def _belongs_to_known(self, folder: str, folders: frozenset[str]) -> bool:
         data = data_folder(f"{folder}/.git")
-        known = any(data == f"{each}/.git" or data.startswith(f"{each}/.git/modules/") for each in folders)
-        is_other = data != "" and (data in self._data_outside() or data in self._directories.others())
-        return known or is_other or (not data and _names_plain_data(self, folder))
+        if not data:
+            return _names_plain_data(self, folder)
+        trees = (above for each in (data, *parents(data)) if (above := each.removesuffix("/.git")) != each)
+        known = any(
+            tree in folders and (data == f"{tree}/.git" or data.startswith(f"{tree}/.git/modules/")) for tree in trees
+        )
+        return known or data in self._data_outside() or data in self._directories.others()
 
     def _repository_paths(self, folder: str) -> Iterator[WatchedPath]:
         return self._paths_below_root(folder, (*OF_GIT, *watched_names()))
@@ -360,9 +364,9 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
     """
     for root in found._roots:
         yield f"{root} {NOT_CHECKED}{_KILLED}; git's index and files that tools run later may have changed)"
-    now = found._current_repositories()
+    now = frozenset(found._current_repositories())
     known = {folder for path in before for folder in (path, *parents(path))}
-    for folder in now:
+    for folder in sorted(now):
         is_new = f"{folder}/.git" not in known and not found._belongs_to_known(folder, now)
         if is_new and not found._new_files.are_surely_harmless(tuple(found._repository_paths(folder))):
             yield f"{folder} {NOT_CHECKED}{_KILLED}; git runs programs from this new repository)"
@@ -431,7 +435,7 @@ def _paths_of_others(found: Repositories, near: frozenset[str]) -> Iterator[Watc
         found._others_first = others
     found._made_others = frozenset(each for each in others - found._others_first if _is_plain(found, each))
     kept = (*(f"{folder}/.git" for folder in near), *found._data_of_covered)
-    found._removable |= {data for data in others if not any(is_within(data, each) for each in kept)}
+    found._removable.add(data for data in others if not any(is_within(data, each) for each in kept))
     for data in sorted(others):
         yield from found._paths_below_root(data, OF_DATA, data)
 

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from bradawl.core.effects import is_within
 from bradawl.sandbox.backend import CheckResult
 from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import WorkspaceWatch
 from bradawl.sandbox.restore.harmless_git_files import adds_only_harmless_settings, is_state
-from bradawl.sandbox.restore.snapshot import Entry, Snapshot
+from bradawl.sandbox.restore.snapshot import Entry, Snapshot, holds_any
 
 _ALTERNATES: Final = "/objects/info/alternates"
 _REDIRECTIONS: Final = ("/commondir", _ALTERNATES)
@@ -97,4 +96,4 @@ class WorkspaceCheck:
 def _had_data(path: str, before: Snapshot) -> bool:
     """Whether the repository to which one of `_REDIRECTIONS` belongs existed before."""
     data = path[: -len(next(filter(path.endswith, reversed(_REDIRECTIONS))))]
-    return any(is_within(known, data) for known in before)
+    return holds_any(before, data)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -46,6 +46,26 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 Snapshot = dict[str, Entry]
+
+
+class Baseline(dict[str, Entry]):
+    """A snapshot that does not change any more. What is asked about a folder does not take the time for all entries."""
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """The paths of all entries, and the folders above them."""
+        found = set(self)
+        for path in self:
+            while (path := path.rpartition("/")[0]) and path not in found:
+                found.add(path)
+        return frozenset(found)
+
+
+def holds_any(found: Snapshot, folder: str) -> bool:
+    """Whether a snapshot has an entry for the folder, or for something in it."""
+    if isinstance(found, Baseline):
+        return folder in found.folders
+    return any(is_within(path, folder) for path in found)
 
 
 def take_snapshot(places: Iterable[WatchedPath], known: Snapshot, *, opens: bool = False) -> Snapshot:
