@@ -256,6 +256,54 @@ def test_the_memory_for_refused_hosts_is_bounded_and_granted_ones_are_kept():
     assert asked.count("granted.example") == 1 and asked.count("h0.example") == 2 and asked.count("h1.example") == 1
 
 
+def test_in_the_background_a_later_answer_for_the_session_reaches_a_refused_host():
+    allowed: set[str] = set()
+
+    async def permit(effects: Effects) -> None:
+        if not allowed.issuperset(effects.hosts):
+            raise ToolError("the command runs in the background, where the user is not asked")
+
+    async def check() -> tuple[str, str, str]:
+        permissions = HostPermissions(permit, whole_network=False, refused_for_s=0.05)
+        ended = asyncio.get_running_loop().create_future()
+        await permissions.wait_answering(ended, 0.0)  # from now on the command is a job
+        watching = asyncio.create_task(permissions.wait_answering(ended, 60.0))
+        first = await permissions.check(Destination("a.example", 443))
+        allowed.update(("a.example",))
+        at_once = await permissions.check(Destination("a.example", 443))
+        await asyncio.sleep(0.1)
+        later = await permissions.check(Destination("a.example", 443))
+        ended.set_result(None)
+        await watching
+        return first, at_once, later
+
+    first, at_once, later = asyncio.run(check())
+    assert first == at_once == "the command runs in the background, where the user is not asked" and later == ""
+
+
+def test_a_host_that_was_refused_in_the_foreground_stays_refused():
+    asked: list[str] = []
+
+    async def permit(effects: Effects) -> None:
+        asked.extend(effects.hosts)
+        raise ToolError("the user declined")
+
+    async def check() -> None:
+        permissions = HostPermissions(permit, whole_network=False, refused_for_s=0.01)
+        ended = asyncio.get_running_loop().create_future()
+        waiting = asyncio.create_task(permissions.wait_answering(ended, 0.1))
+        assert await permissions.check(Destination("a.example", 443)) == "the user declined"
+        await waiting
+        watching = asyncio.create_task(permissions.wait_answering(ended, 60.0))
+        await asyncio.sleep(0.05)
+        assert await permissions.check(Destination("a.example", 443)) == "the user declined"
+        ended.set_result(None)
+        await watching
+
+    asyncio.run(check())
+    assert asked == ["a.example"]
+
+
 # ------------------------------------------------------------------ limits
 
 
