@@ -12,7 +12,7 @@ from proxied import ANSWER, CONNECT, ESTABLISHED, GET, all_of, echoing, head_of,
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.sandbox.network.destinations import Destination
-from bradawl.sandbox.network.dialing import Dialer, Unreachable, Upstream
+from bradawl.sandbox.network.dialing import Dialer
 from bradawl.sandbox.network.host_permissions import HostPermissions
 from bradawl.sandbox.network.proxy import Proxy, ProxyLimits, most_connections
 
@@ -93,6 +93,21 @@ def test_a_connection_without_a_byte_ends_after_the_limit():
 
 
 # ------------------------------------------------------------------ plain HTTP
+
+
+def test_a_body_may_take_longer_than_a_connection_may_be_idle():
+    def reading(connected: socket.socket) -> None:
+        head_of(connected)
+        for _ in range(10):
+            assert connected.recv(1)
+        connected.sendall(ANSWER)
+
+    with proxied(reading, limits=ProxyLimits(idle_s=0.4)) as made, made.connect() as one:
+        one.sendall(b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 10\r\n\r\n")
+        for _ in range(10):
+            time.sleep(0.1)
+            one.sendall(b"x")
+        assert all_of(one).startswith(b"HTTP/1.1 200 OK")
 
 
 def test_a_request_gets_its_answer_and_the_connection_ends():
@@ -406,68 +421,6 @@ def test_another_protocol_is_answered_at_once_with_a_remark(sent, reason):
         assert answer.startswith("HTTP/1.1 400 ") and reason in answer
         (note,) = made.permissions.notes()
         assert note.startswith(f"the network proxy refused a connection: {reason}") and made.asked == []
-
-
-def test_a_failed_tls_connection_to_the_users_own_proxy_is_an_error():
-    def no_tls(connected: socket.socket) -> None:
-        connected.recv(100)
-        connected.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    with proxied(no_tls, upstream=lambda _: Upstream("proxy.corp", 3128, is_tls=True)) as made:
-        assert b"a.example:443 can't be reached: the user's own proxy: " in made.say(CONNECT)
-
-
-# ------------------------------------------------------------------ the user's own proxy
-
-
-def upstream(_: Destination) -> Upstream:
-    return Upstream("proxy.corp", 3128, "Basic eA==")
-
-
-def test_a_tunnel_is_asked_of_the_users_own_proxy():
-    received: list[bytes] = []
-
-    def proxy(connected: socket.socket) -> None:
-        received.append(head_of(connected))
-        connected.sendall(b"HTTP/1.1 200 OK\r\nProxy-Agent: x\r\n\r\nhello")
-
-    with proxied(proxy, upstream=upstream) as made:
-        assert made.say(CONNECT) == ESTABLISHED + b"hello"
-        assert made.asked == ["a.example"], "the rules on names still hold"
-    assert received == [
-        b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nProxy-Authorization: Basic eA==\r\n\r\n"
-    ]
-
-
-def test_a_plain_request_is_sent_to_the_users_own_proxy():
-    received: list[bytes] = []
-
-    def proxy(connected: socket.socket) -> None:
-        received.append(head_of(connected))
-        connected.sendall(ANSWER)
-
-    with proxied(proxy, upstream=upstream) as made:
-        assert made.say(GET).endswith(b"ok")
-    assert received[0].startswith(b"GET http://a.example/x HTTP/1.1\r\n")
-    assert b"Proxy-Authorization: Basic eA==\r\n" in received[0]
-
-
-def test_a_refusal_of_the_users_own_proxy_is_an_error():
-    def proxy(connected: socket.socket) -> None:
-        head_of(connected)
-        connected.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
-
-    with proxied(proxy, upstream=upstream) as made:
-        answer = made.say(CONNECT)
-    assert answer.startswith(b"HTTP/1.1 502 ") and b"the user's own proxy answered 407" in answer
-
-
-def test_an_unusable_proxy_of_the_user_is_an_error():
-    def unusable(_: Destination) -> Upstream:
-        raise Unreachable("HTTPS_PROXY names no proxy host.")
-
-    with proxied(upstream=unusable) as made:
-        assert b"HTTPS_PROXY names no proxy host" in made.say(CONNECT)
 
 
 def test_a_proxy_serves_again_after_it_was_closed_and_closes_twice():
