@@ -18,6 +18,8 @@ from internet import ADDRESS, ConnectedSession, connected_session
 from package_servers import wheel_index
 from sandboxed_session import IDENTITY, SYSTEM_PATH
 
+from bradawl.sandbox.landlock_helper import version
+
 pytestmark = needs_bwrap
 
 PYTHON = str(Path(sys.executable).resolve())
@@ -102,6 +104,24 @@ def test_git_clones_over_https_and_not_over_ssh(online):
     assert REFUSED in refusals(online, "git clone -q https://refused.example/made.git other", **variables)
     if shutil.which("ssh", path=SYSTEM_PATH):
         assert online.run("git clone -q git@granted.example:made.git third").exit_code
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "landlock"])
+def test_git_uses_the_network_proxy_where_the_users_settings_name_another(tmp_path, kind):
+    need("git")
+    if kind == "landlock" and version() < 6:
+        pytest.skip("Landlock is missing here, or too old")
+    with connected_session(tmp_path, "granted.example", kind=kind) as online:
+        online.here.bare(
+            f"(git init -q -b main made; cd made; {IDENTITY}; git commit -q --allow-empty -m one; "
+            f"git clone -q --bare . {online.outside.folder}/made.git; "
+            f"cd {online.outside.folder}/made.git; git update-server-info)"
+        )
+        (online.here.home / ".gitconfig").write_text("[http]\n\tproxy = http://me:pw@proxy.corp:3128\n")
+        line = "git clone -q http://granted.example/made.git copy && git -C copy log --format=%s"
+        assert online.out(line) == "one\n"
+        variables = {"HTTP_PROXY": "http://127.0.0.1:1", "http_proxy": "http://127.0.0.1:1"}
+        assert b"proxy.corp" in online.run("git clone -q http://granted.example/made.git 2", env=variables).stderr
 
 
 def test_encryption_without_a_server_name_is_end_to_end_too(online):

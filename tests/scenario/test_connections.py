@@ -294,3 +294,20 @@ async def test_without_a_user_the_model_and_the_result_name_the_host_and_the_opt
     assert denial["hosts"] == ["a.example", "b.example:81"] and denial["tool_name"] == "bash"
     advice = how_to_allow(approver.refused, AUTO, cwd="/p", home="/home/u")
     assert "rerun with --network a.example --network b.example:81, or" in advice
+
+
+async def test_without_a_user_no_option_is_named_for_a_host_about_which_a_rule_asks():
+    approver = DenyAllApprover()
+    policy = msgspec.structs.replace(AUTO, rules=(*rule("Network(a.example)", "ask"), *rule("Network(a.example)")))
+    agent, *_ = build(
+        [run_of("a.example", "b.example"), {"text": "ok"}],
+        tools=(CommandTool(),),
+        policy=lambda: policy,
+        approver=approver,
+    )
+    async with agent.open() as session:
+        await session.run("go")
+        (shown,) = results(session.transcript.messages)
+    assert "a.example: it needs permission (the rule Network(a.example) (user) says ask), and no user" in shown
+    advice = how_to_allow(approver.refused, policy, cwd="/p", home="/home/u")
+    assert "--network b.example" in advice and "--network a.example" not in advice and "--yolo" in advice

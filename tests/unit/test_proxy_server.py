@@ -12,7 +12,7 @@ from proxied import ANSWER, CONNECT, ESTABLISHED, GET, all_of, echoing, head_of,
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.sandbox.network.destinations import Destination
-from bradawl.sandbox.network.dialing import Dialer, Unreachable, Upstream
+from bradawl.sandbox.network.dialing import Dialer
 from bradawl.sandbox.network.host_permissions import HostPermissions
 from bradawl.sandbox.network.proxy import Proxy, ProxyLimits, most_connections
 
@@ -93,6 +93,21 @@ def test_a_connection_without_a_byte_ends_after_the_limit():
 
 
 # ------------------------------------------------------------------ plain HTTP
+
+
+def test_a_body_may_take_longer_than_a_connection_may_be_idle():
+    def reading(connected: socket.socket) -> None:
+        head_of(connected)
+        for _ in range(10):
+            assert connected.recv(1)
+        connected.sendall(ANSWER)
+
+    with proxied(reading, limits=ProxyLimits(idle_s=0.4)) as made, made.connect() as one:
+        one.sendall(b"POST http://a.example/ HTTP/1.1\r\nHost: a.example\r\nContent-Length: 10\r\n\r\n")
+        for _ in range(10):
+            time.sleep(0.1)
+            one.sendall(b"x")
+        assert all_of(one).startswith(b"HTTP/1.1 200 OK")
 
 
 def test_a_request_gets_its_answer_and_the_connection_ends():
@@ -256,6 +271,54 @@ def test_the_memory_for_refused_hosts_is_bounded_and_granted_ones_are_kept():
     assert asked.count("granted.example") == 1 and asked.count("h0.example") == 2 and asked.count("h1.example") == 1
 
 
+def test_in_the_background_a_later_answer_for_the_session_reaches_a_refused_host():
+    allowed: set[str] = set()
+
+    async def permit(effects: Effects) -> None:
+        if not allowed.issuperset(effects.hosts):
+            raise ToolError("the command runs in the background, where the user is not asked")
+
+    async def check() -> tuple[str, str, str]:
+        permissions = HostPermissions(permit, whole_network=False, refused_for_s=0.05)
+        ended = asyncio.get_running_loop().create_future()
+        await permissions.wait_answering(ended, 0.0)  # from now on the command is a job
+        watching = asyncio.create_task(permissions.wait_answering(ended, 60.0))
+        first = await permissions.check(Destination("a.example", 443))
+        allowed.update(("a.example",))
+        at_once = await permissions.check(Destination("a.example", 443))
+        await asyncio.sleep(0.1)
+        later = await permissions.check(Destination("a.example", 443))
+        ended.set_result(None)
+        await watching
+        return first, at_once, later
+
+    first, at_once, later = asyncio.run(check())
+    assert first == at_once == "the command runs in the background, where the user is not asked" and later == ""
+
+
+def test_a_host_that_was_refused_in_the_foreground_stays_refused():
+    asked: list[str] = []
+
+    async def permit(effects: Effects) -> None:
+        asked.extend(effects.hosts)
+        raise ToolError("the user declined")
+
+    async def check() -> None:
+        permissions = HostPermissions(permit, whole_network=False, refused_for_s=0.01)
+        ended = asyncio.get_running_loop().create_future()
+        waiting = asyncio.create_task(permissions.wait_answering(ended, 0.1))
+        assert await permissions.check(Destination("a.example", 443)) == "the user declined"
+        await waiting
+        watching = asyncio.create_task(permissions.wait_answering(ended, 60.0))
+        await asyncio.sleep(0.05)
+        assert await permissions.check(Destination("a.example", 443)) == "the user declined"
+        ended.set_result(None)
+        await watching
+
+    asyncio.run(check())
+    assert asked == ["a.example"]
+
+
 # ------------------------------------------------------------------ limits
 
 
@@ -358,68 +421,6 @@ def test_another_protocol_is_answered_at_once_with_a_remark(sent, reason):
         assert answer.startswith("HTTP/1.1 400 ") and reason in answer
         (note,) = made.permissions.notes()
         assert note.startswith(f"the network proxy refused a connection: {reason}") and made.asked == []
-
-
-def test_a_failed_tls_connection_to_the_users_own_proxy_is_an_error():
-    def no_tls(connected: socket.socket) -> None:
-        connected.recv(100)
-        connected.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    with proxied(no_tls, upstream=lambda _: Upstream("proxy.corp", 3128, is_tls=True)) as made:
-        assert b"a.example:443 can't be reached: the user's own proxy: " in made.say(CONNECT)
-
-
-# ------------------------------------------------------------------ the user's own proxy
-
-
-def upstream(_: Destination) -> Upstream:
-    return Upstream("proxy.corp", 3128, "Basic eA==")
-
-
-def test_a_tunnel_is_asked_of_the_users_own_proxy():
-    received: list[bytes] = []
-
-    def proxy(connected: socket.socket) -> None:
-        received.append(head_of(connected))
-        connected.sendall(b"HTTP/1.1 200 OK\r\nProxy-Agent: x\r\n\r\nhello")
-
-    with proxied(proxy, upstream=upstream) as made:
-        assert made.say(CONNECT) == ESTABLISHED + b"hello"
-        assert made.asked == ["a.example"], "the rules on names still hold"
-    assert received == [
-        b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nProxy-Authorization: Basic eA==\r\n\r\n"
-    ]
-
-
-def test_a_plain_request_is_sent_to_the_users_own_proxy():
-    received: list[bytes] = []
-
-    def proxy(connected: socket.socket) -> None:
-        received.append(head_of(connected))
-        connected.sendall(ANSWER)
-
-    with proxied(proxy, upstream=upstream) as made:
-        assert made.say(GET).endswith(b"ok")
-    assert received[0].startswith(b"GET http://a.example/x HTTP/1.1\r\n")
-    assert b"Proxy-Authorization: Basic eA==\r\n" in received[0]
-
-
-def test_a_refusal_of_the_users_own_proxy_is_an_error():
-    def proxy(connected: socket.socket) -> None:
-        head_of(connected)
-        connected.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
-
-    with proxied(proxy, upstream=upstream) as made:
-        answer = made.say(CONNECT)
-    assert answer.startswith(b"HTTP/1.1 502 ") and b"the user's own proxy answered 407" in answer
-
-
-def test_an_unusable_proxy_of_the_user_is_an_error():
-    def unusable(_: Destination) -> Upstream:
-        raise Unreachable("HTTPS_PROXY names no proxy host.")
-
-    with proxied(upstream=unusable) as made:
-        assert b"HTTPS_PROXY names no proxy host" in made.say(CONNECT)
 
 
 def test_a_proxy_serves_again_after_it_was_closed_and_closes_twice():

@@ -9,6 +9,7 @@ from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import network_rule, parse_project_rule, parse_rule, rule_name
 
 BASES = Bases("/ws/.bradawl", "/home/u", "/ws")
+AMBIGUOUS = "has characters that programs encode differently; write the name in punycode (xn--)"
 HOST = "write WebFetch(domain:example.com), which stands for all below it, too"
 KNOWN = "write Bash, Edit, Read, WebFetch, Agent, mcp__server__tool, or a tool's own"
 
@@ -60,6 +61,7 @@ SERVER = "a server and its tools are written mcp__server or mcp__server__tool"
         ("WebFetch(url:example.com)", f"only a host can be named; {HOST}"),
         ("WebFetch(domain:a b)", f"'domain:a b' names no host; {HOST}"),
         (f"WebFetch(domain:\xfc{'a' * 80}.x)", f"'domain:\xfc{'a' * 80}.x' names no host; {HOST}"),
+        ("WebFetch(domain:fa\xdf.example)", f"'fa\xdf.example' {AMBIGUOUS}"),
         (f"Bash({'a ' * 61})", "it has more than 60 words"),
         ("Bash(FOO=1 npm)", BEFORE),
         ("Bash(a1_+=1 npm)", BEFORE),
@@ -154,6 +156,7 @@ def refusing(host: str) -> list[tuple[str, str, tuple[str, ...]]]:
         ("Bash(1A=b)", [("run", "", ("1A=b",))], [("run", "", ("1A=b",)), ("run", "", ("*/1A=b",))]),
         ("WebFetch( Domain : Example.COM. )", [("reach", "example.com", ())], refusing("example.com")),
         ("WebFetch(domain:*.a.b)", [("reach", "a.b", ())], refusing("a.b")),
+        ("WebFetch(domain:B\xdcCHER.de)", [("reach", "xn--bcher-kva.de", ())], refusing("xn--bcher-kva.de")),
         ("WebFetch(domain:*)", [("reach", "*", ())], [("reach", "*", ()), ("connect", ".*", ())]),
         (f"WebFetch(domain:{'a' * 64}.b)", [("reach", f"{'a' * 64}.b", ())], refusing(f"{'a' * 64}.b")),
         ("WebFetch(domain:[::1])", [("reach", "::1", ())], [("reach", "::1", ())]),

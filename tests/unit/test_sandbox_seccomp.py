@@ -119,6 +119,13 @@ def test_pairs_of_datagram_sockets_are_refused_because_they_can_be_connected_ane
         assert judged("socketpair", UNIX, kind | flags, machine=machine) == EPERM
 
 
+@pytest.mark.parametrize("family", [0, INET, INET6, NETLINK, PACKET, 30, VSOCK, 43])
+def test_pairs_of_other_families_than_unix_are_refused(machine, family):
+    for kind in (STREAM, 5):  # TIPC (30) has both, on the network of the machine where there is no namespace
+        assert judged("socketpair", family, kind, machine=machine) == EPERM
+        assert judged("socketpair", family, kind, machine=machine, internet=True) == EPERM
+
+
 @pytest.mark.parametrize("family", [UNIX, INET, INET6, NETLINK, PACKET, VSOCK, 38])
 def test_without_network_no_socket_can_be_created(machine, family):
     for kind in (STREAM, DATAGRAM, RAW):

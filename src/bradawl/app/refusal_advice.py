@@ -31,7 +31,7 @@ def how_to_allow(
 def _ways(questions: Sequence[Question], policy: "Policy", cwd: str, home: str) -> str:
     connections = [one for one in questions if one.request.effects.lifts == ("host",)]
     calls = [one for one in questions if one not in connections]
-    flags = [*_mode_flags(calls, policy), *_rule_flags(calls, policy, cwd, home), *_host_flags(connections)]
+    flags = [*_mode_flags(calls, policy), *_rule_flags(calls, policy, cwd, home), *_host_flags(connections, policy)]
     ways = [f"rerun with {' '.join(flags)}"] if flags else []
     if line := _network_line(questions):
         ways.append(f"put {line} into config.toml")
@@ -77,8 +77,13 @@ def _rule_flags(questions: Sequence[Question], policy: "Policy", cwd: str, home:
         yield f"--allowed-tools {shlex.quote(one_line(', '.join(list(rules)[:_RULES_SHOWN])))}{more}"
 
 
-def _host_flags(connections: Iterable[Question]) -> Iterable[str]:
-    hosts = list(dict.fromkeys(host for one in connections for host in one.request.effects.hosts))
+def _host_flags(connections: Iterable[Question], policy: "Policy") -> Iterable[str]:
+    """The flags for hosts, without those about which a rule asks: no flag lifts that."""
+    from bradawl.core.permissions import Ask, decide
+
+    decided = [(one, decide(policy, one.request)) for one in connections]
+    grantable = (one for one, found in decided if not (isinstance(found, Ask) and found.by_rule))
+    hosts = list(dict.fromkeys(host for one in grantable for host in one.request.effects.hosts))
     yield from (f"--network {host}" for host in hosts[:_RULES_SHOWN])
     if len(hosts) > _RULES_SHOWN:
         yield f"(and {len(hosts) - _RULES_SHOWN} more hosts)"

@@ -32,6 +32,10 @@ _NOT_PUBLIC_V6: Final = (
     ("fe80::/10", "a link-local address"),
     ("fd00:ec2::/32", "an address of a cloud's own services"),
     ("fd20:ce::/32", "an address of a cloud's own services"),
+    ("fd00:42::42/128", "an address of a cloud's own services"),  # Scaleway; then Oracle, Linode, Alibaba
+    ("fd00:c1::a9fe:a9fe/128", "an address of a cloud's own services"),
+    ("fd00:a9fe:a9fe::1/128", "an address of a cloud's own services"),
+    ("fd00:100::100:200/128", "an address of a cloud's own services"),
     ("fc00::/7", PRIVATE),
     ("ff00::/8", "a multicast address"),
     ("2001::/23", "a reserved address"),

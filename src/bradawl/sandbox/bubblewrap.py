@@ -39,7 +39,7 @@ from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 from bradawl.sandbox.mounts.plan import UNREADABLE, Mount, MountPlan
 from bradawl.sandbox.mounts.rule_mounts import ProgramView, RuleMounts
 from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
-from bradawl.sandbox.network.variables import proxy_variables
+from bradawl.sandbox.network.variables import proxy_of, proxy_variables
 from bradawl.sandbox.path_translation import (
     TEMPORARY,
     PathTranslator,
@@ -462,7 +462,7 @@ def _environment(layout: SandboxLayout, names: PathTranslator, program: Program,
     held = sandbox_environment(program.environment, exported, layout.kept_variables)
     if is_proxied(program, grant):
         held |= proxy_variables(held, exported, is_asked=not grant.network)
-    held |= git_variables(held)
+    held |= git_variables(held, proxy_of(held))
     held["PWD"] = names.sandbox_path(names.host_path(program.cwd))
     cache = _made_cache(layout.cache, grant) or f"{TEMPORARY}/.cache"
     caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)

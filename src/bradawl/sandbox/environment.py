@@ -27,20 +27,22 @@ _NEVER: Final = frozenset(
 )
 _KEYS: Final = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "CREDENTIAL")
 
-_OF_GIT: Final = ("gc.autoDetach", "maintenance.autoDetach")
+_OF_GIT: Final = {"gc.autoDetach": "false", "maintenance.autoDetach": "false"}
 
 
-def git_variables(environment: Mapping[str, str]) -> dict[str, str]:
+def git_variables(environment: Mapping[str, str], proxy: str = "") -> dict[str, str]:
     """Variables by which git ends its automatic maintenance before the command ends, because a sandbox ends what a
-    command leaves running. Empty if the environment holds settings of git already.
+    command leaves running, and by which it uses the network proxy `proxy` even where the user's own settings
+    (`http.proxy`) name another. Empty if the environment holds settings of git already.
     """
     if "GIT_CONFIG_COUNT" in environment:
         return {}
-    keys = {f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(_OF_GIT)}
+    settings = {**_OF_GIT, **({"http.proxy": proxy} if proxy else {})}
+    numbered = tuple(enumerate(settings.items()))
     return {
-        "GIT_CONFIG_COUNT": str(len(_OF_GIT)),
-        **keys,
-        **{f"GIT_CONFIG_VALUE_{number}": "false" for number in range(2)},
+        "GIT_CONFIG_COUNT": str(len(settings)),
+        **{f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in numbered},
+        **{f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in numbered},
     }
 
 

@@ -26,12 +26,12 @@ from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
-from bradawl.sandbox.environment import sandbox_environment
+from bradawl.sandbox.environment import git_variables, sandbox_environment
 from bradawl.sandbox.filesystem.memory_file import file_in_memory
 from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.mounts.rule_mounts import RuleMounts
 from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
-from bradawl.sandbox.network.variables import proxy_variables
+from bradawl.sandbox.network.variables import proxy_of, proxy_variables
 from bradawl.sandbox.path_translation import reexposed_paths
 from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.sandbox.restore.git_directories import GitDirectories
@@ -342,6 +342,7 @@ class LandlockBackend:
         held = sandbox_environment(program.environment, exported, layout.kept_variables, network=access == _WHOLE)
         if access == _DOMAINS:
             held |= proxy_variables(held, exported, is_asked=not grant.network)
+        held |= git_variables(held, proxy_of(held))
         caches = cache_variables(layout.cache, layout.home, held, os.path.exists, network=grant.network)
         return {**held, **(caches if layout.cache else {}), "TMPDIR": layout.scratch}
 

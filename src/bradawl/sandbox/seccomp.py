@@ -18,7 +18,7 @@ _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16  # offsets in `struct seccomp_data`; ar
 _FIRST, _SECOND, _THIRD, _FOURTH = 16, 24, 32, 40  # the low half of each argument
 _NEW_NAMESPACES = 0x7E020000
 _TYPE_INTO_A_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, and TIOCLINUX, which pastes
-_AF_INET, _AF_INET6 = 2, 10
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _SOCKET_TYPES, _STREAM, _PACKETS = 0xF, 1, 5
 _TCP = 6
 _FAST_OPEN = 0x20000000  # MSG_FASTOPEN, which connects
@@ -237,6 +237,8 @@ def _check_connections(program: _Program, calls: _ConnectingCalls) -> None:
 
 def _check_sockets(program: _Program, *, internet: bool, streams_only: bool, tcp_only: bool) -> None:
     program.place("pair")  # a datagram socket can leave its pair, and send to any socket in the file system
+    program.add(_LOAD, _FIRST)
+    program.add(_JUMP_IF, _AF_UNIX, no="refuse")  # TIPC, which leads to other machines, has pairs, too
     program.add(_LOAD, _SECOND)
     program.add(_AND, _SOCKET_TYPES)
     program.add(_JUMP_IF, _STREAM, yes="allow")

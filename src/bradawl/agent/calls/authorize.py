@@ -103,17 +103,17 @@ async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | 
         if answer.scope == "session" and (scope := _scope_of(services, prepared, ask)):
             services.allowed.add(scope)
         return ask.grant
-    return _denied(services, prepared, ask.reason, answer)
+    return _denied(services, prepared, ask, answer)
 
 
-def _denied(services: CallServices, prepared: Prepared, reason: str, answer: Answer) -> Refused:
+def _denied(services: CallServices, prepared: Prepared, ask: Ask, answer: Answer) -> Refused:
     lacks_user = answer.by == "nobody"
     if lacks_user or prepared.effects.lifts == ("host",):  # the result of such a command need not be an error
         services.denials.add(prepared.call, lacks_user=lacks_user)
     if lacks_user:
         text = (
-            f"it needs permission ({_how_granted(prepared.effects) or reason}), and no user is present to give it. Do "
-            "what you can without, and say what is left undone"
+            f"it needs permission ({_how_granted(prepared.effects, ask) or ask.reason}), and no user is present to "
+            "give it. Do what you can without, and say what is left undone"
         )
         return _refused(prepared, text, ".")
     said = f" They said: {answer.message}" if answer.message else " Do something else, or say what you need and why."
@@ -121,9 +121,10 @@ def _denied(services: CallServices, prepared: Prepared, reason: str, answer: Ans
     return msgspec.structs.replace(refused, is_for_all_hosts=answer.scope == "session")
 
 
-def _how_granted(effects: Effects) -> str:
-    """The options that would allow the connections of a command; empty for any other call."""
-    return " ".join(f"--network {host}" for host in effects.hosts) if effects.lifts == ("host",) else ""
+def _how_granted(effects: Effects, ask: Ask) -> str:
+    """The options that would allow the connections of a command; empty for any other call, and if a rule asks."""
+    is_grantable = effects.lifts == ("host",) and not ask.by_rule
+    return " ".join(f"--network {host}" for host in effects.hosts) if is_grantable else ""
 
 
 def _refused(prepared: Prepared, why: str, end: str = "") -> Refused:

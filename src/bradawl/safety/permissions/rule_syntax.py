@@ -13,7 +13,7 @@ import msgspec
 from bradawl.core.errors import SettingsError
 from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.core.tools import ToolSpec
-from bradawl.safety.permissions.domains import Domain, parse_domain, parse_grant
+from bradawl.safety.permissions.domains import Domain, ascii_name, parse_domain, parse_grant
 from bradawl.safety.permissions.path_globs import Bases, Resolve, located_pattern, name_pattern
 
 Verdict = Literal["deny", "ask", "allow", "network", "domain"]
@@ -290,9 +290,10 @@ def _host(spec: str) -> str:
         return host
     host = host.removeprefix("*.")
     try:
-        host = host if host.isascii() else host.encode("idna").decode()
+        host.encode("ascii" if host.isascii() else "idna")
     except UnicodeError:
         host = ""
+    host = ascii_name(host)  # a name that programs encode in two ways would be refused in one of them only
     if not re.fullmatch(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|[0-9a-f:.]*:[0-9a-f:.]*", host):
         raise ValueError(f"{spec!r} names no host; {example}")
     return host

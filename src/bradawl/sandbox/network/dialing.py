@@ -14,6 +14,8 @@ from bradawl.sandbox.network.destinations import Destination
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolves a host name and port to addresses. Raises `OSError` if there are none."""
+LookUp = Callable[[str, int], Sequence[str]]
+"""The same as `Resolve`, and blocks."""
 Connect = Callable[[str, int], Awaitable[socket.socket]]
 """Connects to an address and port; returns a non-blocking socket that the caller owns. Raises `OSError`."""
 
@@ -22,6 +24,11 @@ _CONNECT_LIMIT_S: Final = 20.0
 _STAGGER_S: Final = 0.25
 """Delay after which the next address is tried beside the others, as RFC 8305 recommends."""
 _MOST_ADDRESSES: Final = 8
+_MOST_LOOKUPS: Final = 32
+"""Lookups at a time: each takes a thread, also when nothing waits for its answer any more."""
+_MOST_BESIDE: Final = 64
+"""Attempts of all connections together that run beside another attempt of the same connection: each takes a file."""
+_PAUSE_S: Final = 0.02
 
 
 class RefusedDestination(Exception):
@@ -51,17 +58,19 @@ class Dialer:
         private_hosts: Callable[[], Collection[str]] = tuple,
         upstream: Callable[[Destination], Upstream | None] | None = None,
         resolve: Resolve | None = None,
+        look_up: LookUp | None = None,
         connect: Connect | None = None,
+        stagger_s: float = _STAGGER_S,
     ) -> None:
         """`private_hosts` returns the hosts whose addresses may be private, by `Destination.label` or host name.
 
-        `upstream` returns the user's proxy for a destination, None for a direct connection. `resolve` and `connect`
-        replace the system's.
+        `upstream` returns the user's proxy for a destination, None for a direct connection. `resolve` or `look_up`, and
+        `connect`, replace the system's. `stagger_s` is the time after which the next address is tried.
         """
         self._private_hosts = private_hosts
         self._upstream = upstream
-        self._resolve = resolve or _system_addresses
-        self._connect = connect or _connected
+        self._resolve = resolve or _Lookups(look_up or _system_addresses).resolve
+        self._attempts = _Attempts(connect or _connected, stagger_s)
 
     def check_name(self, destination: Destination) -> None:
         """Raise `RefusedDestination` for a name that only private networks know, unless it may be private."""
@@ -109,7 +118,7 @@ class Dialer:
     async def _dial(self, addresses: Sequence[str], port: int) -> socket.socket:
         try:
             async with asyncio.timeout(_CONNECT_LIMIT_S):
-                return await _first_connected(_interleaved(addresses), port, self._connect)
+                return await _first_connected(_interleaved(addresses), port, self._attempts)
         except TimeoutError as error:
             raise Unreachable("it did not answer in time") from error
         except OSError as error:
@@ -125,11 +134,19 @@ def _interleaved(addresses: Sequence[str]) -> list[str]:
     return [*pairs, *first[shorter:], *second[shorter:]][:_MOST_ADDRESSES]
 
 
-async def _first_connected(addresses: Sequence[str], port: int, connect: Connect) -> socket.socket:
+class _Attempts(msgspec.Struct):
+    """How connections are attempted, and how many attempts run beside others."""
+
+    connect: Connect
+    stagger_s: float
+    beside: int = 0
+
+
+async def _first_connected(addresses: Sequence[str], port: int, attempts: _Attempts) -> socket.socket:
     """The first connection; the next address is tried when one has failed, or has not answered for a moment."""
     if len(addresses) == 1:
-        return await connect(addresses[0], port)
-    race = _Race(port, connect)
+        return await attempts.connect(addresses[0], port)
+    race = _Race(port, attempts)
     try:
         await race.run(addresses)
     except BaseException:
@@ -144,9 +161,9 @@ async def _first_connected(addresses: Sequence[str], port: int, connect: Connect
 class _Race:
     """Attempts to connect to several addresses."""
 
-    def __init__(self, port: int, connect: Connect) -> None:
+    def __init__(self, port: int, attempts: _Attempts) -> None:
         self._port = port
-        self._connect = connect
+        self._attempts = attempts
         self.made: list[socket.socket] = []
         self.errors: list[OSError] = []
 
@@ -154,18 +171,32 @@ class _Race:
         pending: set[asyncio.Task[None]] = set()
         async with asyncio.TaskGroup() as group:
             for address in addresses:
-                pending.add(group.create_task(self._attempt(address)))
-                _, pending = await asyncio.wait(pending, timeout=_STAGGER_S, return_when=asyncio.FIRST_COMPLETED)
+                while pending and self._attempts.beside >= _MOST_BESIDE and not self.made:
+                    _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
                 if self.made:
                     break
+                task = group.create_task(self._attempt(address))
+                if pending:
+                    self._count_beside(task)
+                pending.add(task)
+                _, pending = await asyncio.wait(
+                    pending, timeout=self._attempts.stagger_s, return_when=asyncio.FIRST_COMPLETED
+                )
             while pending and not self.made:
                 _, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in pending:
                 task.cancel()
 
+    def _count_beside(self, task: "asyncio.Task[None]") -> None:
+        def end(_: object) -> None:
+            self._attempts.beside -= 1
+
+        self._attempts.beside += 1
+        task.add_done_callback(end)
+
     async def _attempt(self, address: str) -> None:
         try:
-            self.made.append(await self._connect(address, self._port))
+            self.made.append(await self._attempts.connect(address, self._port))
         except OSError as error:
             self.errors.append(error)
 
@@ -186,31 +217,54 @@ async def _connected(address: str, port: int) -> socket.socket:
     return made
 
 
-async def _system_addresses(host: str, port: int) -> Sequence[str]:
-    """Addresses from the system's resolver, in its order.
+def _system_addresses(host: str, port: int) -> Sequence[str]:
+    """Addresses from the system's resolver, in its order. Blocks."""
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in entries))
 
-    A thread of its own asks it: the threads of an executor would hold up the end of the program.
-    """
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Sequence[str] | OSError] = loop.create_future()
 
-    def settle(found: Sequence[str] | OSError) -> None:
-        if not answer.done():
-            answer.set_result(found)
+class _Lookups:
+    """Looks up names, each in a thread of its own: those of an executor would hold up the end of the program."""
 
-    def ask() -> None:
+    def __init__(self, look_up: LookUp) -> None:
+        self._look_up = look_up
+        self._running = 0
+        self._lock = threading.Lock()
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        """See `Resolve`. Waits for the end of another lookup if there are too many."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Sequence[str] | OSError] = loop.create_future()
+
+        def settle(found: Sequence[str] | OSError) -> None:
+            if not answer.done():
+                answer.set_result(found)
+
+        def ask() -> None:
+            try:
+                found = self._look_up(host, port)
+            except (OSError, UnicodeError) as error:
+                found = OSError(str(error))
+            finally:
+                self._count(-1)
+            try:
+                loop.call_soon_threadsafe(settle, found)
+            except RuntimeError:  # the event loop has been closed
+                return
+
+        while self._running >= _MOST_LOOKUPS:  # noqa: ASYNC110 - threads end them, perhaps after the event loop's end
+            await asyncio.sleep(_PAUSE_S)
+        self._count(1)
         try:
-            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found = tuple(dict.fromkeys(str(address[0]) for *_, address in entries))
-        except (OSError, UnicodeError) as error:
-            found = OSError(str(error))
-        try:
-            loop.call_soon_threadsafe(settle, found)
-        except RuntimeError:  # the event loop has been closed
-            return
+            threading.Thread(target=ask, name="resolve", daemon=True).start()
+        except RuntimeError as error:
+            self._count(-1)
+            raise OSError(str(error)) from error
+        found = await answer
+        if isinstance(found, OSError):
+            raise found
+        return found
 
-    threading.Thread(target=ask, name="resolve", daemon=True).start()
-    found = await answer
-    if isinstance(found, OSError):
-        raise found
-    return found
+    def _count(self, number: int) -> None:
+        with self._lock:
+            self._running += number

@@ -14,6 +14,7 @@ _MOST_REFUSED_HOSTS: Final = 1_000
 """Refused hosts that are remembered; a program can name any number of them."""
 _MOST_REFUSALS: Final = 10
 """Refusals that are kept for the result."""
+_REFUSED_FOR_S: Final = 5.0
 _NOT_GRANTED: Final = "the command has no permission for it"
 _ENDED: Final = "the command has ended"
 _FURTHER: Final = "the network proxy refused further hosts"
@@ -25,10 +26,15 @@ class HostPermissions:
     `check` belongs to the proxy's loop and `wait_answering` to the agent's; the other methods to either.
     """
 
-    def __init__(self, permit: Permit | None, *, whole_network: bool) -> None:
+    def __init__(self, permit: Permit | None, *, whole_network: bool, refused_for_s: float = _REFUSED_FOR_S) -> None:
         """`permit` is awaited in the running event loop, also with the whole network, since rules may refuse a host.
         Without `permit`, `whole_network` permits every host on the standard ports.
+
+        A host is judged once. But one that is refused after a time limit of `wait_answering`, so that nobody was asked,
+        is judged again `refused_for_s` seconds later: meanwhile another command may have brought an answer.
         """
+        self._refused_for_s = refused_for_s
+        self._is_in_background = False
         self._permit = permit
         self._whole_network = whole_network
         self._loop = asyncio.get_running_loop()
@@ -95,6 +101,7 @@ class HostPermissions:
                     if open_questions:
                         deadline += self._loop.time() - now
                     elif self._loop.time() >= deadline:
+                        self._is_in_background = True
                         break
                     open_questions = {task for task in open_questions if not task.done()}
                     open_questions |= {group.create_task(self._judge(label)) for label in self._take_questions()}
@@ -132,7 +139,9 @@ class HostPermissions:
         if answer is None or answer.done():
             return
         answer.set_result(reason)
-        if reason:
+        if reason and self._is_in_background:
+            asyncio.get_running_loop().call_later(self._refused_for_s, self._answers.pop, label, None)
+        elif reason:
             self._refused.append(label)
         if len(self._refused) > _MOST_REFUSED_HOSTS:
             del self._answers[self._refused.popleft()]

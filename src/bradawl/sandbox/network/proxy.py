@@ -41,6 +41,7 @@ _ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _REASONS: Final = {400: "Bad Request", 403: "Forbidden", 408: "Request Timeout", 502: "Bad Gateway"}
 _END_LIMIT_S: Final = 2.0
 _FINAL: Final = 200
+_WRONG_PASSWORD: Final = 407
 
 
 def most_connections(open_files: int) -> int:
@@ -262,6 +263,8 @@ class _Connection:
         self._permissions = permissions
         self._dialer = dialer
         self._limits = limits
+        self._limit: asyncio.Timeout | None = None
+        """For the head of the answer."""
 
     async def run(self) -> None:
         """Serve the connection to its end."""
@@ -349,10 +352,17 @@ class _Connection:
         place = f"{destination.host}:{destination.port}"
         sent = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n"
         sent += f"Proxy-Authorization: {upstream.authorization}\r\n" if upstream.authorization else ""
-        await server.write(f"{sent}\r\n".encode("latin-1"))
-        _, status = await self._response_head(server)
+        try:
+            await server.write(f"{sent}\r\n".encode("latin-1"))
+            _, status = await self._response_head(server)
+        except (_Answered, OSError) as error:
+            raise self._unreachable(destination, "the user's own proxy sent no complete answer") from error
         if not _FINAL <= status < 300:
-            raise self._unreachable(destination, f"the user's own proxy answered {status}")
+            raise self._refused_by_proxy(destination, status)
+
+    def _refused_by_proxy(self, destination: Destination, status: int) -> _Answered:
+        why = ": the user name or password for it is missing or wrong" if status == _WRONG_PASSWORD else ""
+        return self._unreachable(destination, f"the user's own proxy answered {status}{why}")
 
     # ------------------------------------------------------------------ plain HTTP
 
@@ -364,7 +374,7 @@ class _Connection:
         async with asyncio.TaskGroup() as group:
             body = group.create_task(self._send_body(client, server, request))
             try:
-                await self._send_answer(client, server)
+                await self._send_answer(client, server, request.destination, upstream)
             except _Answered as error:
                 problem = error
             except OSError:
@@ -382,6 +392,7 @@ class _Connection:
                 data = await client.read()
                 taken = chunks.feed(data) if request.is_chunked else min(left, len(data))
                 await server.write(data[:taken])
+                self._extend_limit()
             except (BadMessage, OSError):
                 taken, data = 0, b""
             if not data:
@@ -389,10 +400,14 @@ class _Connection:
                 return
             left -= taken
 
-    async def _send_answer(self, client: Stream, server: Stream) -> None:
+    async def _send_answer(
+        self, client: Stream, server: Stream, destination: Destination, upstream: Upstream | None
+    ) -> None:
         status = 0
         while status < _FINAL:
             head, status = await self._response_head(server)
+            if upstream is not None and status == _WRONG_PASSWORD:  # the program would be asked for it
+                raise self._refused_by_proxy(destination, status)
             await client.write(head)
         async with asyncio.timeout(None) as limit:
             while True:
@@ -401,9 +416,15 @@ class _Connection:
                     return
                 await client.write(data)
 
+    def _extend_limit(self) -> None:
+        """Wait as long as after the last byte of the body for the head of the answer."""
+        with contextlib.suppress(RuntimeError):  # it has just been exceeded, or the head is there
+            if self._limit is not None:
+                self._limit.reschedule(asyncio.get_running_loop().time() + self._limits.idle_s)
+
     async def _response_head(self, server: Stream) -> tuple[bytes, int]:
         try:
-            async with asyncio.timeout(self._limits.idle_s):
+            async with asyncio.timeout(self._limits.idle_s) as self._limit:
                 return response_head(await server.reader.readuntil(_HEAD_END))
         except (BadMessage, asyncio.LimitOverrunError, asyncio.IncompleteReadError, OSError) as error:
             raise _Answered(502, "the server's answer is incomplete or malformed") from error

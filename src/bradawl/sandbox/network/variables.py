@@ -1,6 +1,6 @@
 """Environment variables that lead programs to the proxy."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from bradawl.sandbox.network.listeners import PORT
@@ -47,3 +47,8 @@ def proxy_variables(held: Collection[str], exported: Collection[str], *, is_aske
     made = {name: value for name, value in made.items() if name not in held}
     made |= dict.fromkeys(_TO_PROXY, _ADDRESS) | dict.fromkeys(_NOT_PROXIED, _DIRECT)
     return {name: value for name, value in made.items() if name not in exported}
+
+
+def proxy_of(held: Mapping[str, str]) -> str:
+    """The address of the network proxy if all proxy variables name it; empty if the session exported another."""
+    return _ADDRESS if all(held.get(name) == _ADDRESS for name in _TO_PROXY) else ""
