@@ -1,6 +1,6 @@
 """More ways of `planted_ways`: unusual layouts of git's data, and settings that git obeys in another place."""
 
-from planted_ways import PlantedWay, armed, bare_layout, script
+from planted_ways import RUN, PlantedWay, armed, bare_layout, script
 
 _COMMIT = "git commit --allow-empty -qm x"
 _OWN_COMMONDIR = (
@@ -14,6 +14,11 @@ WITHOUT_HEAD = (
     " x/worktrees/y/commondir && echo 'gitdir: ../x/worktrees/y' > w/.git"
 )
 """A command that makes a linked working tree of shared data that git itself takes for no repository."""
+_TWO_COMMITS = (
+    "git init -q docs/x && cd docs/x && git config user.name x && git config user.email x@e &&"
+    " git commit -q --allow-empty -m one && git commit -q --allow-empty -m two"
+)
+
 LAYOUT_WAYS = (
     # ---------------------------------------------------------------- data of linked working trees
     PlantedWay(
@@ -45,6 +50,12 @@ LAYOUT_WAYS = (
         "hook that linked working trees share, beside no HEAD",
         f"{WITHOUT_HEAD} && {script('x/hooks/reference-transaction')}",
         "cd w && git update-ref refs/x/new $(git hash-object -t tree -w /dev/null)",
+    ),
+    # ---------------------------------------------------------------- settings that look harmless
+    PlantedWay(
+        "steps of a rebase by their format",
+        f"({_TWO_COMMITS} && git config rebase.instructionFormat '%s%nexec {RUN}')",
+        "cd docs/x && git rebase -f HEAD~1",
     ),
     # ---------------------------------------------------------------- what the user's configuration names already
     PlantedWay(
