@@ -35,7 +35,8 @@ DAILY = (
     " git config push.default current && git config color.ui auto && git config http.sslVerify true &&"
     " git config core.editor vim && git config core.pager 'less -FRX' && git config diff.tool vimdiff &&"
     " git config alias.st status && git config alias.lg 'log --oneline --graph --all' &&"
-    " git config submodule.recurse true && git config branch.main.description 'a branch' &&"
+    " git config submodule.recurse true && git config rebase.instructionFormat '%s [%an]' &&"
+    " git config branch.main.description 'a branch' &&"
     " git config remote.origin.tagOpt --no-tags && git config remote.origin.pushurl https://example.org/y.git &&"
     " git config --add remote.origin.fetch +refs/pull/*:refs/pull/* && git config remote.origin.gh-resolved base"
 )
@@ -55,6 +56,12 @@ HONEST = {
     "daily settings": (DAILY, "git -C cl st && git -C cl lg"),
     "large files": (LFS, "git -C cl log"),
     "own hooks of the template": ("git clone -q . cl", "git -C cl commit -q --allow-empty -m x"),
+    "made by gitoxide": ("git clone -q . cl && echo '[InternetShortcut]' > cl/.git/hooks/docs.url", "git -C cl status"),
+    "working trees of a bare repository": (
+        "mkdir cl && git clone -q --bare . cl/.bare && echo 'gitdir: ./.bare' > cl/.git &&"
+        " git -C cl worktree add -q w main",
+        "git -C cl/w commit -q --allow-empty -m x && git -C cl worktree list",
+    ),
     "settings of a linked working tree": (
         (
             "git clone -q . cl && cd cl && git config extensions.worktreeConfig true && git worktree add -q w2 &&"

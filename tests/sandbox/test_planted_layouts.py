@@ -59,3 +59,17 @@ def test_a_repository_far_down_that_existed_keeps_its_remotes(tmp_path: Path, se
         result = session.run(f"git -C {_DEEP} config {settings}")
         assert (config.read_text() != before) is stay
         assert result.restored == (() if stay else (str(config),))
+
+
+@pytest.mark.parametrize(("name", "written"), [(" l", "gitdir:  l"), ("l ", "gitdir: l "), ("l\t", "gitdir: l\\t")])
+def test_blanks_in_a_git_file_belong_to_the_path(tmp_path: Path, name: str, written: str):
+    (tmp_path / "home").mkdir()
+    with sandboxed_session(tmp_path / "parent", home=str(tmp_path / "home")) as session:
+        data = f"{session.cache}/data"
+        plant = f"git init -q {data}-tree && mv {data}-tree/.git {data} && {armed(f'{data}/config')} && mkdir w"
+        plant += f" && git init -q --bare w/l && ln -s {data} $'w/{name}' && printf '{written}\\n' > w/.git"
+        done = session.run(f"mkdir -p {session.cache}; {plant.replace('@MARKER@', f'{tmp_path}/marker')}")
+        assert done.exit_code == 0, done.stderr
+        run_line("cd w && git status", tmp_path)
+        assert done.restored == (f"{session.root}/w/.git",)
+    assert not (tmp_path / "marker").exists()

@@ -44,6 +44,18 @@ def test_scripts_that_hooks_run_are_found(tree: Path, tmp_path: Path) -> None:
         ("[include]\n\tpath = ../tools/more", "tools/more"),
         ('[filter "x"]\n\tclean = tools/clean', "tools/clean"),
         ("[alias]\n\ts = !tools/s", "tools/s"),
+        ("[init]\n\ttemplateDir = tpl", "tpl"),
+        ("[gc]\n\trecentObjectsHook = tools/x", "tools/x"),
+        ('[hook "x"]\n\tcommand = tools/x', "tools/x"),
+        ('[guitool "x"]\n\tcmd = tools/x', "tools/x"),
+        ('[tar "x"]\n\tcommand = tools/x', "tools/x"),
+        ("[imap]\n\ttunnel = tools/x", "tools/x"),
+        ("[sendemail]\n\tsmtpServer = ./tools/x", "tools/x"),
+        ('[sendemail "me"]\n\theaderCmd = tools/x', "tools/x"),
+        ('[lfs "customtransfer.x"]\n\tpath = tools/x', "tools/x"),
+        ('[lfs "extension.x"]\n\tclean = tools/x', "tools/x"),
+        ("[instaweb]\n\thttpd = tools/x", "tools/x"),
+        ("[x]\n\ty = z\n" * 8_000 + "[core]\n\thooksPath = .githooks", ".githooks"),
     ],
 )
 @pytest.mark.parametrize("of", ["repository", "user", "linked"])
@@ -80,6 +92,8 @@ def test_each_setting_that_names_a_program_has_one_of_the_words_that_are_searche
     names = [*re.findall(r"[a-z]{3,}", named_paths._PROGRAM.pattern), "fsmonitor", "hookspath"]
     sections = {"filter", "diff", "merge", "core", "sequence", "pager", "alias", "gpg", "credential", "ssh", "trailer"}
     sections |= {"difftool", "tool", "remote", "browser", "man", "interactive", "submodule", "uploadpack"}
+    sections |= {"hook", "tar", "guitool", "imap", "svn", "sendemail", "help", "web", "instaweb", "lfs"}
+    sections |= {"customtransfer", "extension"}
     assert [name for name in names if name not in sections and not any(word in name for word in _NAMING)] == []
 
 

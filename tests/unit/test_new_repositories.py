@@ -66,6 +66,22 @@ def test_every_setting_that_git_documents_is_judged_by_its_name_and_unknown_ones
 
 
 @pytest.mark.parametrize(
+    "form", ["%n", "%b", "%B", "%N", "%x0a", "%w(1)%s", "%ad", "%(trailers)", "%+s", "%", "a\nexec x"]
+)
+def test_a_format_that_adds_steps_to_a_rebase_is_not_harmless(form: str) -> None:
+    assert not runs_nothing(Setting("rebase.instructionformat", f"%s [%an %ar]{form}"))
+
+
+def test_a_format_for_the_lines_of_a_rebase_is_harmless_if_it_makes_one_line() -> None:
+    assert runs_nothing(Setting("rebase.instructionformat", "(%h %as) [%an <%ae>] %s %d 100%%"))
+
+
+def test_references_may_not_be_stored_elsewhere() -> None:
+    assert runs_nothing(Setting("extensions.refstorage", "reftable"))
+    assert not runs_nothing(Setting("extensions.refstorage", "files:///home/me/other/.git"))
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("[core]\n\tbare = false\n\tfsmonitor = x\n\teditor = vim\n", "[core]\n\tbare = false\n\teditor = vim\n"),

@@ -38,7 +38,7 @@ _SUBSTITUTION: Final = re.compile(r"\$\(([^()]+)\)|`([^`]+)`")
 _MOST_SUBSTITUTIONS: Final = 20
 _OPERATOR: Final = re.compile(r"[();<>|&\n]+")
 _REDIRECTION: Final = re.compile(r"[<>&]*[<>][<>&]*")
-_MOST_WORDS: Final = 4_000
+_MOST_WORDS: Final = 100_000
 
 
 class NamedFiles(NamedTuple):

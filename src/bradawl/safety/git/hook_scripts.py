@@ -10,6 +10,7 @@ from bradawl.safety.git.small_files import text_in
 from bradawl.safety.path_walk import real_path
 
 _MOST_HOOKS: Final = 40
+_LARGEST: Final = 262_144
 _SETTLED_NS: Final = 50_000_000
 _SHELLS: Final = ("sh", "bash", "dash", "ksh", "zsh")
 
@@ -62,7 +63,7 @@ class HookScripts:
             return ""
         stamp, known = _stamp(status), self._texts.get(path)
         if known is None or known[0] != stamp:
-            known = stamp, (text_in(path) or "") if stat.S_ISREG(status.st_mode) else ""
+            known = stamp, (text_in(path, _LARGEST) or "") if stat.S_ISREG(status.st_mode) else ""
             self._texts[path] = known
         return known[1]
 

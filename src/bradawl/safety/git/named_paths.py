@@ -9,11 +9,11 @@ from bradawl.core.effects import is_within
 from bradawl.safety.git.command_words import files_in
 from bradawl.safety.git.config_file import Entry, parse
 from bradawl.safety.git.hook_scripts import HookScripts, has_hard_links
-from bradawl.safety.git.separate_data import data_folder
-from bradawl.safety.git.small_files import text_in
+from bradawl.safety.git.small_files import LARGEST_SETTINGS, named_in, text_in
 from bradawl.safety.path_walk import followed, real_path
 
-_DEEPEST = 4
+_DEEPEST = 10
+"""Git itself includes no further files."""
 _MOST = 100
 _INCLUDE = re.compile(r"include(?:if\..*)?\.path", re.DOTALL)
 _PROGRAM = re.compile(
@@ -21,7 +21,10 @@ _PROGRAM = re.compile(
     r"|core\.(?:sshcommand|pager|editor|askpass|gitproxy|alternaterefscommand)|sequence\.editor|pager\..*|alias\..*"
     r"|gpg\.(?:.*\.)?program|credential\.(?:.*\.)?helper|(?:diff|merge)tool\..*\.(?:cmd|path)"
     r"|gpg\.ssh\.defaultkeycommand|uploadpack\.packobjectshook|remote\..*\.(?:uploadpack|receivepack)"
-    r"|trailer\..*\.(?:cmd|command)|(?:browser|man)\..*\.(?:cmd|path)|interactive\.difffilter|submodule\..*\.update",
+    r"|trailer\..*\.(?:cmd|command)|(?:browser|man)\..*\.(?:cmd|path)|interactive\.difffilter|submodule\..*\.update"
+    r"|(?:hook|tar)\..*\.command|guitool\..*\.cmd|gc\.recentobjectshook|imap\.tunnel|svn\.authorsprog"
+    r"|sendemail\.(?:.*\.)?(?:smtpserver|sendmailcmd|tocmd|cccmd|headercmd)|(?:help|web|instaweb)\.browser"
+    r"|instaweb\.httpd|lfs\.(?:customtransfer\..*\.path|extension\..*\.(?:clean|smudge))",
     re.DOTALL,
 )
 """Settings whose value is a command line or a program."""
@@ -114,7 +117,7 @@ class NamedPaths:
         stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         known = self._entries.get(config)
         if known is None or known[0] != stamp:
-            known = stamp, tuple(parse(text_in(config) or "") or ())
+            known = stamp, tuple(parse(text_in(config, LARGEST_SETTINGS) or "") or ())
             self._entries[config] = known
         return known[1]
 
@@ -133,15 +136,24 @@ def _is_file(path: str) -> bool:
         return False
 
 
-def named_by_config(named: NamedPaths, root: str, trees: Iterable[str]) -> tuple[str, ...]:
-    """As `NamedPaths.within` for the configuration of several working trees; data folders of git are left out,
-    except hooks with hard links."""
+def named_by_config(named: NamedPaths, root: str, trees: Iterable[str], bare: Iterable[str] = ()) -> tuple[str, ...]:
+    """As `NamedPaths.within` for the configuration of several working trees, and of `bare` repositories.
+
+    Paths in data folders of git are left out, except hooks with hard links.
+    """
     found: dict[str, None] = {}
-    for tree in trees:
-        data = data_folder(f"{tree}/.git")
-        configs = (f"{tree}/.git/config", f"{tree}/.git/config.worktree", *((f"{data}/config",) if data else ()))
-        found |= dict.fromkeys(named.within(root, tree, configs, data or f"{tree}/.git"))
+    for tree, own in (*((tree, _data_of(tree)) for tree in trees), *((data, data) for data in bare)):
+        common = named_in(f"{own}/commondir", "")
+        shared = real_path(f"{own}/{common}" if common[:1] != "/" else common) if common else own
+        configs = (f"{shared}/config", f"{own}/config.worktree")
+        found |= dict.fromkeys(named.within(root, tree, configs, shared))
     return tuple(path for path in found if "/.git/" not in path or has_other_names(path))
+
+
+def _data_of(tree: str) -> str:
+    """The git directory of a working tree. It need not name the tree in turn, because git does not require that."""
+    named = named_in(f"{tree}/.git", "gitdir: ")
+    return real_path(named if named.startswith("/") else f"{tree}/{named}") if named else f"{tree}/.git"
 
 
 def has_other_names(path: str) -> bool:

@@ -3,7 +3,7 @@
 import os
 from typing import Final
 
-from bradawl.safety.git.small_files import text_in
+from bradawl.safety.git.small_files import LARGEST_SETTINGS, text_in
 
 _CONFIGS: Final = ("config", "config.worktree")
 _USER_CONFIGS: Final = (".gitconfig", ".config/git/config")
@@ -11,6 +11,7 @@ _UNUSED: Final = ".sample"
 _NAMING: Final = (
     *("path", "fsmonitor", "clean", "smudge", "process", "command", "cmd", "driver", "textconv", "external", "pager"),
     *("editor", "askpass", "gitproxy", "alias", "program", "helper", "pack", "filter", "update"),
+    *("templatedir", "hook", "tunnel", "server", "prog", "httpd", "browser"),
 )
 """Each setting that names a program or a further file has one of these in its name."""
 
@@ -21,7 +22,7 @@ def paths_run_by_git(root: str, home: str) -> tuple[str, ...]:
     The repository is the one that `root` is a part of. `home` is the user's home folder, for the user's configuration.
     Nested repositories are not considered. Errors count as nothing found.
     """
-    tree = _working_tree(root)
+    tree = working_tree(root)
     if not tree or not _may_name_any(tree, home):
         return ()
     from bradawl.safety.git.named_paths import NamedPaths, named_by_config  # most repositories name nothing
@@ -29,7 +30,7 @@ def paths_run_by_git(root: str, home: str) -> tuple[str, ...]:
     return named_by_config(NamedPaths(home), root, (tree,))
 
 
-def _working_tree(folder: str) -> str:
+def working_tree(folder: str) -> str:
     """The nearest folder at or above this one that contains a repository; empty if there is none."""
     while not os.path.lexists(f"{folder}/.git"):
         if folder in ("", "/"):
@@ -57,5 +58,5 @@ def _may_name_any(tree: str, home: str) -> bool:
 def _has_naming_text(config: str) -> bool:
     if not os.path.lexists(config):
         return False
-    text = text_in(os.path.realpath(config))
+    text = text_in(os.path.realpath(config), LARGEST_SETTINGS)
     return text is None or any(word in text.lower() for word in _NAMING)

@@ -20,7 +20,7 @@ def data_folder(dot_git: str) -> str:
 
     `dot_git` is an absolute, resolved `.git` file. For a linked worktree the result is the main git directory.
     """
-    named = named_in(dot_git, "gitdir:")
+    named = named_in(dot_git, "gitdir: ")
     if not named:
         return ""
     folder = real_path(Path(dot_git).parent / named)

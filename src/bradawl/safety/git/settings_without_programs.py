@@ -2,7 +2,7 @@
 
 Each harmless setting is declared by its name: it names no program, no file that git would read as settings, no folder
 of hooks and no transport helper. Any other setting counts as one that runs something, also one that git does not know.
-Checked against the documentation of git 2.39 (`git help --config`), 2026-11-23.
+Checked against the documentation of git 2.39 to 2.54, 2026-11-23.
 """
 
 import re
@@ -39,7 +39,7 @@ _PLAIN: Final = {
         " suppressBlankEmpty wordRegex wsErrorHighlight"
     ),
     "difftool": "guiDefault prompt trustExitCode",
-    "extensions": "compatObjectFormat noop objectFormat preciousObjects refStorage relativeWorktrees worktreeConfig",
+    "extensions": "compatObjectFormat noop objectFormat preciousObjects relativeWorktrees worktreeConfig",
     "feature": "experimental manyFiles",
     "fetch": (
         "all fsckObjects negotiationAlgorithm output parallel prune pruneTags recurseSubmodules showForcedUpdates"
@@ -84,7 +84,7 @@ _PLAIN: Final = {
     "pull": "ff rebase",
     "push": ("autoSetupRemote default followTags gpgSign negotiate recurseSubmodules useBitmaps useForceIfIncludes"),
     "rebase": (
-        "abbreviateCommands autoSquash autoStash backend forkPoint instructionFormat missingCommitsCheck rebaseMerges"
+        "abbreviateCommands autoSquash autoStash backend forkPoint missingCommitsCheck rebaseMerges"
         " rescheduleFailedExec stat updateRefs"
     ),
     "receive": (
@@ -140,6 +140,8 @@ _PAGER: Final = r"(?:cat|less|less -[FRXSKMi]+|more|delta|)"
 _OPTION: Final = r"(?: --?[A-Za-z][A-Za-z-]*)*"
 _ALIAS: Final = rf"(?:add|branch|checkout|commit|diff|log|restore|shortlog|show|stash list|status|switch){_OPTION}"
 """Commands that run no program that an option could name."""
+_ONE_LINE: Final = r"(?:[^%\n]|%(?:[%hHstTpPdDf]|[ac](?:[nNeElLrti]|[Is])))*"
+"""A format of commits that makes no second line: in the list of steps of a rebase it would be a step."""
 _LFS: Final = {"clean": r"git-lfs clean -- %f", "smudge": r"git-lfs smudge(?: --skip)? -- %f"}
 
 _BY_VALUE: Final[dict[str, str]] = {
@@ -156,6 +158,7 @@ _BY_VALUE: Final[dict[str, str]] = {
     "diff.guitool": _TOOL,
     "diff.tool": _TOOL,
     "extensions.partialclone": _ADDRESS,
+    "extensions.refstorage": r"(?:files|reftable)",
     "filter.lfs.clean": _LFS["clean"],
     "filter.lfs.process": r"git-lfs filter-process(?: --skip)?",
     "filter.lfs.required": _YES_OR_NO,
@@ -167,6 +170,7 @@ _BY_VALUE: Final[dict[str, str]] = {
     "merge.tool": _TOOL,
     "pager.*": _YES_OR_NO,
     "pull.octopus": _STRATEGY,
+    "rebase.instructionformat": _ONE_LINE,
     "pull.twohead": _STRATEGY,
     "remote.*.fetch": _ADDRESS,
     "remote.*.push": _ADDRESS,

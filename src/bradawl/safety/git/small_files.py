@@ -3,15 +3,17 @@
 import os
 
 _LARGEST = 65_536
+LARGEST_SETTINGS = 1_048_577
+"""Limit for configurations of git: one with a thousand branches has more than 64 KiB."""
 
 
-def text_in(path: str) -> str | None:
-    """The text of a file smaller than 64 KiB; None if it is larger or can't be read."""
+def text_in(path: str, limit: int = _LARGEST) -> str | None:
+    """The text of a file smaller than `limit`, 64 KiB; None if it is larger or can't be read."""
     try:
         size = os.lstat(path).st_size
     except OSError:
         return None
-    text = read_text(path)
+    text = os.fsdecode(read_bytes(path, limit))
     return text if text or not size else None
 
 
@@ -37,6 +39,8 @@ def read_bytes(path: str, limit: int) -> bytes:
 
 
 def named_in(path: str, before: str) -> str:
-    """The path behind the prefix `before` in a one-line file of git; empty for any other file."""
+    """The path behind the prefix `before` in a one-line file of git, with its blanks, as git reads it; empty for any
+    other file.
+    """
     text = read_text(path)
-    return text[len(before) :].strip(" \r\n") if text.startswith(before) else ""
+    return text[len(before) :].rstrip("\r\n") if text.startswith(before) else ""

@@ -7,7 +7,7 @@ from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.safety.git.config_file import parse
-from bradawl.safety.git.small_files import read_bytes, text_in
+from bradawl.safety.git.small_files import LARGEST_SETTINGS, read_bytes, text_in
 from bradawl.safety.path_walk import real_path
 
 _SYSTEM_FILE: Final = "/etc/gitconfig"
@@ -55,7 +55,7 @@ class TemplateHooks:
 
     def _folder(self) -> str:
         files = (_SYSTEM_FILE, *(f"{self._home}/{name}" for name in (".config/git/config", ".gitconfig") if self._home))
-        entries = (entry for file in files for entry in parse(text_in(real_path(file)) or "") or ())
+        entries = (entry for file in files for entry in parse(text_in(real_path(file), LARGEST_SETTINGS) or "") or ())
         named = [value for name, value in entries if name == "init.templatedir" and value]
         if not named:
             return next((each for each in _DEFAULTS if os.path.isdir(each)), _DEFAULTS[0])  # noqa: PTH112 - False in a closed folder

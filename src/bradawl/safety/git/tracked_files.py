@@ -53,7 +53,7 @@ def tracks_below(folder: str, repository: str) -> bool:
 def _index_of(repository: str) -> tuple[str, _Stamp | None]:
     """The path of the index, and what changes when it is written; None if it is missing."""
     dot_git = f"{repository}/.git"
-    named = named_in(dot_git, "gitdir:")
+    named = named_in(dot_git, "gitdir: ")
     index = f"{real_path(Path(repository, named)) if named else dot_git}/index"
     try:
         found = os.lstat(index)

@@ -24,6 +24,8 @@ from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath, holds
 _EMPTY_AT_FIRST: Final = ("hooks", "branches", "remotes")
 """Folders that `git init` creates, by its templates."""
 _SETTINGS: Final = ("config", "config.worktree")
+_LINK_OF_GITOXIDE: Final = "docs.url"
+"""A file that gitoxide, and so Jujutsu, puts beside the samples of hooks. Git runs nothing of this name."""
 _ALTERNATES: Final = "objects/info/alternates"
 _TREE: Final = re.compile(r"(.+/worktrees/[^/]+)/(config\.worktree|commondir)", re.DOTALL)
 _MODULE: Final = re.compile(r"(modules/.+?)/((?:config|hooks)(?:/.*)?)", re.DOTALL)
@@ -104,7 +106,11 @@ class NewRepositoryFiles:
             return False
         if inner.startswith("hooks/"):
             name = inner.removeprefix("hooks/")
-            return name.endswith(".sample") or self._templates.is_hook_of_git(name, entry.content or b"")
+            return (
+                name.endswith(".sample")
+                or name == _LINK_OF_GITOXIDE
+                or self._templates.is_hook_of_git(name, entry.content or b"")
+            )
         if entry.content == b"":
             return True  # may be the placeholder of a program that still runs
         if inner == "commondir" and place.is_tree:

@@ -4,12 +4,14 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.git.named_paths import NamedPaths, has_other_names, named_by_config
+from bradawl.safety.git.run_paths import working_tree
 from bradawl.safety.git.separate_data import data_folder
 from bradawl.safety.git.small_files import named_in
 from bradawl.safety.home_links import HomeLinks
@@ -49,6 +51,8 @@ from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath
 _KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 8
 _MOST_MOUNTED: Final = 20
+_MOST_NAMING: Final = 300
+"""Repositories far down, and bare ones, whose configuration is read for what it names."""
 _MANY: Final = 50
 """New repositories beyond this number are examined one by one, because a snapshot has a limit."""
 _MOST_FOLDERS_OF_MODULES: Final = 2_000
@@ -184,10 +188,8 @@ class Repositories:
             yield from self._paths_below_root(folder, STATE if has_nested else STEPS)
 
     def named_by_config(self, root: str) -> tuple[str, ...]:
-        """Paths in a root, existing or not, from which git runs something because its configuration names them, and
-        those to which links in the home folder lead.
-        """
-        by_git = named_by_config(self._named, root, (root, *self._directories.near(root)))
+        """Paths in a root, existing or not, that git's settings name, or to which links in the home folder lead."""
+        by_git = self._cached_result(f"git {root}", partial(_named_by_settings, self, root))
         return (*by_git, *self._cached_result(f"home {root}", lambda: self._home_links.all(root)))
 
     def working_tree_paths(self) -> Iterator[WatchedPath]:
@@ -371,9 +373,7 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
         if is_new and not found._new_files.are_surely_harmless(tuple(found._repository_paths(folder))):
             yield f"{folder} {NOT_CHECKED}{_KILLED}; git runs programs from this new repository)"
     for data in found._directories.others():
-        if data not in known and not found._new_files.are_surely_harmless(
-            tuple(found._paths_below_root(data, OF_DATA, data)), data
-        ):
+        if data not in known and not _is_plain(found, data):
             yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
 
 
@@ -390,6 +390,14 @@ def git_obeys(found: Repositories, path: str) -> bool:
         return True
     named = (each for root in found._roots for each in found.named_by_config(root))
     return any(is_within(path, each) for each in (*found._data_of_covered, *found._directories.others(), *named))
+
+
+def _named_by_settings(found: Repositories, root: str) -> tuple[str, ...]:
+    directories = found._directories
+    deep = (each for each in directories.repositories() if f"{each}/.git" not in found._made)
+    trees = dict.fromkeys((working_tree(root) or root, *directories.near(root), *islice(deep, _MOST_NAMING)))
+    bare = (each for each in directories.others() if "/.git/" not in each and each not in found._made_others)
+    return named_by_config(found._named, root, trees, islice(bare, _MOST_NAMING))
 
 
 def _is_plain(found: Repositories, data: str) -> bool:
@@ -420,11 +428,9 @@ def _names_plain_data(found: Repositories, folder: str) -> bool:
     """Whether a `.git` file names a data folder in the roots, as `git init --separate-git-dir` writes it, with nothing
     that git would run. The data folder is compared as others are.
     """
-    named = named_in(f"{folder}/.git", "gitdir:")
+    named = named_in(f"{folder}/.git", "gitdir: ")
     data = real_path(Path(folder, named)) if named else ""
-    return data in found._directories.others() and found._new_files.are_surely_harmless(
-        tuple(found._paths_below_root(data, OF_DATA, data)), data
-    )
+    return data in found._directories.others() and _is_plain(found, data)
 
 
 def _paths_of_others(found: Repositories, near: frozenset[str]) -> Iterator[WatchedPath]:
