@@ -400,9 +400,9 @@ def _named_by_settings(found: Repositories, root: str) -> tuple[str, ...]:
     return named_by_config(found._named, root, trees, islice(bare, _MOST_NAMING))
 
 
-def _is_plain(found: Repositories, data: str) -> bool:
+def _is_plain(found: Repositories, data: str, names: tuple[str, ...] = OF_DATA) -> bool:
     """Whether git runs nothing because of what is in a data folder without a `.git` of its own."""
-    return found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, OF_DATA, data)), data)
+    return found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, names, data)), data)
 
 
 def _submodule_paths(found: Repositories, names: tuple[str, ...], *, is_start: bool) -> Iterator[WatchedPath]:
@@ -485,14 +485,9 @@ def _state_paths_of_new_one(found: Repositories, folder: str) -> Iterator[Watche
 def _paths_of_new_other(found: Repositories, data: str, *, is_one_of_many: bool) -> Iterator[WatchedPath]:
     mark, kept = found._directories.new_part(data)
     names = tuple(name for name in OF_DATA if name not in kept)
-    places = tuple(found._paths_below_root(data, names, data))
-    if not is_one_of_many or not found._new_files.are_surely_harmless(places, data):
-        yield from places
-    if (
-        mark
-        and kept
-        and not found._new_files.are_surely_harmless(tuple(found._paths_below_root(data, kept, data)), data)
-    ):
+    if not is_one_of_many or not _is_plain(found, data, names):
+        yield from found._paths_below_root(data, names, data)
+    if mark and kept and not _is_plain(found, data, kept):
         yield from found._paths_below_root(data, (mark,), data)
 
 
