@@ -50,6 +50,8 @@ class Upstream(msgspec.Struct, frozen=True):
     authorization: str = ""
     """Value of `Proxy-Authorization`; empty for none."""
     is_tls: bool = False
+    ca_file: str = ""
+    """PEM certificates that alone are trusted with TLS; empty for the system's."""
 
 
 class Dialer:
