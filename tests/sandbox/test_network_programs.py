@@ -197,7 +197,7 @@ def test_a_program_can_not_take_the_port_of_the_listener(online):
     assert "Address already in use" in online.out(f'{PYTHON} -c "{program}"')
 
 
-@pytest.mark.parametrize("place", ["localhost", "127.0.0.1", "0.0.0.0", "127.3.2.1", "app.localhost"])  # noqa: S104
+@pytest.mark.parametrize("place", ["localhost", "127.0.0.1", "0.0.0.0", "127.3.2.1", "app.localhost"])  # noqa: S104 - reached, not bound
 def test_servers_of_the_command_itself_are_reached_without_the_proxy(online, place):
     line = (
         "python3 -m http.server -b 0.0.0.0 8000 >log 2>&1 & for _ in $(seq 50); do grep -q Serving log && break; "
