@@ -195,3 +195,13 @@ def test_no_other_command_reaches_the_listener_of_one(online):
 def test_a_program_can_not_take_the_port_of_the_listener(online):
     program = "import socket; socket.socket().bind(('127.0.0.1', 19080))"
     assert "Address already in use" in online.out(f'{PYTHON} -c "{program}"')
+
+
+@pytest.mark.parametrize("place", ["localhost", "127.0.0.1", "0.0.0.0", "127.3.2.1", "app.localhost"])  # noqa: S104 - reached, not bound
+def test_servers_of_the_command_itself_are_reached_without_the_proxy(online, place):
+    line = (
+        "python3 -m http.server -b 0.0.0.0 8000 >log 2>&1 & for _ in $(seq 50); do grep -q Serving log && break; "
+        f"sleep 0.1; done; echo there >page; curl -sS -m 5 http://{place}:8000/page; kill $!"
+    )
+    result = online.run(f"export PYTHONUNBUFFERED=1; {line}")
+    assert result.stdout == b"there\n" and not result.notes, result

@@ -251,6 +251,34 @@ async def test_the_log_says_what_was_asked_and_decided_about_a_host():
     assert decided == [PermissionDecided("c", "allow", "user")]
 
 
+async def test_a_program_that_names_hosts_without_end_does_not_fill_the_log():
+    rules = (*rule("Network(*.granted.example)"), *rule("Network(evil.example)", "deny"))
+    names = [f"h{number}.{end}" for number in range(200) for end in ("granted.example", "evil.example")]
+    emit, tool = RecordingEmit(), CommandTool()
+    agent, *_ = build(
+        [run_of(*names), {"text": "ok"}], tools=(tool,), policy=lambda: msgspec.structs.replace(AUTO, rules=rules)
+    )
+    async with agent.open() as session:
+        await session.run("go", emit)
+    assert [found.endswith(": reached") for found in tool.found] == [True, False] * 200
+    assert all("says deny" in found for found in tool.found[1::2])
+    decided = [(each.decision, each.rule) for each in emit.events if isinstance(each, PermissionDecided)][1:]
+    assert decided == [
+        ("allow", "Network(*.granted.example) (user) allows it"),
+        ("deny", "the rule Network(evil.example) (user) says deny"),
+    ]
+
+
+async def test_in_plan_mode_too_hosts_without_end_do_not_fill_the_log():
+    tool, emit = SwitchingTool(AUTO, msgspec.structs.replace(AUTO, mode="plan")), RecordingEmit()
+    names = [f"h{number}.example" for number in range(300)]
+    agent, *_ = build([run_of(*names), {"text": "ok"}], tools=(tool,), policy=lambda: tool.policy)
+    async with agent.open() as session:
+        await session.run("go", emit)
+    assert all(f"the command would reach h{number}.example" in found for number, found in enumerate(tool.found))
+    assert len([each for each in emit.events if isinstance(each, PermissionDecided)]) == 101
+
+
 async def test_a_connection_that_the_user_declined_is_among_the_denials_and_the_turn_is_complete():
     calls = [run_of("a.example", "b.example", "c.example", name="1"), run_of("a.example", name="2"), {"text": "ok"}]
     approver = ScriptedApprover([False, True, False, True])

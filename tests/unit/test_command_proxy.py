@@ -23,6 +23,13 @@ def test_the_variables_and_the_setting_name_the_proxy():
     assert upstream_for(PLAIN, environment, "https://chosen") == Upstream("chosen", 443, is_tls=True)
 
 
+def test_certificates_of_the_settings_are_for_proxies_with_tls():
+    assert upstream_for(SECURE, {}, "https://chosen", "/ca.pem") == Upstream(
+        "chosen", 443, is_tls=True, ca_file="/ca.pem"
+    )
+    assert upstream_for(SECURE, {}, "http://chosen", "/ca.pem") == Upstream("chosen", 80)
+
+
 def test_a_password_is_sent_to_the_proxy_alone():
     found = upstream_for(SECURE, {"ALL_PROXY": "http://me:p%40ss@corp:3128"})
     assert found is not None and found.authorization.startswith("Basic ")

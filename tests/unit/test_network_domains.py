@@ -305,6 +305,19 @@ def test_a_rule_for_web_fetch_grants_nothing_to_commands_and_one_for_commands_co
     assert verdict("a.example.org", *connected, make=fetch) == "ask"
 
 
+def test_rules_for_web_fetch_cover_every_port_and_those_for_commands_the_ports_that_they_name():
+    other = "example.org:8443"
+    for text in ("WebFetch(domain:example.org)", "WebFetch(domain:*)"):
+        assert verdict(other, *rules(text), make=fetch) == "allow"
+        assert verdict(other, *rules(text, "deny"), make=fetch) == "deny"
+        assert verdict(f"a.{other}", *rules(text, "deny"), make=fetch) == "deny"
+    assert verdict(other, *rules("Network(example.org)"), make=fetch) == "ask"
+    assert verdict(other, *rules("Network(example.org:8443)"), make=fetch) == "allow"
+    assert verdict(other, *rules("Network(example.org:8443)", "deny"), make=fetch) == "deny"
+    assert verdict("2606:4700::1111", *rules("WebFetch(domain:2606:4700::1111)", "deny"), make=fetch) == "deny"
+    assert verdict("evilexample.org:8443", *rules("WebFetch(domain:example.org)"), make=fetch) == "ask"
+
+
 def test_rules_that_allow_the_tool_bash_allow_no_connection():
     found = (*rules("Bash"), *rules("Bash(curl *)"), *rules("WebFetch"))
     assert verdict("example.org", *found) == "ask"

@@ -1,6 +1,7 @@
 """Where the network proxy may connect: names, ports and addresses."""
 
 import asyncio
+import errno
 import socket
 import string
 
@@ -16,6 +17,7 @@ from bradawl.sandbox.network.destinations import (
     parse_destination,
 )
 from bradawl.sandbox.network.dialing import Dialer, RefusedDestination, Unreachable
+from bradawl.sandbox.network.own_addresses import is_own_address
 
 PUBLIC = "93.184.215.14"
 
@@ -228,6 +230,35 @@ def test_a_named_host_may_be_private(address):
 def test_naming_a_host_does_not_open_this_machine_or_metadata(address):
     with pytest.raises(RefusedDestination):
         Net((address,)).dial(private_hosts=lambda: {"example.org"})
+
+
+def test_an_address_of_an_own_interface_is_private_however_public_it_is():
+    for answer in ((PUBLIC,), ("1.1.1.1", PUBLIC)):
+        net = Net(answer)
+        with pytest.raises(RefusedDestination, match="own network interfaces; `network` in the settings must name"):
+            net.dial(is_own=lambda address: address == PUBLIC)
+        assert net.dialed == []
+    named = {"is_own": lambda _: True, "private_hosts": lambda: {"example.org"}}
+    assert Net((PUBLIC,)).dial(**named) == [(PUBLIC, 443)]
+    with pytest.raises(RefusedDestination, match="an address of this machine"):
+        Net(("127.0.0.1",)).dial(**named)
+
+
+def test_an_address_that_can_not_be_checked_is_not_dialed():
+    def lacking(_: str) -> bool:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    net = Net((PUBLIC,))
+    with pytest.raises(Unreachable, match="Too many open files"):
+        net.dial(is_own=lacking)
+    assert net.dialed == []
+
+
+def test_the_addresses_of_interfaces_are_known():
+    own = [
+        address for address in ("127.0.0.1", "127.3.2.1", "::1", PUBLIC, "::ffff:1.1.1.1") if is_own_address(address)
+    ]
+    assert own[:2] == ["127.0.0.1", "127.3.2.1"] and set(own) <= {"127.0.0.1", "127.3.2.1", "::1"}
 
 
 @pytest.mark.parametrize("name", ["intranet", "git.corp", "nas.local", "x.internal", "1.168.192.in-addr.arpa"])

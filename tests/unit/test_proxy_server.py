@@ -271,6 +271,25 @@ def test_the_memory_for_refused_hosts_is_bounded_and_granted_ones_are_kept():
     assert asked.count("granted.example") == 1 and asked.count("h0.example") == 2 and asked.count("h1.example") == 1
 
 
+def test_the_memory_for_granted_hosts_is_bounded():
+    asked: list[str] = []
+
+    async def permit(effects: Effects) -> None:
+        asked.extend(effects.hosts)
+
+    async def check() -> None:
+        permissions = HostPermissions(permit, whole_network=False)
+        ended = asyncio.get_running_loop().create_future()
+        waiting = asyncio.create_task(permissions.wait_answering(ended, 60.0))
+        for host in (*(f"h{number}.example" for number in range(5_001)), "h0.example", "h5000.example"):
+            assert not await permissions.check(Destination(host, 443))
+        ended.set_result(None)
+        await waiting
+
+    asyncio.run(check())
+    assert asked.count("h0.example") == 2 and asked.count("h5000.example") == 1 and len(asked) == 5_002
+
+
 def test_in_the_background_a_later_answer_for_the_session_reaches_a_refused_host():
     allowed: set[str] = set()
 

@@ -1,8 +1,10 @@
 """The user's own proxy behind the network proxy of commands."""
 
 import socket
+import ssl
 
 import pytest
+import trustme
 from proxied import ANSWER, CONNECT, ESTABLISHED, GET, head_of, proxied
 
 from bradawl.sandbox.network.destinations import Destination
@@ -20,6 +22,30 @@ def test_a_failed_tls_connection_to_the_users_own_proxy_is_an_error():
 
 def upstream(_: Destination) -> Upstream:
     return Upstream("proxy.corp", 3128, "Basic eA==")
+
+
+def test_a_proxy_with_tls_is_trusted_by_the_certificates_of_the_settings(tmp_path):
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("proxy.corp").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+
+    def proxy(connected: socket.socket) -> None:
+        with context.wrap_socket(connected, server_side=True) as wrapped:
+            head_of(wrapped)
+            wrapped.sendall(b"HTTP/1.1 200 OK\r\n\r\nhello")
+            wrapped.unwrap()
+
+    def by_tls(ca_file: str) -> Upstream:
+        return Upstream("proxy.corp", 3128, is_tls=True, ca_file=ca_file)
+
+    with proxied(proxy, upstream=lambda _: by_tls(str(tmp_path / "ca.pem"))) as made, made.connect() as one:
+        one.sendall(CONNECT)
+        assert head_of(one) + one.recv(5) == ESTABLISHED + b"hello"
+    for ca_file, why in (("", "certificate"), (str(tmp_path / "none.pem"), "No such file")):
+        with proxied(proxy, upstream=lambda _, ca_file=ca_file: by_tls(ca_file)) as made:
+            assert made.say(CONNECT).startswith(b"HTTP/1.1 502 ")
+            (note,) = made.permissions.notes()
+            assert "can't be reached: the user's own proxy: " in note and why in note
 
 
 def test_a_tunnel_is_asked_of_the_users_own_proxy():

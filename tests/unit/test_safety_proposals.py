@@ -232,6 +232,8 @@ def test_a_read_outside_the_workspace_is_suggested_as_a_whole_command():
         (Effects(reads=("/home/u/.aws/config",)), "read_file", ("Read(~/.aws/config)",)),
         (Effects(reads=("/ws/a", "/home/u/lib/b")), "grep", ("Read(~/lib/**)",)),
         (Effects(hosts=("docs.python.org",)), "web_fetch", ("WebFetch(domain:docs.python.org)",)),
+        (Effects(hosts=("docs.python.org:8443",)), "web_fetch", ("WebFetch(domain:docs.python.org)",)),
+        (Effects(hosts=("2606:4700::1111",)), "web_fetch", ("WebFetch(domain:2606:4700::1111)",)),
         (Effects(external=True, unknown=True), "mcp__github__get_issue", ("mcp__github__get_issue",)),
         (Effects(external=True), "deploy", ("deploy",)),
         (Effects(spends=True, reads=("/ws",)), "agent", ("Agent",)),

@@ -354,6 +354,14 @@ def test_a_url_is_sent_as_it_was_checked():
 def test_the_call_declares_the_host_it_reaches(place):
     tool, _ = scripted(page())
     assert tool.effects(tool.params(url="https://Example.com/x"), place.context()) == Effects(hosts=("example.com",))
+    for url, host in (
+        ("http://Example.com.:80/", "example.com"),
+        ("http://example.com:443/", "example.com"),
+        ("https://Example.com.:8443/x", "example.com:8443"),
+        ("https://8.8.8.8:22/", "8.8.8.8:22"),
+        ("https://[2606:4700:4700::1111]:8443/", "2606:4700:4700::1111"),
+    ):
+        assert tool.effects(tool.params(url=url), place.context()).hosts == (host,)
 
 
 def resolver_of(*addresses: str):

@@ -12,7 +12,7 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     commands: tuple[tuple[str, ...], ...] = ()
     """argv of each program that would run."""
     hosts: tuple[str, ...] = ()
-    """Names of hosts; `*` for any. A connection of a command: `NAME` for the ports 80 and 443, else `NAME:PORT`."""
+    """Names of hosts; `*` for any. `NAME` is for the ports 80 and 443, `NAME:PORT` for another one."""
     external: bool = False
     """Acts on a remote system whose state is not visible here."""
     spends: bool = False

@@ -72,8 +72,8 @@ def speaks_of(rule: Rule, part: Part) -> bool:
     if isinstance(part, tuple):
         return _same_words(rule.words, part)
     if rule.on == "reach":
-        host = rule.pattern
-        return host in ("*", part) or part.endswith("." + host)
+        host = part.partition(":")[0] if part.count(":") == 1 else part  # without a port; IPv6 addresses have none
+        return rule.pattern in ("*", host) or host.endswith("." + rule.pattern)
     if re.fullmatch(rule.pattern, part, re.DOTALL):
         return True
     if part.isascii() or rule.verdict == "allow":

@@ -26,6 +26,7 @@ _HEADERS = (
     ("user-agent", "Mozilla/5.0 (compatible; bradawl)"),
     ("accept", "text/markdown,text/html;q=0.9,text/plain;q=0.8,*/*;q=0.5"),
 )
+_WEB_PORTS = (80, 443)
 _MOST_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BODY_LIMIT = 5_000_000
@@ -150,8 +151,9 @@ class WebFetch:
 
 
 def _named(url: "WebUrl") -> str:
-    """The host as rules name it: without a trailing dot."""
-    return url.host.rstrip(".")
+    """The host as rules name it: without a trailing dot, and with a port that is not one of the web."""
+    host = url.host.rstrip(".")
+    return host if url.port in _WEB_PORTS or ":" in host else f"{host}:{url.port}"
 
 
 def _onward(url: "WebUrl", location: str) -> str:

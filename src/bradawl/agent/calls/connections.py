@@ -10,7 +10,7 @@ from bradawl.agent.calls.call import Prepared, Refused
 from bradawl.agent.calls.context import CallServices
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
-from bradawl.core.permissions import Ask, Grant
+from bradawl.core.permissions import Allow, Ask, Deny, Grant
 from bradawl.safety.permissions.domains import DESTINATION
 
 _RUNS_ON: Final = (
@@ -20,6 +20,8 @@ _RUNS_ON: Final = (
 
 _MOST_QUESTIONS: Final = 100
 """Hosts of one command about which the user is asked."""
+_MOST_LOGGED: Final = 100
+"""Decisions without a question that one command adds to the log."""
 _TOO_MANY: Final = f"the command has asked for {_MOST_QUESTIONS} hosts already"
 _ALL_REFUSED: Final = "the user declined all further hosts of this command"
 
@@ -40,6 +42,8 @@ class CallConnections:
         self._may_ask = True
         self._asked: set[tuple[str, ...]] = set()
         """Hosts about which the user was asked."""
+        self._logged: list[Allow | Deny] = []
+        """Decisions of rules and modes that are in the log."""
 
     async def permit(self, hosts: tuple[str, ...], *, is_over: bool) -> None:
         """Judge connections; may ask the user. Raises `ToolError` with the reason of a refusal.
@@ -53,7 +57,7 @@ class CallConnections:
         connection = msgspec.structs.replace(self._prepared, effects=Effects(hosts=hosts, lifts=("host",)))
         decision = decision_on(self._services, connection)
         if not isinstance(decision, Ask):
-            await self._authorize(connection)
+            await self._apply(decision, connection)
             return
         is_on_other_port = any(":" in host for host in hosts)
         if self._grant.network and not is_on_other_port and not decision.by_rule:
@@ -64,6 +68,15 @@ class CallConnections:
             if isinstance(decision_on(self._services, connection), Ask):
                 self._count_question(hosts)
             await self._authorize(connection)
+
+    async def _apply(self, decision: Allow | Deny, connection: Prepared) -> None:
+        """Apply a decision without a question. The log gets each reason once: a program names hosts without end."""
+        if decision in self._logged or len(self._logged) >= _MOST_LOGGED:  # in plan mode, reasons name hosts
+            if isinstance(decision, Deny):
+                raise ToolError(decision.reason)
+            return
+        self._logged.append(decision)
+        await self._authorize(connection)
 
     def _count_question(self, hosts: tuple[str, ...]) -> None:
         """Raise `ToolError` if the user is not to be asked."""

@@ -25,15 +25,22 @@ def command_proxy(settings: Settings, private_hosts: Callable[[], Collection[str
 
         return Proxy(
             Dialer(
-                private_hosts=private_hosts, upstream=lambda to: upstream_for(to, settings.environment, settings.proxy)
+                private_hosts=private_hosts,
+                upstream=lambda to: upstream_for(
+                    to, settings.environment, settings.proxy, settings.model.ca_file or ""
+                ),
             )
         )
 
     return make
 
 
-def upstream_for(destination: "Destination", environ: Mapping[str, str], chosen: str = "") -> "Upstream | None":
+def upstream_for(
+    destination: "Destination", environ: Mapping[str, str], chosen: str = "", ca_file: str = ""
+) -> "Upstream | None":
     """The user's proxy for a destination; None for a direct connection. `chosen` wins over the variables.
+
+    `ca_file` holds the certificates that are trusted if it is reached by TLS; empty for the system's.
 
     Raises `Unreachable` for an unusable proxy.
     """
@@ -53,4 +60,4 @@ def upstream_for(destination: "Destination", environ: Mapping[str, str], chosen:
     is_tls = parts.scheme == "https"
     authorization = f"Basic {b64encode(given.encode()).decode()}" if parts.username else ""
     port = parts.port or _DEFAULT_PORTS[parts.scheme]
-    return Upstream(parts.hostname or "", port, authorization, is_tls=is_tls)
+    return Upstream(parts.hostname or "", port, authorization, is_tls=is_tls, ca_file=ca_file if is_tls else "")

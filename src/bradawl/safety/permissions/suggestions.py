@@ -132,7 +132,8 @@ def _for_paths_and_hosts(effects: Effects, cwd: str, home: str, roots: tuple[str
         for path in effects.writes
     ]
     outside = [_folder_rule("Read", path, cwd, home) for path in read]
-    return [*written, *outside, *(f"WebFetch(domain:{host})" for host in effects.hosts)]
+    hosts = (host.partition(":")[0] if host.count(":") == 1 else host for host in effects.hosts)
+    return [*written, *outside, *(f"WebFetch(domain:{host})" for host in hosts)]
 
 
 def _folder_rule(tool: str, path: str, cwd: str, home: str, *, is_alone: bool = False) -> str:

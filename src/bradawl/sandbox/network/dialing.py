@@ -11,6 +11,7 @@ import msgspec
 from bradawl.safety.host_names import WHY_PRIVATE, is_private_name
 from bradawl.safety.public_addresses import PRIVATE, why_not_public_address
 from bradawl.sandbox.network.destinations import Destination
+from bradawl.sandbox.network.own_addresses import is_own_address
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolves a host name and port to addresses. Raises `OSError` if there are none."""
@@ -28,6 +29,8 @@ _MOST_LOOKUPS: Final = 32
 """Lookups at a time: each takes a thread, also when nothing waits for its answer any more."""
 _MOST_BESIDE: Final = 64
 """Attempts of all connections together that run beside another attempt of the same connection: each takes a file."""
+_OWN: Final = "an address of this machine's own network interfaces"
+"""Services that listen on all of them are there, too, which the program is not to reach by a name of another owner."""
 _PAUSE_S: Final = 0.02
 
 
@@ -47,6 +50,8 @@ class Upstream(msgspec.Struct, frozen=True):
     authorization: str = ""
     """Value of `Proxy-Authorization`; empty for none."""
     is_tls: bool = False
+    ca_file: str = ""
+    """PEM certificates that alone are trusted with TLS; empty for the system's."""
 
 
 class Dialer:
@@ -60,16 +65,18 @@ class Dialer:
         resolve: Resolve | None = None,
         look_up: LookUp | None = None,
         connect: Connect | None = None,
+        is_own: Callable[[str], bool] = is_own_address,
         stagger_s: float = _STAGGER_S,
     ) -> None:
         """`private_hosts` returns the hosts whose addresses may be private, by `Destination.label` or host name.
 
-        `upstream` returns the user's proxy for a destination, None for a direct connection. `resolve` or `look_up`, and
-        `connect`, replace the system's. `stagger_s` is the time after which the next address is tried.
+        `upstream` returns the user's proxy for a destination, None for a direct connection. `resolve` or `look_up`,
+        `connect` and `is_own` replace the system's. `stagger_s` is the time after which the next address is tried.
         """
         self._private_hosts = private_hosts
         self._upstream = upstream
         self._resolve = resolve or _Lookups(look_up or _system_addresses).resolve
+        self._is_own = is_own
         self._attempts = _Attempts(connect or _connected, stagger_s)
 
     def check_name(self, destination: Destination) -> None:
@@ -91,13 +98,22 @@ class Dialer:
         Raises `RefusedDestination` and `Unreachable`.
         """
         found = await self._addresses(destination.host, destination.port)
-        may_be_private = self._may_be_private(destination)
-        for address in found:
-            kind = why_not_public_address(address)
-            if kind and not (kind == PRIVATE and may_be_private):
-                advice = "; `network` in the settings must name the host exactly" if kind == PRIVATE else ""
-                raise RefusedDestination(f"it is at {address}, {kind}{advice}")
+        if why := self._why_refused(found, may_be_private=self._may_be_private(destination)):
+            raise RefusedDestination(why)
         return await self._dial(found, destination.port)
+
+    def _why_refused(self, addresses: Sequence[str], *, may_be_private: bool) -> str:
+        """Why one of the addresses is not permitted; empty if all are. Raises `Unreachable`."""
+        for address in addresses:
+            try:
+                kind = why_not_public_address(address) or (_OWN if self._is_own(address) else "")
+            except OSError as error:
+                raise Unreachable(error.strerror or "its address could not be checked") from error
+            is_private = kind in (PRIVATE, _OWN)
+            if kind and not (is_private and may_be_private):
+                advice = "; `network` in the settings must name the host exactly" if is_private else ""
+                return f"it is at {address}, {kind}{advice}"
+        return ""
 
     async def dial_upstream(self, upstream: Upstream) -> socket.socket:
         """A connection to the user's proxy, wherever that is. Raises `Unreachable`."""

@@ -12,6 +12,8 @@ from bradawl.sandbox.network.destinations import STANDARD_PORTS, Destination, Re
 
 _MOST_REFUSED_HOSTS: Final = 1_000
 """Refused hosts that are remembered; a program can name any number of them."""
+_MOST_GRANTED_HOSTS: Final = 5_000
+"""The same of granted hosts: below a granted domain there is any number of names."""
 _MOST_REFUSALS: Final = 10
 """Refusals that are kept for the result."""
 _REFUSED_FOR_S: Final = 5.0
@@ -43,6 +45,8 @@ class HostPermissions:
         self._answers: dict[str, asyncio.Future[str]] = {}
         self._refused: deque[str] = deque()
         """The refused hosts of `_answers`, the oldest first."""
+        self._granted: deque[str] = deque()
+        """The granted ones."""
         self._proxy_loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._refusals: dict[Refusal, None] = {}
@@ -141,10 +145,11 @@ class HostPermissions:
         answer.set_result(reason)
         if reason and self._is_in_background:
             asyncio.get_running_loop().call_later(self._refused_for_s, self._answers.pop, label, None)
-        elif reason:
-            self._refused.append(label)
-        if len(self._refused) > _MOST_REFUSED_HOSTS:
-            del self._answers[self._refused.popleft()]
+            return
+        kept, most = (self._refused, _MOST_REFUSED_HOSTS) if reason else (self._granted, _MOST_GRANTED_HOSTS)
+        kept.append(label)
+        if len(kept) > most:
+            self._answers.pop(kept.popleft(), None)
 
     def close(self) -> None:
         """Refuse what has not been answered."""

@@ -10,7 +10,7 @@ import resource
 import socket
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from bradawl.sandbox.network.connection_limit import ConnectionLimit
 from bradawl.sandbox.network.destinations import BadDestination, Destination, Refusal
@@ -433,12 +433,8 @@ class _Connection:
 @contextlib.asynccontextmanager
 async def _stream(connected: socket.socket, limit_s: float, upstream: Upstream | None = None):  # noqa: ANN202 - see below
     """The stream of a connected socket, which is closed at the end, when all is sent or `limit_s` seconds later."""
-    options = {}
-    if upstream is not None and upstream.is_tls:
-        import ssl  # rarely needed
-
-        options = {"ssl": ssl.create_default_context(), "server_hostname": upstream.host}
     try:
+        options = _encryption(upstream) if upstream is not None and upstream.is_tls else {}
         connected.setblocking(False)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader, writer = await asyncio.open_connection(sock=connected, limit=LONGEST_HEAD, **options)
@@ -452,6 +448,13 @@ async def _stream(connected: socket.socket, limit_s: float, upstream: Upstream |
     except BaseException:
         stream.abort()
         raise
+
+
+def _encryption(upstream: Upstream) -> "dict[str, Any]":
+    """Options of a connection for TLS to the user's proxy. Raises `OSError` for unusable certificates."""
+    import ssl  # rarely needed
+
+    return {"ssl": ssl.create_default_context(cafile=upstream.ca_file or None), "server_hostname": upstream.host}
 
 
 async def _send_error(client: Stream, error: _Answered) -> None:

@@ -6,7 +6,8 @@ from typing import Final
 from bradawl.sandbox.network.listeners import PORT
 
 _ADDRESS: Final = f"http://127.0.0.1:{PORT}"
-_DIRECT: Final = "localhost,127.0.0.1,::1"
+_DIRECT: Final = "localhost,.localhost,127.0.0.1,127.0.0.0/8,0.0.0.0,::1"
+"""Without `[::1]`: httpx accepts no brackets there."""
 _TO_PROXY: Final = (
     "HTTP_PROXY",
     "HTTPS_PROXY",
