@@ -112,7 +112,7 @@ class BubblewrapBackend:
         self._covers = CoverList(layout, hidden.secrets)
         self.running_covers = RunningCovers(layout.roots, layout.home, self._placeholders)
         """Keeps the covers on running programs. May be replaced before the first launch."""
-        self._directories = GitDirectories(layout.roots, within_s=search_within_s)
+        self._directories = GitDirectories(layout.roots, home=layout.home, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
         self._repositories = Repositories(
             layout.roots, layout.home, self._directories, has_mounts=True, state=layout.state

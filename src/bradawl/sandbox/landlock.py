@@ -171,7 +171,7 @@ class LandlockBackend:
         self._network = network or SessionNetwork()
         self._interpreter = os.path.realpath(interpreter or sys.executable)
         self._is_foreign = self._interpreter != os.path.realpath(sys.executable)
-        self._directories = GitDirectories(layout.roots, opens_first=True, within_s=search_within_s)
+        self._directories = GitDirectories(layout.roots, home=layout.home, opens_first=True, within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
         found = self._repositories = Repositories(layout.roots, layout.home, self._directories, state=_state(layout))
         rule_mounts = self._rule_mounts = RuleMounts(layout.roots)

@@ -47,6 +47,13 @@ class NamedPaths:
         names = (".config/git/config", ".gitconfig") if self._home else ()
         return tuple(real_path(f"{self._home}/{name}") for name in names)  # often links to a folder of settings
 
+    def hook_folder_names(self) -> tuple[str, ...]:
+        """Names of the folders from which git runs hooks in each working tree, because the user's configuration names
+        them by a relative path; the last part of it.
+        """
+        named = (each for config in self.of_user() for each in self._named(config, ".", 0))
+        return tuple(path.rstrip("/").rpartition("/")[2] for name, path in named if _is_relative_hooks(name, path))
+
     def within(self, root: str, tree: str, configs: tuple[str, ...], data: str = "") -> tuple[str, ...]:
         """Absolute paths below `root`, existing or not, that the files `configs` and the user's name.
 
@@ -120,6 +127,10 @@ class NamedPaths:
             known = stamp, tuple(parse(text_in(config, LARGEST_SETTINGS) or "") or ())
             self._entries[config] = known
         return known[1]
+
+
+def _is_relative_hooks(name: str, path: str) -> bool:
+    return name == "core.hookspath" and path.startswith("./")
 
 
 def _is_no_folder(path: str) -> bool:
