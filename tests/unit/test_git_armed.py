@@ -66,6 +66,13 @@ def test_the_users_configuration_counts_in_every_repository_and_is_read_again(tm
     assert named.within(str(root), str(root / "a"), ()) == (f"{root}/a/other-hooks",)
 
 
+def test_the_configuration_of_the_machine_counts_as_that_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "system").write_text("[core]\n\thooksPath = .githooks\n")
+    named = NamedPaths("", (f"{tmp_path}/missing", f"{tmp_path}/system"))
+    assert named.within(str(tmp_path), str(tmp_path), ()) == (f"{tmp_path}/.githooks",)
+    assert named.hook_folder_names() == (".githooks",)
+
+
 @pytest.mark.parametrize("version", ["2", "3", "4"])
 @pytest.mark.parametrize("kind", ["sha1", "sha256"])
 def test_submodules_are_found_in_an_index_that_git_wrote(tmp_path: Path, version: str, kind: str) -> None:

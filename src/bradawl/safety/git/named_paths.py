@@ -28,6 +28,7 @@ _PROGRAM = re.compile(
     re.DOTALL,
 )
 """Settings whose value is a command line or a program."""
+_SYSTEM_FILES = ("/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig", "/usr/etc/gitconfig")
 _SWITCHES = frozenset(("", "true", "false", "yes", "no", "on", "off", "0", "1"))
 
 Stamp = tuple[int, ...]
@@ -36,23 +37,30 @@ Stamp = tuple[int, ...]
 class NamedPaths:
     """Reads configuration files; a file is read again when it has changed."""
 
-    def __init__(self, home: str) -> None:
-        """`home` is the user's home folder, empty if unknown."""
+    def __init__(self, home: str, system: tuple[str, ...] = _SYSTEM_FILES) -> None:
+        """`home` is the user's home folder, empty if unknown; `system` are the configurations of the machine."""
         self._home = home
+        self._system = system
         self._entries: dict[str, tuple[Stamp, tuple[Entry, ...]]] = {}
         self._hooks = HookScripts()
 
     def of_user(self) -> tuple[str, ...]:
-        """The user's configuration files that apply in every repository."""
+        """The configuration files of the machine and the user that apply in every repository."""
         names = (".config/git/config", ".gitconfig") if self._home else ()
-        return tuple(real_path(f"{self._home}/{name}") for name in names)  # often links to a folder of settings
+        own = (real_path(f"{self._home}/{name}") for name in names)  # often links to a folder of settings
+        return (*self._system, *own)
 
     def hook_folder_names(self) -> tuple[str, ...]:
         """Names of the folders from which git runs hooks in each working tree, because the user's configuration names
         them by a relative path; the last part of it.
         """
+        folders = (path for path in self.folders_of_user("core.hookspath") if path.startswith("./"))
+        return tuple(path.rstrip("/").rpartition("/")[2] for path in folders)
+
+    def folders_of_user(self, setting: str) -> tuple[str, ...]:
+        """The folders that a setting of the user names; the last one counts. A relative path begins with `./`."""
         named = (each for config in self.of_user() for each in self._named(config, ".", 0))
-        return tuple(path.rstrip("/").rpartition("/")[2] for name, path in named if _is_relative_hooks(name, path))
+        return tuple(path for name, path in named if name == setting)
 
     def within(self, root: str, tree: str, configs: tuple[str, ...], data: str = "") -> tuple[str, ...]:
         """Absolute paths below `root`, existing or not, that the files `configs` and the user's name.
@@ -127,10 +135,6 @@ class NamedPaths:
             known = stamp, tuple(parse(text_in(config, LARGEST_SETTINGS) or "") or ())
             self._entries[config] = known
         return known[1]
-
-
-def _is_relative_hooks(name: str, path: str) -> bool:
-    return name == "core.hookspath" and path.startswith("./")
 
 
 def _is_no_folder(path: str) -> bool:
