@@ -211,7 +211,7 @@ class BubblewrapBackend:
         plan = MountSet(frozenset())
         if self._watched and grant.writable:
             removed = () if self._watched.is_busy else removed_folders(program, self._translator.host_path(program.cwd))
-            plan = MountSet(_checked_afterwards(self._repositories, removed))
+            plan = MountSet(_checked_afterwards(self._repositories, removed, is_busy=self._watched.is_busy))
         for path in grant.writable:
             self._add_writable(path, grant, plan)
         for root in self._layout.roots:
@@ -406,10 +406,10 @@ def _are_nested(path: str, other: str) -> bool:
     return is_within(path, other) or is_within(other, path)
 
 
-def _checked_afterwards(found: Repositories, removed: tuple[str, ...]) -> frozenset[str]:
+def _checked_afterwards(found: Repositories, removed: tuple[str, ...], *, is_busy: bool) -> frozenset[str]:
     """Repositories without mounts: those that programs created, and those in folders that the program removes."""
     to_remove = found.expect_removal(removed)
-    return found.harmless_new_ones() | to_remove
+    return found.harmless_new_ones(is_busy=is_busy) | to_remove
 
 
 def _watch(
