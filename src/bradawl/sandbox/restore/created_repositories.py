@@ -83,10 +83,14 @@ class CreatedRepositories:
 
 
 def _identity(folder: str) -> _Identity | None:
-    """Device and inodes of a repository's `.git` and its objects, or of a data folder; None if there is none."""
+    """Device and inodes of a repository's `.git` and its objects, or of a data folder; None if there is none.
+
+    A `.git` file does not count but its folder: git replaces the file when it repairs a working tree.
+    """
     try:
         status = os.lstat(f"{folder}/.git" if os.path.lexists(f"{folder}/.git") else folder)
         inner = f"{folder}/.git/objects" if stat.S_ISDIR(status.st_mode) else ""
+        status = status if inner else os.lstat(folder)
         more = os.lstat(inner).st_ino if inner and os.path.lexists(inner) else 0
     except OSError:
         return None
