@@ -88,6 +88,15 @@ def test_hooks_that_the_users_configuration_names_in_each_repository_are_reporte
         assert session.run("mkdir elsewhere").notes == ()
 
 
+def test_what_a_configuration_outside_the_home_folder_names_is_protected(tmp_path: Path):
+    (tmp_path / "config").write_text("[core]\n\thooksPath = .githooks\n")
+    with sandboxed_session(tmp_path / "parent", git_configs=(f"{tmp_path}/config",)) as session:
+        assert run_line(f"{SETUP}mkdir .githooks", tmp_path).returncode == 0
+        assert session.run("echo x > .githooks/pre-commit").exit_code != 0
+        made = session.run(f"git init -q new && {script('new/.githooks/pre-commit')}")
+        assert any(f"{session.root}/new/.githooks" in note for note in made.notes), made.notes
+
+
 def test_settings_of_lazygit_in_git_data_are_reported_and_other_names_there_are_not(tmp_path: Path):
     with sandboxed_session(tmp_path / "parent") as session:
         assert run_line(SETUP, tmp_path).returncode == 0

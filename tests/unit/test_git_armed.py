@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bradawl.safety.git.config_places import SYSTEM_FILES, configs_elsewhere
 from bradawl.safety.git.index import submodules_in
 from bradawl.safety.git.named_paths import NamedPaths, named_by_config
 from bradawl.safety.git.repository import UnsupportedRepository
@@ -71,6 +72,12 @@ def test_the_configuration_of_the_machine_counts_as_that_of_the_user(tmp_path: P
     named = NamedPaths("", (f"{tmp_path}/missing", f"{tmp_path}/system"))
     assert named.within(str(tmp_path), str(tmp_path), ()) == (f"{tmp_path}/.githooks",)
     assert named.hook_folder_names() == (".githooks",)
+
+
+def test_the_environment_names_further_configurations(tmp_path: Path) -> None:
+    variables = {"XDG_CONFIG_HOME": f"{tmp_path}/x", "GIT_CONFIG_GLOBAL": f"{tmp_path}/g", "GIT_CONFIG_SYSTEM": "s"}
+    assert configs_elsewhere(variables) == (*SYSTEM_FILES, f"{tmp_path}/x/git/config", f"{tmp_path}/g")
+    assert configs_elsewhere({"GIT_CONFIG_GLOBAL": ""}) == SYSTEM_FILES
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])

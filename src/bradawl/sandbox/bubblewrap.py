@@ -13,6 +13,7 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.core.workspace import PROCESS_LIMIT
+from bradawl.safety.git.named_paths import NamedPaths
 from bradawl.safety.permissions.protected_paths import credentials
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
 from bradawl.sandbox.bubblewrap_arguments import (
@@ -112,15 +113,14 @@ class BubblewrapBackend:
         self._covers = CoverList(layout, hidden.secrets)
         self.running_covers = RunningCovers(layout.roots, layout.home, self._placeholders)
         """Keeps the covers on running programs. May be replaced before the first launch."""
-        self._directories = GitDirectories(layout.roots, home=layout.home, within_s=search_within_s)
+        named = NamedPaths(layout.home, layout.git_configs)
+        self._directories = GitDirectories(layout.roots, run_later=named.hook_folder_names(), within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
-        self._repositories = Repositories(
-            layout.roots, layout.home, self._directories, has_mounts=True, state=layout.state
+        found = self._repositories = Repositories(
+            layout.roots, layout.home, self._directories, has_mounts=True, state=layout.state, named=named
         )
         self._rule_mounts = RuleMounts(layout.roots)
-        self._watched = (
-            _watch(layout, self._repositories, self._rule_mounts, self._directories) if layout.state else None
-        )
+        self._watched = _watch(layout, found, self._rule_mounts, self._directories) if layout.state else None
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
         self._present_secrets = PresentPaths(self._secrets)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from bradawl.core.effects import is_within
 from bradawl.safety.git.command_words import files_in
 from bradawl.safety.git.config_file import Entry, parse
+from bradawl.safety.git.config_places import SYSTEM_FILES
 from bradawl.safety.git.hook_scripts import HookScripts, has_hard_links
 from bradawl.safety.git.small_files import LARGEST_SETTINGS, named_in, text_in
 from bradawl.safety.path_walk import followed, real_path
@@ -28,7 +29,6 @@ _PROGRAM = re.compile(
     re.DOTALL,
 )
 """Settings whose value is a command line or a program."""
-_SYSTEM_FILES = ("/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig", "/usr/etc/gitconfig")
 _SWITCHES = frozenset(("", "true", "false", "yes", "no", "on", "off", "0", "1"))
 
 Stamp = tuple[int, ...]
@@ -37,10 +37,12 @@ Stamp = tuple[int, ...]
 class NamedPaths:
     """Reads configuration files; a file is read again when it has changed."""
 
-    def __init__(self, home: str, system: tuple[str, ...] = _SYSTEM_FILES) -> None:
-        """`home` is the user's home folder, empty if unknown; `system` are the configurations of the machine."""
+    def __init__(self, home: str, others: tuple[str, ...] = SYSTEM_FILES) -> None:
+        """`home` is the user's home folder, empty if unknown; `others` are configurations outside of it that apply in
+        every repository: those of the machine, and those that the user's environment names.
+        """
         self._home = home
-        self._system = system
+        self._others = others
         self._entries: dict[str, tuple[Stamp, tuple[Entry, ...]]] = {}
         self._hooks = HookScripts()
 
@@ -48,7 +50,7 @@ class NamedPaths:
         """The configuration files of the machine and the user that apply in every repository."""
         names = (".config/git/config", ".gitconfig") if self._home else ()
         own = (real_path(f"{self._home}/{name}") for name in names)  # often links to a folder of settings
-        return (*self._system, *own)
+        return (*self._others, *own)
 
     def hook_folder_names(self) -> tuple[str, ...]:
         """Names of the folders from which git runs hooks in each working tree, because the user's configuration names

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from bradawl.core.effects import is_within
-from bradawl.safety.git.named_paths import NamedPaths
 from bradawl.safety.permissions.protected_paths import (
     is_covered_in_root,
     protected_names,
@@ -68,13 +67,18 @@ class GitDirectories:
     """The repositories and data folders of git in some folders, by an index that is searched again on request."""
 
     def __init__(
-        self, roots: Iterable[str], *, home: str = "", opens_first: bool = False, within_s: float = SEARCH_WITHIN_S
+        self,
+        roots: Iterable[str],
+        *,
+        run_later: Iterable[str] = (),
+        opens_first: bool = False,
+        within_s: float = SEARCH_WITHIN_S,
     ) -> None:
         """A search takes at most about `within_s` seconds for each root. `opens_first` says that the searches before
-        programs open closed folders, too: for backends that do not cover them. `home` is the user's home folder, for
-        the folders of hooks that the user's configuration names in each repository.
+        programs open closed folders, too: for backends that do not cover them. `run_later` are names of folders
+        from which git runs hooks in each repository, besides the usual names.
         """
-        names = (*NAMES_OF_GIT, *run_later_names(), *NamedPaths(home).hook_folder_names())
+        names = (*NAMES_OF_GIT, *run_later_names(), *run_later)
         self._indexes = tuple(FolderIndex(root, names, run_later_endings(), within_s=within_s) for root in roots)
         self.searches = FolderSearches(self._indexes, opens_first=opens_first)
         self._now: dict[str, Folder] = {}

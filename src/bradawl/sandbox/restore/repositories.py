@@ -50,7 +50,6 @@ _KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 8
 _MOST_MOUNTED: Final = 20
 _MOST_NAMING: Final = 300
-"""Repositories far down, and bare ones, whose configuration is read for what it names."""
 _MANY: Final = 50
 """New repositories beyond this number are examined one by one, because a snapshot has a limit."""
 _MOST_FOLDERS_OF_MODULES: Final = 2_000
@@ -74,6 +73,7 @@ class Repositories:
         *,
         has_mounts: bool = False,
         state: str = "",
+        named: NamedPaths | None = None,
     ) -> None:
         """`directories` search the roots; the caller searches them before a program starts. `has_mounts` says that
         repositories near the root, and existing paths that git's configuration names, are mounted read-only.
@@ -83,7 +83,7 @@ class Repositories:
         self._created = CreatedRepositories(state)
         self._directories = directories
         self._has_mounts = has_mounts
-        self._named = NamedPaths(home)
+        self._named = named or NamedPaths(home)
         self._home_links = HomeLinks(home)
         self._new_files = NewRepositoryFiles(roots, home)
         self._indexes = IndexWatch()
