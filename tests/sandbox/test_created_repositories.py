@@ -88,3 +88,20 @@ def test_a_repository_that_was_removed_is_new_again_and_one_that_is_hidden_for_a
     assert created.new_among(both[:1]) == ()
     (tmp_path / "b/.git").mkdir(parents=True)
     assert created.new_among(both) == both[1:]
+
+
+@needs_bwrap
+@pytest.mark.parametrize("place", ["cl", "p/q/r/s/cl"])
+def test_what_the_user_created_between_two_commands_is_covered_like_existing_ones(tmp_path, place):
+    with sandboxed_session(tmp_path) as session:
+        session.bare(SETUP)
+        session.run("true")
+        session.run("git clone -q . theirs")
+        session.bare(f"git clone -q . {place}")
+        session.run("true")
+        session.run(f"git -C {place} remote set-url origin https://example.org/x")
+        assert "example.org" not in (session.root / place / ".git/config").read_text()
+        result = session.run("git -C theirs config user.name x && rm -r theirs && git clone -q . theirs")
+        assert (result.exit_code, result.restored) == (0, ()), result.stderr
+        result = session.run("git -C theirs config user.name y && mv theirs ours && git -C ours config user.name z")
+        assert (result.exit_code, result.restored) == (0, ()), result.stderr

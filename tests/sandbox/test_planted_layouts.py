@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from bwrap import needs_bwrap
 from planted_layouts import WITHOUT_HEAD
-from planted_ways import SETUP, armed
+from planted_ways import SETUP, armed, committed, script
 from sandboxed_session import sandboxed_session
 from test_planted_ways import run_line
 
@@ -72,4 +72,50 @@ def test_blanks_in_a_git_file_belong_to_the_path(tmp_path: Path, name: str, writ
         assert done.exit_code == 0, done.stderr
         run_line("cd w && git status", tmp_path)
         assert done.restored == (f"{session.root}/w/.git",)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_hooks_that_the_users_configuration_names_in_each_repository_are_reported(tmp_path: Path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/more").write_text("[core]\n\thooksPath = ./.my-hooks/\n")
+    (tmp_path / "home/.gitconfig").write_text("[include]\n\tpath = more\n[core]\n\thooksPath = /elsewhere\n")
+    with sandboxed_session(tmp_path / "parent", home=str(tmp_path / "home")) as session:
+        session.run("true")
+        for folder in ("new", "a/b/c/d/e"):
+            made = session.run(f"git init -q {folder} && {script(f'{folder}/.my-hooks/pre-commit')}")
+            assert any(f"{session.root}/{folder}/.my-hooks" in note for note in made.notes), made.notes
+            assert (session.root / folder / ".my-hooks/pre-commit").exists()
+        assert session.run("mkdir elsewhere").notes == ()
+
+
+def test_what_a_configuration_outside_the_home_folder_names_is_protected(tmp_path: Path):
+    (tmp_path / "config").write_text("[core]\n\thooksPath = .githooks\n")
+    with sandboxed_session(tmp_path / "parent", git_configs=(f"{tmp_path}/config",)) as session:
+        assert run_line(f"{SETUP}mkdir .githooks", tmp_path).returncode == 0
+        assert session.run("echo x > .githooks/pre-commit").exit_code != 0
+        made = session.run(f"git init -q new && {script('new/.githooks/pre-commit')}")
+        assert any(f"{session.root}/new/.githooks" in note for note in made.notes), made.notes
+
+
+def test_settings_of_lazygit_in_git_data_are_reported_and_other_names_there_are_not(tmp_path: Path):
+    with sandboxed_session(tmp_path / "parent") as session:
+        assert run_line(SETUP, tmp_path).returncode == 0
+        session.run("true")
+        for line in ("echo x > .git/lazygit.yml", "echo y > .git/lazygit.yml"):
+            assert any(f"{session.root}/.git/lazygit.yml" in note for note in session.run(line).notes)
+        assert session.run("mkdir .git/x; echo x > .git/x/lazygit.yml; git branch .github").notes == ()
+
+
+def test_a_submodule_in_a_shared_index_is_found(tmp_path: Path):
+    (tmp_path / "home").mkdir()
+    with sandboxed_session(tmp_path / "parent", home=str(tmp_path / "home")) as session:
+        arms = armed("lib/.git/config").replace("@MARKER@", f"{tmp_path}/marker")
+        for line in (SETUP, f"git init -q lib && {committed('lib')} && {arms}"):
+            assert run_line(line, tmp_path).returncode == 0
+        session.run("true")
+        adds = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib && git update-index --split-index"
+        result = session.run(adds)
+        assert result.exit_code == 0, result.stderr
+        run_line("git status", tmp_path)
+        assert result.restored == (f"{session.root}/.git/index",)
     assert not (tmp_path / "marker").exists()

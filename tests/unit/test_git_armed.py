@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bradawl.safety.git.config_places import SYSTEM_FILES, configs_elsewhere
 from bradawl.safety.git.index import submodules_in
 from bradawl.safety.git.named_paths import NamedPaths, named_by_config
 from bradawl.safety.git.repository import UnsupportedRepository
@@ -64,6 +65,19 @@ def test_the_users_configuration_counts_in_every_repository_and_is_read_again(tm
     assert named.within(str(root), str(root / "a"), ()) == (f"{root}/a/.githooks",)
     (home / "real").write_text("[core]\n\thooksPath = other-hooks\n")
     assert named.within(str(root), str(root / "a"), ()) == (f"{root}/a/other-hooks",)
+
+
+def test_the_configuration_of_the_machine_counts_as_that_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "system").write_text("[core]\n\thooksPath = .githooks\n")
+    named = NamedPaths("", (f"{tmp_path}/missing", f"{tmp_path}/system"))
+    assert named.within(str(tmp_path), str(tmp_path), ()) == (f"{tmp_path}/.githooks",)
+    assert named.hook_folder_names() == (".githooks",)
+
+
+def test_the_environment_names_further_configurations(tmp_path: Path) -> None:
+    variables = {"XDG_CONFIG_HOME": f"{tmp_path}/x", "GIT_CONFIG_GLOBAL": f"{tmp_path}/g", "GIT_CONFIG_SYSTEM": "s"}
+    assert configs_elsewhere(variables) == (*SYSTEM_FILES, f"{tmp_path}/x/git/config", f"{tmp_path}/g")
+    assert configs_elsewhere({"GIT_CONFIG_GLOBAL": ""}) == SYSTEM_FILES
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])

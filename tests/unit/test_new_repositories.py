@@ -76,6 +76,19 @@ def test_a_format_for_the_lines_of_a_rebase_is_harmless_if_it_makes_one_line() -
     assert runs_nothing(Setting("rebase.instructionformat", "(%h %as) [%an <%ae>] %s %d 100%%"))
 
 
+@pytest.mark.parametrize(
+    ("alias", "is_harmless"),
+    [
+        *(("checkout -f", False), ("switch --discard-changes", False), ("switch --force", False), ("branch -D", False)),
+        *(("checkout -qf", False), ("branch --delete", False), ("diff --output", False), ("log -p --output", False)),
+        *(("checkout -b", True), ("diff -C -M", True), ("commit --amend", True), ("branch -a", True), ("log -p", True)),
+        *(("switch -c", True), ("diff --stat", True), ("status -sb", True), ("log --oneline --graph --decorate", True)),
+    ],
+)
+def test_an_alias_that_discards_work_or_writes_a_file_is_not_harmless(alias: str, is_harmless: bool) -> None:
+    assert runs_nothing(Setting("alias.st", alias)) is is_harmless
+
+
 def test_references_may_not_be_stored_elsewhere() -> None:
     assert runs_nothing(Setting("extensions.refstorage", "reftable"))
     assert not runs_nothing(Setting("extensions.refstorage", "files:///home/me/other/.git"))
@@ -227,3 +240,13 @@ def test_hooks_of_the_template_are_known_as_they_were_before_programs(tmp_path: 
     inside = TemplateHooks((os.path.realpath(home),), str(home))
     inside.read()
     assert not inside.is_hook_of_git("pre-commit", b"mine")
+
+
+def test_the_template_may_be_named_by_a_file_that_the_users_configuration_includes(tmp_path: Path) -> None:
+    (tmp_path / "template/hooks").mkdir(parents=True)
+    (tmp_path / "template/hooks/pre-commit").write_text("mine")
+    (tmp_path / "more").write_text("[init]\n\ttemplateDir = ~/template\n")
+    (tmp_path / ".gitconfig").write_text("[include]\n\tpath = more\n")
+    hooks = TemplateHooks((), str(tmp_path))
+    hooks.read()
+    assert hooks.is_hook_of_git("pre-commit", b"mine")

@@ -264,5 +264,7 @@ class SandboxLayout(msgspec.Struct, frozen=True):
     """Folder for records that allow cleaning up after the agent was killed; hidden from programs."""
     installation: tuple[str, ...] = ()
     """Where bradawl itself is installed inside the roots, and links to it: read-only, and can't be moved."""
+    git_configs: tuple[str, ...] = ()
+    """Files of git's configuration outside the home folder that apply in every repository, as the user runs git."""
     kept_variables: tuple[str, ...] = ()
     """Names of variables to pass to programs besides the standard ones; a final `*` matches any ending."""

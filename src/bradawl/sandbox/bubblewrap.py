@@ -13,6 +13,7 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
 from bradawl.core.workspace import PROCESS_LIMIT
+from bradawl.safety.git.named_paths import NamedPaths
 from bradawl.safety.permissions.protected_paths import credentials
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
 from bradawl.sandbox.bubblewrap_arguments import (
@@ -112,15 +113,14 @@ class BubblewrapBackend:
         self._covers = CoverList(layout, hidden.secrets)
         self.running_covers = RunningCovers(layout.roots, layout.home, self._placeholders)
         """Keeps the covers on running programs. May be replaced before the first launch."""
-        self._directories = GitDirectories(layout.roots, within_s=search_within_s)
+        named = NamedPaths(layout.home, layout.git_configs)
+        self._directories = GitDirectories(layout.roots, run_later=named.hook_folder_names(), within_s=search_within_s)
         self._search = WorkspaceSearch(self._directories)
-        self._repositories = Repositories(
-            layout.roots, layout.home, self._directories, has_mounts=True, state=layout.state
+        found = self._repositories = Repositories(
+            layout.roots, layout.home, self._directories, has_mounts=True, state=layout.state, named=named
         )
         self._rule_mounts = RuleMounts(layout.roots)
-        self._watched = (
-            _watch(layout, self._repositories, self._rule_mounts, self._directories) if layout.state else None
-        )
+        self._watched = _watch(layout, found, self._rule_mounts, self._directories) if layout.state else None
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
         self._present_secrets = PresentPaths(self._secrets)
@@ -211,7 +211,7 @@ class BubblewrapBackend:
         plan = MountSet(frozenset())
         if self._watched and grant.writable:
             removed = () if self._watched.is_busy else removed_folders(program, self._translator.host_path(program.cwd))
-            plan = MountSet(_checked_afterwards(self._repositories, removed))
+            plan = MountSet(_checked_afterwards(self._repositories, removed, is_busy=self._watched.is_busy))
         for path in grant.writable:
             self._add_writable(path, grant, plan)
         for root in self._layout.roots:
@@ -406,10 +406,10 @@ def _are_nested(path: str, other: str) -> bool:
     return is_within(path, other) or is_within(other, path)
 
 
-def _checked_afterwards(found: Repositories, removed: tuple[str, ...]) -> frozenset[str]:
+def _checked_afterwards(found: Repositories, removed: tuple[str, ...], *, is_busy: bool) -> frozenset[str]:
     """Repositories without mounts: those that programs created, and those in folders that the program removes."""
     to_remove = found.expect_removal(removed)
-    return found.harmless_new_ones() | to_remove
+    return found.harmless_new_ones(is_busy=is_busy) | to_remove
 
 
 def _watch(

@@ -20,6 +20,7 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
+from bradawl.safety.git.named_paths import NamedPaths
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
 from bradawl.sandbox.check_failures import ending, in_parts
@@ -172,9 +173,14 @@ class LandlockBackend:
         self._network = network or SessionNetwork()
         self._interpreter = os.path.realpath(interpreter or sys.executable)
         self._is_foreign = self._interpreter != os.path.realpath(sys.executable)
-        self._directories = GitDirectories(layout.roots, opens_first=True, within_s=search_within_s)
+        named = NamedPaths(layout.home, layout.git_configs)
+        self._directories = GitDirectories(
+            layout.roots, run_later=named.hook_folder_names(), opens_first=True, within_s=search_within_s
+        )
         self._search = WorkspaceSearch(self._directories)
-        found = self._repositories = Repositories(layout.roots, layout.home, self._directories, state=_state(layout))
+        found = self._repositories = Repositories(
+            layout.roots, layout.home, self._directories, state=_state(layout), named=named
+        )
         rule_mounts = self._rule_mounts = RuleMounts(layout.roots)
         files = ProtectedFiles(
             self._places,

@@ -20,6 +20,7 @@ from bradawl.app.settings.values import check_utf8_path
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Sandbox
 from bradawl.safety.git.config import GitConfig
+from bradawl.safety.git.config_places import configs_elsewhere
 from bradawl.safety.trusted_programs import TrustedPrograms, installation_paths
 from bradawl.session.store import project_folder
 from bradawl.workspace.files import LocalFiles
@@ -192,6 +193,7 @@ def layout_of(settings: Settings, folders: RunFolders) -> "SandboxLayout":
         cache=folders.cache,
         state=folders.state,
         installation=installation_paths(folders.roots),
+        git_configs=configs_elsewhere(settings.environment),
         kept_variables=settings.kept_variables,
     )
 

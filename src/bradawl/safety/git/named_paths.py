@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from bradawl.core.effects import is_within
 from bradawl.safety.git.command_words import files_in
 from bradawl.safety.git.config_file import Entry, parse
+from bradawl.safety.git.config_places import SYSTEM_FILES
 from bradawl.safety.git.hook_scripts import HookScripts, has_hard_links
 from bradawl.safety.git.small_files import LARGEST_SETTINGS, named_in, text_in
 from bradawl.safety.path_walk import followed, real_path
@@ -36,16 +37,32 @@ Stamp = tuple[int, ...]
 class NamedPaths:
     """Reads configuration files; a file is read again when it has changed."""
 
-    def __init__(self, home: str) -> None:
-        """`home` is the user's home folder, empty if unknown."""
+    def __init__(self, home: str, others: tuple[str, ...] = SYSTEM_FILES) -> None:
+        """`home` is the user's home folder, empty if unknown; `others` are configurations outside of it that apply in
+        every repository: those of the machine, and those that the user's environment names.
+        """
         self._home = home
+        self._others = others
         self._entries: dict[str, tuple[Stamp, tuple[Entry, ...]]] = {}
         self._hooks = HookScripts()
 
     def of_user(self) -> tuple[str, ...]:
-        """The user's configuration files that apply in every repository."""
+        """The configuration files of the machine and the user that apply in every repository."""
         names = (".config/git/config", ".gitconfig") if self._home else ()
-        return tuple(real_path(f"{self._home}/{name}") for name in names)  # often links to a folder of settings
+        own = (real_path(f"{self._home}/{name}") for name in names)  # often links to a folder of settings
+        return (*self._others, *own)
+
+    def hook_folder_names(self) -> tuple[str, ...]:
+        """Names of the folders from which git runs hooks in each working tree, because the user's configuration names
+        them by a relative path; the last part of it.
+        """
+        folders = (path for path in self.folders_of_user("core.hookspath") if path.startswith("./"))
+        return tuple(path.rstrip("/").rpartition("/")[2] for path in folders)
+
+    def folders_of_user(self, setting: str) -> tuple[str, ...]:
+        """The folders that a setting of the user names; the last one counts. A relative path begins with `./`."""
+        named = (each for config in self.of_user() for each in self._named(config, ".", 0))
+        return tuple(path for name, path in named if name == setting)
 
     def within(self, root: str, tree: str, configs: tuple[str, ...], data: str = "") -> tuple[str, ...]:
         """Absolute paths below `root`, existing or not, that the files `configs` and the user's name.

@@ -138,8 +138,11 @@ _ADDRESS: Final = r"(?!.*(?:::|!))[^\\-].*"
 _EDITOR: Final = r"(?:vi|vim|nvim|nano|ed|emacs|emacs -nw|emacsclient|code --wait|true|:)"
 _PAGER: Final = r"(?:cat|less|less -[FRXSKMi]+|more|delta|)"
 _OPTION: Final = r"(?: --?[A-Za-z][A-Za-z-]*)*"
-_ALIAS: Final = rf"(?:add|branch|checkout|commit|diff|log|restore|shortlog|show|stash list|status|switch){_OPTION}"
-"""Commands that run no program that an option could name."""
+_DISCARDS: Final = r"(?!(?:branch|checkout|restore|switch)\b.* (?:-[a-z]*[fdDMCB]|--(?:f|di|de|o|i)))(?!.* --ou)"
+_ALIAS: Final = (
+    rf"{_DISCARDS}(?:add|branch|checkout|commit|diff|log|restore|shortlog|show|stash list|status|switch){_OPTION}"
+)
+"""Commands that run no program that an option could name, and neither discard work nor write to a file."""
 _ONE_LINE: Final = r"(?:[^%\n]|%(?:[%hHstTpPdDf]|[ac](?:[nNeElLrti]|[Is])))*"
 """A format of commits that makes no second line: in the list of steps of a rebase it would be a step."""
 _LFS: Final = {"clean": r"git-lfs clean -- %f", "smudge": r"git-lfs smudge(?: --skip)? -- %f"}

@@ -6,11 +6,10 @@ import re
 from typing import Final
 
 from bradawl.core.effects import is_within
-from bradawl.safety.git.config_file import parse
-from bradawl.safety.git.small_files import LARGEST_SETTINGS, read_bytes, text_in
+from bradawl.safety.git.named_paths import NamedPaths
+from bradawl.safety.git.small_files import read_bytes
 from bradawl.safety.path_walk import real_path
 
-_SYSTEM_FILE: Final = "/etc/gitconfig"
 _DEFAULTS: Final = (
     "/usr/share/git-core/templates",
     "/usr/local/share/git-core/templates",
@@ -54,12 +53,8 @@ class TemplateHooks:
         return bool(content) and (self._hooks or {}).get(name) == content
 
     def _folder(self) -> str:
-        files = (_SYSTEM_FILE, *(f"{self._home}/{name}" for name in (".config/git/config", ".gitconfig") if self._home))
-        entries = (entry for file in files for entry in parse(text_in(real_path(file), LARGEST_SETTINGS) or "") or ())
-        named = [value for name, value in entries if name == "init.templatedir" and value]
-        if not named:
-            return next((each for each in _DEFAULTS if os.path.isdir(each)), _DEFAULTS[0])  # noqa: PTH112 - False in a closed folder
-        return f"{self._home}{named[-1][1:]}" if named[-1].startswith("~/") else named[-1]
+        named = NamedPaths(self._home).folders_of_user("init.templatedir")
+        return named[-1] if named else next(filter(os.path.isdir, _DEFAULTS), _DEFAULTS[0])
 
 
 def _hooks_in(folder: str) -> dict[str, bytes]:

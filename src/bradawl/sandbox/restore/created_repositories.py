@@ -31,8 +31,8 @@ class CreatedRepositories:
         self._recorded: dict[str, _Identity] | None = None
 
     def new_among(self, folders: Iterable[str]) -> tuple[str, ...]:
-        """The folders that did not exist at the first call, that were removed since, or that programs created in an
-        earlier session.
+        """The folders that did not exist at the first call and were not adopted, that were removed since, or that
+        programs created in an earlier session.
         """
         found = tuple(folders)
         if self._existed is None:
@@ -44,15 +44,26 @@ class CreatedRepositories:
         self._existed -= {each for each in missing if not os.path.lexists(each)}
         return tuple(each for each in found if each not in self._existed)
 
+    def adopt(self, folders: Iterable[str]) -> None:
+        """Count as the user's what is new and was not recorded. Call while no program runs."""
+        if self._existed is not None:
+            recorded = self._read()
+            new = (each for each in folders if each not in self._existed)
+            self._existed |= {each for each in new if recorded.get(each, ()) != _identity(each)}
+
     def record(self, created: Iterable[str]) -> None:
         """Save folders that programs created. If that fails, they count as the user's in later sessions."""
         known = self._read()
         added = {each: identity for each in created if known.get(each) != (identity := _identity(each)) and identity}
-        if not added or not self._state:
+        if not added:
             return
         kept = {each: identity for each, identity in known.items() if _identity(each) == identity}
-        self._recorded = dict(tuple((kept | added).items())[-_MOST:])
-        data = msgspec.msgpack.encode([(os.fsencode(path), identity) for path, identity in self._recorded.items()])
+        self._recorded = kept | added
+        if self._state:
+            self._save(tuple(self._recorded.items())[-_MOST:])
+
+    def _save(self, recorded: Iterable[tuple[str, _Identity]]) -> None:
+        data = msgspec.msgpack.encode([(os.fsencode(path), identity) for path, identity in recorded])
         temporary = Path(f"{self._state}/{_NAME}.{os.urandom(4).hex()}")
         with contextlib.suppress(OSError):
             temporary.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -72,10 +83,14 @@ class CreatedRepositories:
 
 
 def _identity(folder: str) -> _Identity | None:
-    """Device and inodes of a repository's `.git` and its objects, or of a data folder; None if there is none."""
+    """Device and inodes of a repository's `.git` and its objects, or of a data folder; None if there is none.
+
+    A `.git` file does not count but its folder: git replaces the file when it repairs a working tree.
+    """
     try:
         status = os.lstat(f"{folder}/.git" if os.path.lexists(f"{folder}/.git") else folder)
         inner = f"{folder}/.git/objects" if stat.S_ISDIR(status.st_mode) else ""
+        status = status if inner else os.lstat(folder)
         more = os.lstat(inner).st_ino if inner and os.path.lexists(inner) else 0
     except OSError:
         return None

@@ -67,11 +67,19 @@ class FolderSearches:
 class GitDirectories:
     """The repositories and data folders of git in some folders, by an index that is searched again on request."""
 
-    def __init__(self, roots: Iterable[str], *, opens_first: bool = False, within_s: float = SEARCH_WITHIN_S) -> None:
+    def __init__(
+        self,
+        roots: Iterable[str],
+        *,
+        run_later: Iterable[str] = (),
+        opens_first: bool = False,
+        within_s: float = SEARCH_WITHIN_S,
+    ) -> None:
         """A search takes at most about `within_s` seconds for each root. `opens_first` says that the searches before
-        programs open closed folders, too: for backends that do not cover them.
+        programs open closed folders, too: for backends that do not cover them. `run_later` are names of folders
+        from which git runs hooks in each repository, besides the usual names.
         """
-        names = (*NAMES_OF_GIT, *run_later_names())
+        names = (*NAMES_OF_GIT, *run_later_names(), *run_later)
         self._indexes = tuple(FolderIndex(root, names, run_later_endings(), within_s=within_s) for root in roots)
         self.searches = FolderSearches(self._indexes, opens_first=opens_first)
         self._now: dict[str, Folder] = {}
@@ -232,7 +240,7 @@ class GitDirectories:
             f"{path}/{name}"
             for index in self._indexes
             for path, folder in index.marked.items()
-            if not PASSED_OVER & set(path[len(index.root) :].split("/")) and not self.is_read_only(path)
+            if not _is_passed_over(path, index.root) and not self.is_read_only(path)
             for name in folder.names - NAMES_OF_GIT
             if path != index.root or not is_covered_in_root(name)
         ]
@@ -253,8 +261,7 @@ class GitDirectories:
                 new -= present.get(path, frozenset())
                 if path == index.root:
                     new -= _PLACEHOLDERS
-                parts = path[len(index.root) :].split("/")
-                if new and not self.is_read_only(path) and not PASSED_OVER & set(parts):
+                if new and not self.is_read_only(path) and not _is_passed_over(path, index.root):
                     found += (f"{path}/{name}" for name in new)
         return _nearest_first(outermost(found))
 
@@ -265,6 +272,12 @@ class GitDirectories:
     def _names_now(self, path: str) -> frozenset[str]:
         folder = self._now.get(path)
         return folder.names if folder is not None else frozenset()
+
+
+def _is_passed_over(path: str, root: str) -> bool:
+    """Whether new names in a folder say nothing about the project. Lazygit reads its settings from `.git` itself."""
+    *above, name = path[len(root) :].split("/")
+    return name in PASSED_OVER - {".git"} or not PASSED_OVER.isdisjoint(above)
 
 
 def _is_near(parts: list[str]) -> bool:

@@ -52,7 +52,6 @@ _KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 8
 _MOST_MOUNTED: Final = 20
 _MOST_NAMING: Final = 300
-"""Repositories far down, and bare ones, whose configuration is read for what it names."""
 _MANY: Final = 50
 """New repositories beyond this number are examined one by one, because a snapshot has a limit."""
 _MOST_FOLDERS_OF_MODULES: Final = 2_000
@@ -76,6 +75,7 @@ class Repositories:
         *,
         has_mounts: bool = False,
         state: str = "",
+        named: NamedPaths | None = None,
     ) -> None:
         """`directories` search the roots; the caller searches them before a program starts. `has_mounts` says that
         repositories near the root, and existing paths that git's configuration names, are mounted read-only.
@@ -85,7 +85,7 @@ class Repositories:
         self._created = CreatedRepositories(state)
         self._directories = directories
         self._has_mounts = has_mounts
-        self._named = NamedPaths(home)
+        self._named = named or NamedPaths(home)
         self._home_links = HomeLinks(home)
         self._new_files = NewRepositoryFiles(roots, home)
         self._indexes = IndexWatch()
@@ -118,14 +118,14 @@ class Repositories:
             self._cached[name] = search()
         return self._cached[name]
 
-    def harmless_new_ones(self) -> frozenset[str]:
-        """Repositories and data of linked working trees created since the first call, or by programs of an earlier
-        session, with nothing in them that git would run.
-        """
+    def harmless_new_ones(self, *, is_busy: bool) -> frozenset[str]:
+        """Repositories and data of linked trees by programs from which git runs nothing; all new ones if `is_busy`."""
         self._new_files.prepare()
-        return self._harmless_new_ones(self._current_repositories(), self._working_trees())
+        return self._harmless_new_ones(self._current_repositories(), self._working_trees(), is_busy=is_busy)
 
-    def _harmless_new_ones(self, now: tuple[str, ...], trees: tuple[str, ...]) -> frozenset[str]:
+    def _harmless_new_ones(self, now: tuple[str, ...], trees: tuple[str, ...], *, is_busy: bool) -> frozenset[str]:
+        if not is_busy:
+            self._created.adopt(each for each in (*now, *trees) if not self._directories.is_pending(each))
         harmless, created = self._new_files.are_harmless, self._created.new_among((*now, *trees))
         new = (folder for folder in created if folder not in self._roots and folder not in trees)
         known = frozenset(now)
@@ -145,7 +145,7 @@ class Repositories:
         self._indexes.forget()
         trees = self._working_trees()
         now = tuple(each for each in self._current_repositories() if not self._directories.is_pending(each))
-        made = self._harmless_new_ones(now, trees)
+        made = self._harmless_new_ones(now, trees, is_busy=False)
         repositories = frozenset(now) - made
         self._covered = repositories | (frozenset(trees) - made)
         self._covered_repositories = repositories
@@ -279,10 +279,9 @@ class Repositories:
         return tuple(each for each in sorted(self._covered_repositories) if each not in self._roots)
 
     def new_paths(self) -> Iterator[WatchedPath]:
-        """Paths created since. Settings of working trees and submodules belong to their repository.
+        """Paths created since; the caller searches first. Settings of trees and submodules belong to their repository.
 
-        The caller searches the folders first. What can't be determined for one repository is left out, and the
-        iteration raises `IncompleteCheckError` at its end.
+        What can't be determined for one repository is left out; the iteration raises `IncompleteCheckError` at its end.
         """
         return in_parts(
             lambda: _submodule_paths(self, OF_ANY_DATA, is_start=False),
@@ -459,8 +458,9 @@ def _new_links(found: Repositories) -> Iterator[WatchedPath]:
 
 def _record_created(found: Repositories) -> tuple[WatchedPath, ...]:
     """Remember the repositories and working trees that programs have created; names no paths."""
-    trees = (tree for tree in found._working_trees() if tree not in found._covered and tree not in found._made)
-    folders = (each for each in found._current_repositories() if not found._directories.existed(each))
+    trees = (tree for tree in found._working_trees() if tree not in found._covered)
+    now = found._current_repositories()
+    folders = (each for each in now if f"{each}/.git" in found._made or not found._directories.existed(each))
     found._created.record((*folders, *trees))
     return ()
 
