@@ -161,7 +161,8 @@ class BubblewrapBackend:
 
     def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
         """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""
-        return self._search.ahead() if self._watched and writes_in_workspace(grant, self._layout) else None
+        is_due = self._watched and writes_in_workspace(grant, self._layout)
+        return self._search.ahead(each.begin for each in self._surveys.values()) if is_due else None
 
     def check_running(self, *, beside_command: bool) -> WorkspaceCheck | None:
         """See `ChecksWhileRunning`."""

@@ -1,6 +1,6 @@
 """Searches a workspace before and after programs; a large one in two parts, of which the second may run in a thread."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import msgspec
@@ -50,12 +50,17 @@ class WorkspaceSearch:
         self._directories = directories
         self._is_done = self._has_said = False
 
-    def ahead(self) -> Callable[[], None] | None:
-        """Search before the next `around`. Returns what is left to do, which may run in a thread, or None."""
-        self._is_done = self._directories.search_shortly()
-        return None if self._is_done else self._finish
+    def ahead(self, others: Iterable[Callable[[], None]] = ()) -> Callable[[], None] | None:
+        """Search before the next `around`. Returns what is left to do, which may run in a thread, or None.
 
-    def _finish(self) -> None:
+        In a large workspace, `others` are left to do as well.
+        """
+        self._is_done = self._directories.search_shortly()
+        return None if self._is_done else partial(self._finish, tuple(others))
+
+    def _finish(self, others: Iterable[Callable[[], None]]) -> None:
+        for search in others:
+            search()
         self._directories.search()
         self._is_done = True
 
