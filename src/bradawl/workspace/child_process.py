@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bradawl.core.workspace import CommandResult
+from bradawl.safety.control_characters import in_remark
 from bradawl.workspace.other_thread import in_other_thread
 from bradawl.workspace.process_tree import (
     ProcessState,
@@ -22,8 +23,10 @@ from bradawl.workspace.process_tree import (
     command_line,
     descendants,
     group_is_running,
+    group_members,
     pids_since,
     process_states,
+    program_name,
     running,
     signal_group,
     signal_processes,
@@ -45,6 +48,11 @@ _KILL_ROUNDS = 200
 _KILL_POLL_S = 0.001
 
 
+_MOST_NAMED = 5
+_NOT_ENDED = (
+    "not everything was ended: {} still runs. It belongs to another user, as what sudo starts, or waits in the kernel. "
+    "Tell the user, who can end it (sudo kill)"
+)
 _HIGHEST_SIGNAL = 64
 
 
@@ -119,6 +127,8 @@ class ChildProcess:
         self._drained = self._loop.create_future()
         self._pidfd = -1
         self._was_ended = self._is_flood = self._left_running = self._is_gone = False
+        self._not_ended: frozenset[int] = frozenset()
+        """PIDs of processes that could not be killed."""
         self._has_begun = False
         streams.on_flood = self._end_flood
         streams.watch(self._loop, self._on_drained)
@@ -276,9 +286,15 @@ class ChildProcess:
             exports=report.exports,
             sandbox=self._sandbox.backend_name,
             restored=self._restored,
-            notes=self._sandbox.all_notes(),
+            notes=(*self._sandbox.all_notes(), *self._remarks_on_end()),
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
+
+    def _remarks_on_end(self) -> tuple[str, ...]:
+        left = sorted(running(self._not_ended)) if self._not_ended else ()
+        named = [f"process {each} ({in_remark(program_name(each))})" for each in left[:_MOST_NAMED]]
+        more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+        return (_NOT_ENDED.format(", ".join(named) + more),) if named else ()
 
     def add_restored(self, paths: tuple[str, ...]) -> None:
         """Add paths to `CommandResult.restored`."""
@@ -293,13 +309,13 @@ class ChildProcess:
             await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
         if await self._has_left_nothing():
             return False
-        left = self._terminate()
+        left = self._terminate() | (group_members(self._process.pid) if not self._init_is_running() else set())
         # Remember the PIDs: a process whose parent has ended can't be found again, and a signal can get lost while a
         # shell executes a program.
         if not await self._wait_while(lambda: self._has_left_something() or bool(running(left)), _BACKGROUND_GRACE_S):
             self._kill(left)
         self._streams.read_available()
-        return True
+        return not left or not left <= self._not_ended
 
     async def _has_left_nothing(self) -> bool:
         if self._init is not None and not await self._init.has_ended(_DRAIN_GRACE_S):
@@ -352,9 +368,11 @@ class ChildProcess:
         for _ in range(_KILL_ROUNDS):  # a process that forked meanwhile is found in the next round
             if not process_states:
                 return
-            signal_processes(process_states, signal.SIGKILL)
+            refused = signal_processes(process_states, signal.SIGKILL)
+            self._not_ended |= refused
             time.sleep(_KILL_POLL_S)
-            process_states = running(process_states) | self._remaining_pids()
+            process_states = (running(process_states) | self._remaining_pids()) - self._not_ended
+        self._not_ended |= process_states
 
     def kill(self) -> None:
         """Kill and reap all its processes without awaiting, so that a second cancellation can't interrupt it."""
