@@ -242,7 +242,7 @@ class ChildProcess:
         try:
             left = self._terminate()
             await self._wait_while(self._group_is_running, self._term_grace_s)
-            self._kill(left)
+            await self._kill_without_blocking(left)
             await asyncio.wait((self._exited,), timeout=_KILL_WAIT_S)
             self._streams.read_available()
             if not self._drained.done():
@@ -313,7 +313,7 @@ class ChildProcess:
         # Remember the PIDs: a process whose parent has ended can't be found again, and a signal can get lost while a
         # shell executes a program.
         if not await self._wait_while(lambda: self._has_left_something() or bool(running(left)), _BACKGROUND_GRACE_S):
-            self._kill(left)
+            await self._kill_without_blocking(left)
         self._streams.read_available()
         return not left or not left <= self._not_ended
 
@@ -362,6 +362,13 @@ class ChildProcess:
         signal_group(held_by or self._process.pid, signal.SIGTERM)
         signal_processes(left, signal.SIGTERM)
         return left
+
+    async def _kill_without_blocking(self, process_states: set[int]) -> None:
+        """As `_kill`. What ends the processes of a sandbox may take seconds for one that waits in the kernel."""
+        if self._init is not None:
+            signal_group(self._process.pid, signal.SIGKILL)
+            await self._wait_while(self._init_is_running, self._init.begin_kill())
+        self._kill(process_states)
 
     def _kill(self, process_states: set[int]) -> None:
         self._kill_group_and_init()
