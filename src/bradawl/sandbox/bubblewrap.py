@@ -113,7 +113,7 @@ class BubblewrapBackend:
         self.running_covers = RunningCovers(layout.roots, layout.home, self._placeholders)
         """Keeps the covers on running programs. May be replaced before the first launch."""
         self._directories = GitDirectories(layout.roots, within_s=search_within_s)
-        self._search = WorkspaceSearch(self._directories)
+        self._search = WorkspaceSearch(self._directories, [each.begin for each in self._surveys.values()])
         self._repositories = Repositories(
             layout.roots, layout.home, self._directories, has_mounts=True, state=layout.state
         )
@@ -161,8 +161,7 @@ class BubblewrapBackend:
 
     def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
         """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""
-        is_due = self._watched and writes_in_workspace(grant, self._layout)
-        return self._search.ahead(each.begin for each in self._surveys.values()) if is_due else None
+        return self._search.ahead() if self._watched and writes_in_workspace(grant, self._layout) else None
 
     def check_running(self, *, beside_command: bool) -> WorkspaceCheck | None:
         """See `ChecksWhileRunning`."""

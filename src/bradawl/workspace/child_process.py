@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from bradawl.workspace.process_tree import (
     descendants,
     group_is_running,
     group_members,
+    kill_all,
     pids_since,
     process_states,
     program_name,
@@ -44,8 +44,6 @@ _BACKGROUND_GRACE_S = 0.3
 _REAP_S = 0.5
 _POLL_S = 0.01
 _IDS_ARE_NEW_S = 1.0  # fewer programs start in that time than there are PIDs
-_KILL_ROUNDS = 200
-_KILL_POLL_S = 0.001
 
 
 _MOST_NAMED = 5
@@ -241,7 +239,7 @@ class ChildProcess:
         self._was_ended = True
         try:
             left = self._terminate()
-            await self._wait_while(self._group_is_running, self._term_grace_s)
+            await self._wait_while(partial(group_is_running, self._process.pid), self._term_grace_s)
             await self._kill_without_blocking(left)
             await asyncio.wait((self._exited,), timeout=_KILL_WAIT_S)
             self._streams.read_available()
@@ -286,15 +284,9 @@ class ChildProcess:
             exports=report.exports,
             sandbox=self._sandbox.backend_name,
             restored=self._restored,
-            notes=(*self._sandbox.all_notes(), *self._remarks_on_end()),
+            notes=(*self._sandbox.all_notes(), *_remarks_on(self._not_ended)),
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
-
-    def _remarks_on_end(self) -> tuple[str, ...]:
-        left = sorted(running(self._not_ended)) if self._not_ended else ()
-        named = [f"process {each} ({in_remark(program_name(each))})" for each in left[:_MOST_NAMED]]
-        more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
-        return (_NOT_ENDED.format(", ".join(named) + more),) if named else ()
 
     def add_restored(self, paths: tuple[str, ...]) -> None:
         """Add paths to `CommandResult.restored`."""
@@ -344,9 +336,6 @@ class ChildProcess:
             pids_since(self._process.pid) if is_new else None,
         )
 
-    def _group_is_running(self) -> bool:
-        return group_is_running(self._process.pid)
-
     async def _wait_while(self, is_running: Callable[[], bool], within_s: float) -> bool:
         deadline = self._loop.time() + within_s
         while is_running():
@@ -366,20 +355,12 @@ class ChildProcess:
     async def _kill_without_blocking(self, process_states: set[int]) -> None:
         """As `_kill`. What ends the processes of a sandbox may take seconds for one that waits in the kernel."""
         if self._init is not None:
-            signal_group(self._process.pid, signal.SIGKILL)
             await self._wait_while(self._init_is_running, self._init.begin_kill())
         self._kill(process_states)
 
     def _kill(self, process_states: set[int]) -> None:
         self._kill_group_and_init()
-        for _ in range(_KILL_ROUNDS):  # a process that forked meanwhile is found in the next round
-            if not process_states:
-                return
-            refused = signal_processes(process_states, signal.SIGKILL)
-            self._not_ended |= refused
-            time.sleep(_KILL_POLL_S)
-            process_states = (running(process_states) | self._remaining_pids()) - self._not_ended
-        self._not_ended |= process_states
+        self._not_ended |= kill_all(process_states, self._remaining_pids)
 
     def kill(self) -> None:
         """Kill and reap all its processes without awaiting, so that a second cancellation can't interrupt it."""
@@ -416,6 +397,14 @@ class ChildProcess:
                 self._exited.set_result(None)  # wakes other waiters
             self._on_gone(self)
             self._on_gone = _nothing  # drops the reference to its owner
+
+
+def _remarks_on(not_ended: frozenset[int]) -> tuple[str, ...]:
+    """A sentence about those of the processes that still run."""
+    left = sorted(running(not_ended)) if not_ended else ()
+    named = [f"process {each} ({in_remark(program_name(each))})" for each in left[:_MOST_NAMED]]
+    more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+    return (_NOT_ENDED.format(", ".join(named) + more),) if named else ()
 
 
 def _end_sandbox(sandbox: ChildSandbox) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,8 @@ _STAT_BYTES = 1_024
 _PIECE = 131_072
 _LOOKS = 4
 _LOOK_AGAIN_S = 0.0005
+_KILL_ROUNDS = 200
+_KILL_POLL_S = 0.001
 _STOPPED = b"TtZXx"
 _THREADS = 17  # index of the field that counts threads
 
@@ -65,6 +67,21 @@ def signal_processes(processes: Iterable[int], number: signal.Signals) -> frozen
         except PermissionError:
             refused.append(process)
     return frozenset(refused)
+
+
+def kill_all(processes: set[int], remaining: Callable[[], set[int]]) -> frozenset[int]:
+    """Kill processes, and those that `remaining` finds then, until none is left. Blocks meanwhile.
+
+    Returns those that could not be killed: of other users, or waiting in the kernel.
+    """
+    refused = frozenset[int]()
+    for _ in range(_KILL_ROUNDS):  # a process that forked meanwhile is found in the next round
+        if not processes:
+            break
+        refused |= signal_processes(processes, signal.SIGKILL)
+        time.sleep(_KILL_POLL_S)
+        processes = (running(processes) | remaining()) - refused
+    return refused | processes
 
 
 def group_is_running(group: int) -> bool:

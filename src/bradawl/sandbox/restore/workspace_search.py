@@ -46,20 +46,19 @@ _RUN_LATER = "the command made or changed files that editors, agents, CI or git 
 class WorkspaceSearch:
     """The searches of one workspace. Its methods are called from one thread, except `ChangeSearch.finish`."""
 
-    def __init__(self, directories: GitDirectories) -> None:
+    def __init__(self, directories: GitDirectories, others: Iterable[Callable[[], None]] = ()) -> None:
+        """`others` are further searches, done with this one in a large workspace; they may run in a thread."""
         self._directories = directories
+        self._others = tuple(others)
         self._is_done = self._has_said = False
 
-    def ahead(self, others: Iterable[Callable[[], None]] = ()) -> Callable[[], None] | None:
-        """Search before the next `around`. Returns what is left to do, which may run in a thread, or None.
-
-        In a large workspace, `others` are left to do as well.
-        """
+    def ahead(self) -> Callable[[], None] | None:
+        """Search before the next `around`. Returns what is left to do, which may run in a thread, or None."""
         self._is_done = self._directories.search_shortly()
-        return None if self._is_done else partial(self._finish, tuple(others))
+        return None if self._is_done else self._finish
 
-    def _finish(self, others: Iterable[Callable[[], None]]) -> None:
-        for search in others:
+    def _finish(self) -> None:
+        for search in self._others:
             search()
         self._directories.search()
         self._is_done = True
