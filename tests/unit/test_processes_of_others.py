@@ -17,11 +17,15 @@ from real_processes import shell
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
 
-OF_OTHERS = "python3 -c 'import os, time; os.setuid(65534); os.write(1, b\"%d\\n\" % os.getpid()); time.sleep(60)'"
+OF_OTHERS = (
+    'python3 -c \'import os, time; f = open("pid", "w"); os.setuid(65534); f.write(str(os.getpid())); f.close();'
+    " time.sleep(60)'"
+)
+UNTIL_IT_RUNS = "until [ -s pid ]; do sleep 0.05; done"
 
 
 @pytest.mark.parametrize(
-    "line", [OF_OTHERS + "; true", f"sleep 60 & {OF_OTHERS} & sleep 0.4", f"{OF_OTHERS} & sleep 0.4"]
+    "line", [OF_OTHERS + "; true", f"sleep 60 & {OF_OTHERS} & {UNTIL_IT_RUNS}", f"{OF_OTHERS} & {UNTIL_IT_RUNS}"]
 )
 async def test_a_process_that_cannot_be_ended_is_named_and_does_not_hold_the_agent(line, tmp_path):
     processes = LocalProcesses(os.environ, term_grace_s=0.2)
@@ -30,9 +34,9 @@ async def test_a_process_that_cannot_be_ended_is_named_and_does_not_hold_the_age
     pid = 0
     try:
         with others_refuse_signals():
-            result = await processes.run(shell(line, tmp_path, timeout_s=1), Grant())
+            result = await processes.run(shell(line, tmp_path, timeout_s=3), Grant())
         await asyncio.sleep(0)
-        pid = int(result.stdout)
+        pid = int((tmp_path / "pid").read_text())
         shown = "".join(part.text for part in output_of(line, result, "", ()).parts)
         assert f"[not everything was ended: process {pid} (python3" in shown
         assert result.ended_background is ("sleep 60 &" in line)
