@@ -194,3 +194,15 @@ def test_a_file_tracked_by_a_program_is_hidden_in_the_next_session_too(made: San
     again = SandboxedSession(made.place)
     assert "very-secret" not in again.out("cat app/.env")
     again.close()
+
+
+def test_the_first_search_of_a_large_workspace_is_done_before_the_launch(made: SandboxedSession) -> None:
+    """The launch blocks the event loop, the search before it does not."""
+    for number in range(5_000):
+        (made.root / f"f{number}").mkdir()
+    search = made.backend.search_ahead(made.grant)
+    assert search is not None
+    keys = made.backend._surveys[str(made.root)]
+    assert not keys._known
+    search()
+    assert len(keys._known) > 1_000

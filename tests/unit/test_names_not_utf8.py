@@ -108,3 +108,23 @@ async def test_a_line_that_ends_in_such_a_folder_does_not_change_the_working_dir
         assert "is now" not in text
         assert await place.text(Bash(), command="pwd") == f"{tmp_path}\n[exit code 0]"
         text.encode()
+
+
+@pytest.mark.parametrize("variable", ["BRADAWL_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "HOME"])
+@pytest.mark.parametrize("argv", [("doctor",), ("-p", "x")])
+def test_a_folder_of_bradawls_own_that_is_not_utf8_is_a_problem_that_is_named(tmp_path, variable, argv):
+    folder, script = make_folder(tmp_path, b"bad\xff"), tmp_path / "script.json"
+    script.write_text('[{"text": "done"}]')
+    variables = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "BRADAWL_MODEL": f"scripted/{script}"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "bradawl", *argv],
+        env={**variables, variable: folder},
+        cwd=tmp_path,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+    said = ended.stdout + ended.stderr
+    assert ended.returncode != 0 and b"not UTF-8" in said and rb"bad\xff" in said and b"BRADAWL_HOME" in said, said
+    assert b"Traceback" not in said and b"internal error" not in said
+    assert entries(Path(folder)) == []

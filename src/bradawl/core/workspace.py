@@ -82,7 +82,7 @@ class CommandResult(msgspec.Struct, frozen=True):
     restored: tuple[str, ...] = ()
     """Protected files it changed and that were restored; `(could not be put back: ...)` follows one that was not."""
     notes: tuple[str, ...] = ()
-    """Remarks of the sandbox."""
+    """Remarks of the sandbox, and on processes that could not be ended."""
     spilled: str = ""
     """File with the whole output, owned by the caller; empty if everything was kept."""
 

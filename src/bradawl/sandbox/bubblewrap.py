@@ -115,7 +115,7 @@ class BubblewrapBackend:
         """Keeps the covers on running programs. May be replaced before the first launch."""
         named = NamedPaths(layout.home, layout.git_configs)
         self._directories = GitDirectories(layout.roots, run_later=named.hook_folder_names(), within_s=search_within_s)
-        self._search = WorkspaceSearch(self._directories)
+        self._search = WorkspaceSearch(self._directories, [each.begin for each in self._surveys.values()])
         found = self._repositories = Repositories(
             layout.roots, layout.home, self._directories, has_mounts=True, state=layout.state, named=named
         )

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bradawl.core.workspace import CommandResult
+from bradawl.safety.control_characters import in_remark
 from bradawl.workspace.other_thread import in_other_thread
 from bradawl.workspace.process_tree import (
     ProcessState,
@@ -22,8 +22,11 @@ from bradawl.workspace.process_tree import (
     command_line,
     descendants,
     group_is_running,
+    group_members,
+    kill_all,
     pids_since,
     process_states,
+    program_name,
     running,
     signal_group,
     signal_processes,
@@ -41,10 +44,13 @@ _BACKGROUND_GRACE_S = 0.3
 _REAP_S = 0.5
 _POLL_S = 0.01
 _IDS_ARE_NEW_S = 1.0  # fewer programs start in that time than there are PIDs
-_KILL_ROUNDS = 200
-_KILL_POLL_S = 0.001
 
 
+_MOST_NAMED = 5
+_NOT_ENDED = (
+    "not everything was ended: {} still runs. It belongs to another user, as what sudo starts, or waits in the kernel. "
+    "Tell the user, who can end it (sudo kill)"
+)
 _HIGHEST_SIGNAL = 64
 
 
@@ -119,6 +125,8 @@ class ChildProcess:
         self._drained = self._loop.create_future()
         self._pidfd = -1
         self._was_ended = self._is_flood = self._left_running = self._is_gone = False
+        self._not_ended: frozenset[int] = frozenset()
+        """PIDs of processes that could not be killed."""
         self._has_begun = False
         streams.on_flood = self._end_flood
         streams.watch(self._loop, self._on_drained)
@@ -231,8 +239,8 @@ class ChildProcess:
         self._was_ended = True
         try:
             left = self._terminate()
-            await self._wait_while(self._group_is_running, self._term_grace_s)
-            self._kill(left)
+            await self._wait_while(partial(group_is_running, self._process.pid), self._term_grace_s)
+            await self._kill_without_blocking(left)
             await asyncio.wait((self._exited,), timeout=_KILL_WAIT_S)
             self._streams.read_available()
             if not self._drained.done():
@@ -276,7 +284,7 @@ class ChildProcess:
             exports=report.exports,
             sandbox=self._sandbox.backend_name,
             restored=self._restored,
-            notes=self._sandbox.all_notes(),
+            notes=(*self._sandbox.all_notes(), *_remarks_on(self._not_ended)),
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
 
@@ -293,13 +301,13 @@ class ChildProcess:
             await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
         if await self._has_left_nothing():
             return False
-        left = self._terminate()
+        left = self._terminate() | (group_members(self._process.pid) if not self._init_is_running() else set())
         # Remember the PIDs: a process whose parent has ended can't be found again, and a signal can get lost while a
         # shell executes a program.
         if not await self._wait_while(lambda: self._has_left_something() or bool(running(left)), _BACKGROUND_GRACE_S):
-            self._kill(left)
+            await self._kill_without_blocking(left)
         self._streams.read_available()
-        return True
+        return not left or not left <= self._not_ended
 
     async def _has_left_nothing(self) -> bool:
         if self._init is not None and not await self._init.has_ended(_DRAIN_GRACE_S):
@@ -328,9 +336,6 @@ class ChildProcess:
             pids_since(self._process.pid) if is_new else None,
         )
 
-    def _group_is_running(self) -> bool:
-        return group_is_running(self._process.pid)
-
     async def _wait_while(self, is_running: Callable[[], bool], within_s: float) -> bool:
         deadline = self._loop.time() + within_s
         while is_running():
@@ -347,14 +352,15 @@ class ChildProcess:
         signal_processes(left, signal.SIGTERM)
         return left
 
+    async def _kill_without_blocking(self, process_states: set[int]) -> None:
+        """As `_kill`. What ends the processes of a sandbox may take seconds for one that waits in the kernel."""
+        if self._init is not None:
+            await self._wait_while(self._init_is_running, self._init.begin_kill())
+        self._kill(process_states)
+
     def _kill(self, process_states: set[int]) -> None:
         self._kill_group_and_init()
-        for _ in range(_KILL_ROUNDS):  # a process that forked meanwhile is found in the next round
-            if not process_states:
-                return
-            signal_processes(process_states, signal.SIGKILL)
-            time.sleep(_KILL_POLL_S)
-            process_states = running(process_states) | self._remaining_pids()
+        self._not_ended |= kill_all(process_states, self._remaining_pids)
 
     def kill(self) -> None:
         """Kill and reap all its processes without awaiting, so that a second cancellation can't interrupt it."""
@@ -391,6 +397,14 @@ class ChildProcess:
                 self._exited.set_result(None)  # wakes other waiters
             self._on_gone(self)
             self._on_gone = _nothing  # drops the reference to its owner
+
+
+def _remarks_on(not_ended: frozenset[int]) -> tuple[str, ...]:
+    """A sentence about those of the processes that still run."""
+    left = sorted(running(not_ended)) if not_ended else ()
+    named = [f"process {each} ({in_remark(program_name(each))})" for each in left[:_MOST_NAMED]]
+    more = f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
+    return (_NOT_ENDED.format(", ".join(named) + more),) if named else ()
 
 
 def _end_sandbox(sandbox: ChildSandbox) -> tuple[str, ...]:

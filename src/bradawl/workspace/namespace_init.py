@@ -98,6 +98,11 @@ class NamespaceInit:
         """PIDs of all processes in the namespace, init included. Init ignores SIGTERM."""
         return {self.id, *call_processes(self._mark, self.id)} if self.is_running else set()
 
+    def begin_kill(self) -> float:
+        """As `kill`. Returns the seconds for which it is worth waiting then; the kernel ends all without that."""
+        self.kill()
+        return 0.0
+
     def kill(self) -> None:
         """Kill init, and with it all processes in the namespace."""
         if self.is_running:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,8 @@ _STAT_BYTES = 1_024
 _PIECE = 131_072
 _LOOKS = 4
 _LOOK_AGAIN_S = 0.0005
+_KILL_ROUNDS = 200
+_KILL_POLL_S = 0.001
 _STOPPED = b"TtZXx"
 _THREADS = 17  # index of the field that counts threads
 
@@ -54,11 +56,32 @@ def signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def signal_processes(processes: Iterable[int], number: signal.Signals) -> None:
-    """Signal processes, which may have ended."""
+def signal_processes(processes: Iterable[int], number: signal.Signals) -> frozenset[int]:
+    """Signal processes, which may have ended. Returns those that this user may not signal."""
+    refused: list[int] = []
     for process in processes:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.kill(process, number)
+        except ProcessLookupError:
+            continue
+        except PermissionError:
+            refused.append(process)
+    return frozenset(refused)
+
+
+def kill_all(processes: set[int], remaining: Callable[[], set[int]]) -> frozenset[int]:
+    """Kill processes, and those that `remaining` finds then, until none is left. Blocks meanwhile.
+
+    Returns those that could not be killed: of other users, or waiting in the kernel.
+    """
+    refused = frozenset[int]()
+    for _ in range(_KILL_ROUNDS):  # a process that forked meanwhile is found in the next round
+        if not processes:
+            break
+        refused |= signal_processes(processes, signal.SIGKILL)
+        time.sleep(_KILL_POLL_S)
+        processes = (running(processes) | remaining()) - refused
+    return refused | processes
 
 
 def group_is_running(group: int) -> bool:
@@ -69,7 +92,12 @@ def group_is_running(group: int) -> bool:
         return False
     except PermissionError:
         return True  # it holds a process of another user
-    return not _PROC.is_dir() or any(process.group == group for process in _running(_ids()))
+    return not _PROC.is_dir() or bool(group_members(group))
+
+
+def group_members(group: int) -> set[int]:
+    """PIDs of the running processes of a group. Empty without /proc."""
+    return {process.id for process in _running(_ids()) if process.group == group}
 
 
 def pids_since(process: int) -> range | None:
@@ -132,6 +160,14 @@ def command_line(process: int) -> bytes:
         return _read(f"/proc/{process}/cmdline", _PIECE)
     except OSError:
         return b""
+
+
+def program_name(process: int) -> str:
+    """The name of its program, as far as the kernel keeps it; empty if it has ended. Programs choose it themselves."""
+    try:
+        return _read(f"/proc/{process}/comm", _STAT_BYTES).decode("utf-8", "replace").rstrip("\n")
+    except OSError:
+        return ""
 
 
 def child_pids(process: int) -> set[int]:

@@ -35,6 +35,8 @@ class ProgramSupervisor(NamespaceInit):
     def __init__(self, info_fd: int, mark: str, on_known: Callable[[int], None]) -> None:
         """`info_fd` is the socket to the supervisor; `close` closes it, which ends all processes."""
         self._has_ended = self._is_lost = False
+        self._deadline = 0.0
+        """Until when the end of all processes is awaited; 0 before it was ordered."""
         super().__init__(info_fd, mark, on_known)
 
     @property
@@ -70,17 +72,22 @@ class ProgramSupervisor(NamespaceInit):
         """PIDs of all processes of the program, without the supervisor."""
         return call_processes(self._mark, self.id) if self.is_running else set()
 
-    def kill(self) -> None:
-        """End all processes, and wait for their end at most two seconds."""
+    def begin_kill(self) -> float:
+        """As `kill`, without waiting. Returns the seconds after which a `kill` waits no longer."""
         self.read_info()
+        self._deadline = self._deadline or time.monotonic() + _END_LIMIT_S
         if self._info_fd >= 0:
             with contextlib.suppress(OSError):  # it has ended meanwhile
                 os.write(self._info_fd, _KILL)
-        self._wait_for_report(_END_LIMIT_S)
+        return max(0.0, self._deadline - time.monotonic())
 
-    def _wait_for_report(self, within_s: float) -> None:
-        deadline = time.monotonic() + within_s
-        while self._info_fd >= 0 and (left_s := deadline - time.monotonic()) > 0:
+    def kill(self) -> None:
+        """End all processes, and wait for their end, at most two seconds after this or `begin_kill` is first called."""
+        self.begin_kill()
+        self._wait_for_report()
+
+    def _wait_for_report(self) -> None:
+        while self._info_fd >= 0 and (left_s := self._deadline - time.monotonic()) > 0:
             waiting = select.poll()
             waiting.register(self._info_fd, select.POLLIN)
             waiting.poll(left_s * 1_000)

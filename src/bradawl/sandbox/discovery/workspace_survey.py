@@ -4,6 +4,7 @@ import contextlib
 import os
 import stat
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -104,6 +105,14 @@ class WorkspaceSurvey:
         self._repositories: dict[str, None] = {}
         self._secret_paths: set[str] = set()
         self._secret_inodes: set[tuple[int, int]] = set()
+        self._lock = threading.Lock()
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Search for the first time, unless that is done: it takes longer than later. May run in another thread."""
+        with self._lock:
+            if not self._has_begun:
+                self._search()
 
     @contextlib.contextmanager
     def caching(self) -> Iterator[None]:
@@ -118,19 +127,22 @@ class WorkspaceSurvey:
         """The current result."""
         if self._cached is not None:
             return self._cached
-        found = self._search()
+        with self._lock:
+            found = self._search()
         if self._is_caching:
             self._cached = found
         return found
 
     def close(self) -> None:
         """Stop tracking, and save which secret files programs added to git's index. Safe to call twice."""
-        if self._memory is not None:
-            self._remember(self._memory)
-        if self._tracker:
-            self._tracker.close()
+        with self._lock:
+            if self._memory is not None:
+                self._remember(self._memory)
+            if self._tracker:
+                self._tracker.close()
 
     def _search(self) -> SurveyResult:
+        self._has_begun = True
         repositories: list[str] = []
         secrets: list[_Secret] = []
         closed: list[str] = []

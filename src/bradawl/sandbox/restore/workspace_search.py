@@ -1,6 +1,6 @@
 """Searches a workspace before and after programs; a large one in two parts, of which the second may run in a thread."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import msgspec
@@ -46,8 +46,10 @@ _RUN_LATER = "the command made or changed files that editors, agents, CI or git 
 class WorkspaceSearch:
     """The searches of one workspace. Its methods are called from one thread, except `ChangeSearch.finish`."""
 
-    def __init__(self, directories: GitDirectories) -> None:
+    def __init__(self, directories: GitDirectories, others: Iterable[Callable[[], None]] = ()) -> None:
+        """`others` are further searches, done with this one in a large workspace; they may run in a thread."""
         self._directories = directories
+        self._others = tuple(others)
         self._is_done = self._has_said = False
 
     def ahead(self) -> Callable[[], None] | None:
@@ -56,6 +58,8 @@ class WorkspaceSearch:
         return None if self._is_done else self._finish
 
     def _finish(self) -> None:
+        for search in self._others:
+            search()
         self._directories.search()
         self._is_done = True
 

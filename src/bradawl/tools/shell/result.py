@@ -53,7 +53,7 @@ def output_of(
         remarks.append(_ENDED_IN_OWN_NETWORK if result.sandbox == "bubblewrap" else _ENDED_BACKGROUND)
     if "pytest" in command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
         remarks.append("no tests were collected")
-    if result.sandbox:
+    if result.sandbox or result.notes:
         from bradawl.tools.shell.sandbox_hints import notes_on  # most results need no notes
 
         hints = notes_on(result, grant, user_is_there=user_is_there, by_domain=by_domain)

@@ -151,14 +151,12 @@ _POWERS = "commands here get no further rights, and no sockets of other programs
 def notes_on(
     result: CommandResult, grant: Grant | None, *, user_is_there: bool, by_domain: bool = False
 ) -> tuple[str, ...]:
-    """What the sandbox blocked or restored, one line each; empty for a command that would fail anywhere.
+    """The result's remarks, and what the sandbox blocked or restored, one line each.
 
     `by_domain`: the sandbox gives commands a proxy that decides about each host, and no other network.
     """
-    if not result.sandbox:
-        return ()
     put_back = tuple(f"[{each}]" for each in (*result.notes, *restored_lines(result.restored, in_remark)))
-    if grant is None:
+    if grant is None or not result.sandbox:
         return put_back
     is_success = not (result.exit_code or any(result.pipe_status))
     if found := _of_git(result, is_success=is_success):
