@@ -75,6 +75,8 @@ class GitDirectories:
         self.searches = FolderSearches(self._indexes, opens_first=opens_first)
         self._now: dict[str, Folder] = {}
         self._before: dict[str, Folder] | None = None
+        self._gone: dict[tuple[int, int], str] | None = None
+        """Where folders were that are not there any more, by their identities; None if that is not known yet."""
         self.rest: tuple[str, ...] = ()
         """Folders that the last search did not reach."""
         self.closed: tuple[str, ...] = ()
@@ -107,6 +109,7 @@ class GitDirectories:
         return is_done
 
     def _take_over(self) -> None:
+        self._gone = None
         self._now = {path: folder for index in self._indexes for path, folder in index.marked.items()}
         self.rest = tuple(path for index in self._indexes for path in index.rest)
         self.closed = tuple(path for index in self._indexes for path in index.closed)
@@ -120,13 +123,14 @@ class GitDirectories:
             self._distrust_all("the search was interrupted")
         self._is_open = True
         if self._before is not None:
+            unsearched = frozenset(self._unsearched)
             # What an earlier program may have left where no search reached is not the user's.
             before = {
                 path: folder
                 for path, folder in before.items()
-                if path in self._before or not any(is_within(path, each) for each in self._unsearched)
+                if path in self._before or not _lies_in(path, unsearched)
             }
-        self._before = before
+        self._before, self._gone = before, None
         self.searches.skipped = frozenset((*self.closed, *self.rest))
 
     def note_end(self, failure: str = "") -> None:
@@ -173,7 +177,7 @@ class GitDirectories:
 
     def is_read_only(self, path: str) -> bool:
         """Whether a path was in a part that no search had reached, and that programs could not write to."""
-        return any(is_within(path, each) for each in self.searches.skipped)
+        return _lies_in(path, self.searches.skipped)
 
     def is_pending(self, path: str) -> bool:
         """Whether an earlier program may have left a folder where no search reached."""
@@ -192,8 +196,10 @@ class GitDirectories:
         now = self._now.get(path)
         if now is None:
             return ""
-        earlier = (old for old, folder in (self._before or {}).items() if folder.identity == now.identity)
-        return next((old for old in earlier if old != path and old not in self._now), "")
+        if self._gone is None:
+            gone = ((path, folder) for path, folder in (self._before or {}).items() if path not in self._now)
+            self._gone = {folder.identity: old for old, folder in reversed(tuple(gone))}
+        return self._gone.get(now.identity, "")
 
     def new_links(self) -> tuple[str, ...]:
         """Links inside `.git` folders that programs made: git writes through a link in the place of its own file."""
@@ -260,6 +266,11 @@ def _is_near(parts: list[str]) -> bool:
 
 def _nearest_first(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(paths, key=lambda each: (each.count("/"), each)))
+
+
+def _lies_in(path: str, folders: frozenset[str]) -> bool:
+    """Whether a path is one of many folders, or in one: a search of a large workspace may not reach 100,000."""
+    return not folders.isdisjoint((path, "/", *parents(path)))
 
 
 def parents(path: str) -> Iterator[str]:
