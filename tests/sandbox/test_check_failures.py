@@ -34,9 +34,11 @@ from bradawl.sandbox.restore import (
     git_directories,
     git_history,
     git_objects,
+    git_references,
     gitlinks,
     harmless_git_files,
     new_repositories,
+    object_content,
     protected_files,
     repositories,
     restore_path,
@@ -48,7 +50,7 @@ MODULES = (
     *(path_walk, config_file, named_paths, separate_data, small_files, folder_index, git_folders, closed_folders),
     *(rule_mounts, git_directories, git_history, git_objects, gitlinks, harmless_git_files, protected_files),
     *(repositories, restore_path, snapshot, workspace_search, new_repositories, settings_without_programs),
-    template_hooks,
+    *(template_hooks, git_references, object_content),
 )
 ERRORS = (RuntimeError("injected"), OSError(5, "Input/output error"), MemoryError(), RecursionError("too deep"))
 MARK = "/nonexistent/marker"

@@ -112,3 +112,12 @@ async def test_while_a_job_runs_the_repository_stays_covered(made):
 def test_folders_that_a_line_removes(line, found):
     assert removed_folders(Program(("/bin/bash", "-c", line), "/ws", {}), "/ws") == found
     assert removed_folders(Program(("/bin/rm", "-rf", "a"), "/ws", {}), "/ws") == ()
+
+
+@pytest.mark.parametrize("gap", ["\n\n\n", "\n \n\t\n", "\n" * 20_000])
+def test_blank_lines_between_commands_cost_no_time(gap):
+    """A backtracking pattern would need years for the first line, hours for the last."""
+    line = gap.join(f"ls src/{number}" for number in range(60 if len(gap) < 10 else 3))
+    for end, found in (("", ()), (gap + "rm -rf build" + gap, ("/ws/build",)), (gap + "make 'all'", ())):
+        program = Program(("/bin/bash", "-c", line + end), "/ws", {})
+        assert removed_folders(program, "/ws") == found

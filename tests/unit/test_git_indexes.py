@@ -216,3 +216,21 @@ def test_an_index_whose_check_failed_is_compared_again_before_the_next_program(w
     assert work.names() == b"a.txt\n"
     work.begin()
     assert work.end() == (f"{work.index} (it named ../x)",)
+
+
+def test_a_file_beside_a_git_file_that_names_nothing_is_no_index(work: Repository):
+    (work.root / "pkg").mkdir()
+    (work.root / "pkg/.git").touch()
+    work.begin()
+    (work.root / "pkg/index").write_text("of the project")
+    assert work.end() == ()
+    assert (work.root / "pkg/index").read_text() == "of the project"
+
+
+def test_the_folder_with_the_index_that_was_moved_away_is_said(work: Repository, tmp_path: Path):
+    work.begin()
+    work.craft()
+    assert work.end() != ()
+    (folder,) = work.indexes.take_set_aside()
+    assert len(list(Path(folder).iterdir())) == 1
+    assert work.indexes.take_set_aside() == ()

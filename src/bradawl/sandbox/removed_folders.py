@@ -7,9 +7,8 @@ from typing import Final
 from bradawl.sandbox.backend import Program
 
 _WORD: Final = r"[\w./@+-]+"
-_PART: Final = rf"(?:rm|mkdir|ls|echo|true)(?: +{_WORD})*"
-_LINE: Final = re.compile(rf"\s*{_PART}(?:\s*(?:&&|;|\n)\s*{_PART})*\s*;?\s*")
-_REMOVAL: Final = re.compile(rf"(?:^|[&;\n])\s*rm((?: +{_WORD})+)")
+_PART: Final = re.compile(rf"(?:rm|mkdir|ls|echo|true)(?: +{_WORD})*")
+_SEPARATOR: Final = re.compile(r"&&|;|\n")
 
 
 def removed_folders(program: Program, cwd: str) -> tuple[str, ...]:
@@ -19,10 +18,14 @@ def removed_folders(program: Program, cwd: str) -> tuple[str, ...]:
     Nothing else may rely on it: `rm` can be another program than that of the system.
     """
     line = program.argv[2] if program.argv[1:2] == ("-c",) and len(program.argv) > 2 else ""
-    if not _LINE.fullmatch(line):
+    # Split before matching: one pattern for the whole line would try each way to divide blank lines, 2^n of them.
+    parts = [part for part in map(str.strip, _SEPARATOR.split(line)) if part]
+    if not all(map(_PART.fullmatch, parts)):
         return ()
     found: list[str] = []
-    for words in (match[1].split() for match in _REMOVAL.finditer(line)):
+    for name, *words in map(str.split, parts):
+        if name != "rm":
+            continue
         options = [word for word in words if word.startswith("-")]
         if any(re.fullmatch(r"-[A-Za-z]*[rR][A-Za-z]*|--recursive", option) for option in options):
             found += (os.path.normpath(f"{cwd}/{word}" if word[0] != "/" else word) for word in words if word[0] != "-")

@@ -3,10 +3,13 @@
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Literal
 
 from bradawl.core.effects import is_within
 from bradawl.safety.git.separate_data import data_above, data_folder
+from bradawl.safety.git.small_files import named_in
+from bradawl.safety.path_walk import real_path
 
 
 def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -> tuple[str, ...]:
@@ -18,6 +21,13 @@ def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -
     above = (data_above(root, home) for root in writable if not kind_of(f"{root}/.git"))
     found = dict.fromkeys((*named, *above))
     return tuple(each for each in found if each and not any(is_within(each, root) for root in writable))
+
+
+def data_of(root: str) -> str:
+    """The folder that holds the objects of a root's repository, also if its `.git` is a file; it need not exist."""
+    named = named_in(f"{root}/.git", "gitdir: ")
+    data = real_path(Path(root, named or ".git"))
+    return real_path(Path(data, named_in(f"{data}/commondir", "")))
 
 
 def folders_of_modules(data: str) -> Iterator[tuple[str, bool]]:

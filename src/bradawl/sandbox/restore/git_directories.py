@@ -84,6 +84,8 @@ class GitDirectories:
         self.searches = FolderSearches(self._indexes, opens_first=opens_first)
         self._now: dict[str, Folder] = {}
         self._before: dict[str, Folder] | None = None
+        self._gone: dict[tuple[int, int], str] | None = None
+        """Where folders were that are not there any more, by their identities; None if that is not known yet."""
         self.rest: tuple[str, ...] = ()
         """Folders that the last search did not reach."""
         self.closed: tuple[str, ...] = ()
@@ -118,6 +120,7 @@ class GitDirectories:
         return is_done
 
     def _take_over(self) -> None:
+        self._gone = None
         now = {path: folder for index in self._indexes for path, folder in index.marked.items()}
         self._now = now
         self._repositories = _nearest_first(path for path, folder in now.items() if ".git" in folder.names)
@@ -142,7 +145,7 @@ class GitDirectories:
                 for path, folder in before.items()
                 if path in self._before or not is_in_any(path, self._unsearched)
             }
-        self._before = before
+        self._before, self._gone = before, None
         self.searches.skipped = frozenset((*self.closed, *self.rest))
 
     def note_end(self, failure: str = "") -> None:
@@ -213,8 +216,10 @@ class GitDirectories:
         now = self._now.get(path)
         if now is None:
             return ""
-        earlier = (old for old, folder in (self._before or {}).items() if folder.identity == now.identity)
-        return next((old for old in earlier if old != path and old not in self._now), "")
+        if self._gone is None:
+            gone = ((path, folder) for path, folder in (self._before or {}).items() if path not in self._now)
+            self._gone = {folder.identity: old for old, folder in reversed(tuple(gone))}
+        return self._gone.get(now.identity, "")
 
     def new_links(self) -> tuple[str, ...]:
         """Links inside `.git` folders that programs made: git writes through a link in the place of its own file."""

@@ -6,7 +6,6 @@ it has ended, missing ones are restored. Changes by git itself, such as packing 
 
 import contextlib
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,50 +16,23 @@ from typing import Final
 import msgspec
 
 from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
 from bradawl.safety.control_characters import in_remark
 from bradawl.safety.name_lists import first_of
-from bradawl.sandbox.check_failures import CheckFailures, still_not_checked
+from bradawl.sandbox.check_failures import CheckFailures, reason_of, still_not_checked
 from bradawl.sandbox.filesystem.closed_folders import open_parents
 from bradawl.sandbox.restore.git_data_events import GitDataEvents
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
+from bradawl.sandbox.restore.git_references import References, shortened
 from bradawl.sandbox.restore.protected_files import IsDue, ProtectedFiles
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back, put_copy_back
-from bradawl.sandbox.restore.snapshot import (
-    Entry,
-    Snapshot,
-    WatchedPath,
-    is_changed,
-    pipes_in,
-    take_partial_snapshot,
-    take_snapshot,
-)
+from bradawl.sandbox.restore.snapshot import Entry, is_changed, pipes_in
 
-_REFERENCES: Final = (
-    "HEAD",
-    "packed-refs",
-    "refs",
-    "logs",
-    "reftable",
-    "index",
-    "ORIG_HEAD",
-    "MERGE_HEAD",
-    "FETCH_HEAD",
-    "shallow",
-)
-_NEEDED: Final = ("HEAD", "packed-refs", "refs", "refs/heads", "reftable", "reftable/tables.list", "objects")
+_FOLDERS: Final = ("objects", "refs")
 _CACHES: Final = ("info/commit-graph", "info/commit-graphs", "pack/multi-pack-index")
-_HEAD: Final = re.compile(rb"(?:ref: refs/[^\0-\x20]+|(?!0+\s*$)[0-9a-f]{40}(?:[0-9a-f]{24})?)\s*")
-_OBJECT: Final = rb"[0-9a-f]{40}(?:[0-9a-f]{24})?"
-_LISTS: Final = {
-    "packed-refs": re.compile(rb"(?:(?:#.*|\^%b|%b refs/[^\0-\x20]+)\n)+" % (_OBJECT, _OBJECT)),
-    "shallow": re.compile(rb"(?:%b\n)*" % _OBJECT),
-    "index": re.compile(rb"DIRC.*", re.DOTALL),
-}
-"""The lines that git writes in these files. Git fails at any other line; without a line in the first file it finds no
-references.
-"""
 _MOST_SHOWN: Final = 3
+_MOST_RECORDED: Final = 1_048_576
 _RECORDS: Final = 50
 
 _SET_ASIDE: Final = (
@@ -91,53 +63,78 @@ class GitHistory:
         self._kept = kept
         self._watched: dict[str, _WatchedRepository] = {}
         self._running = 0
-        self._unchecked: dict[str, _WatchedRepository] = {}
-        """Repositories in which programs ran that have not been compared since."""
         self._recovered: tuple[str, ...] = ()
+        """Paths restored since the last `end`."""
+        self._unchecked: tuple[str, ...] = ()
+        """Data that could not be compared after the last program."""
 
     @property
     def is_busy(self) -> bool:
         """Whether a program is running."""
         return self._running > 0
 
-    def begin(self) -> None:
-        """Call before a program starts. Raises `ToolError` if what an earlier program did can't be checked."""
-        self.check_again()
+    def begin(self, allowed: tuple[str, ...] = ()) -> None:
+        """Call before a program starts. `allowed` names files and folders that running programs may change.
+
+        If others run, what they have removed by now is restored, and what has changed is restored from now on. Raises
+        `ToolError` if the history can't be examined, or what an earlier program did to it.
+        """
         if self._running == 0:
+            self.check_again()
             known, self._watched = self._watched, {}
             for each in self._repositories():
                 self._watched[each.data] = known.get(each.data) or _WatchedRepository(each, self._kept)
-        for watched in self._watched.values():
-            watched.begin(is_first=self._running == 0)
+            for watched in self._watched.values():
+                _begin(watched)
+        else:  # a part that fails is compared again when a program ends
+            self._recovered += self._compare(allowed, CheckFailures(), takes_changes=True)
+            for each in self._repositories():
+                if each.data not in self._watched:
+                    self._watched[each.data] = _WatchedRepository(each, self._kept)
+                    _begin(self._watched[each.data])
         self._running += 1
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Call once per `begin`, when the program is gone. Returns the restored paths.
+        """Call once per `begin`, when the program is gone. Returns the restored paths, and remarks on what could not be
+        compared; `check_again` repeats that.
 
         `allowed` names files and folders that the program was allowed to change.
         """
         self._running -= 1
-        for data, watched in self._watched.items():
-            if not any(is_within(data, path) for path in allowed):
-                self._unchecked[data] = watched
         failures = CheckFailures()
+        restored = self._compare(allowed, failures, takes_changes=self._running > 0)
         recovered, self._recovered = self._recovered, ()
-        return (*recovered, *self._check(failures), *failures.remarks())
+        self._unchecked = failures.paths
+        return (*recovered, *restored, *failures.remarks())
 
     def check_again(self) -> None:
-        """As `ProtectedFiles.check_again`: a later program would make the damage the state that is restored."""
-        if not self._running:
-            failures = CheckFailures()
-            self._recovered += self._check(failures)
-            if failures.paths:
-                raise still_not_checked(failures)
+        """Compare again what could not be compared before, unless a program runs. The next `end` returns what this
+        restores. Raises `ToolError` if it still can't be compared: then no program may start.
+        """
+        if self._running or not self._unchecked:
+            return
+        failures = CheckFailures()
+        compared = tuple(data for data in self._watched if data not in self._unchecked)
+        self._recovered += self._compare(compared, failures, takes_changes=False)
+        self._unchecked = failures.paths
+        if failures.paths:
+            raise still_not_checked(failures)
 
-    def _check(self, failures: CheckFailures) -> tuple[str, ...]:
+    def take_set_aside(self) -> tuple[str, ...]:
+        """The folders to which files in the way were moved since the last call."""
+        folders = tuple(folder for watched in self._watched.values() for folder in watched.set_aside)
+        for watched in self._watched.values():
+            watched.set_aside.clear()
+        return folders
+
+    def _compare(self, allowed: tuple[str, ...], failures: CheckFailures, *, takes_changes: bool) -> tuple[str, ...]:
         restored: list[str] = []
-        for data, watched in tuple(self._unchecked.items()):
-            restored += failures.attempt(data, partial(watched.end, f"{self._kept}/changed"), [])
-            if data not in failures.paths:
-                del self._unchecked[data]
+        for watched in self._watched.values():
+            compare = partial(watched.end, f"{self._kept}/changed", takes_changes=takes_changes)
+            if not any(is_within(watched.data, path) for path in allowed):
+                restored += failures.attempt(watched.data, compare, [])
+            elif takes_changes:
+                failures.attempt(watched.data, watched.begin, None)
         return tuple(restored)
 
 
@@ -174,7 +171,7 @@ class WorkspaceWatch:
         """Call before a program starts. It can't read `hidden`; checks while it runs leave `allowed` as they are."""
         self._files.begin()
         try:
-            self._history.begin()
+            self._history.begin(self._running_allowed())
         except BaseException:
             self._files.end()
             raise
@@ -221,12 +218,15 @@ class WorkspaceWatch:
     def _compare_running(
         self, failures: CheckFailures, is_due: IsDue, *, indexes: bool, restores: bool
     ) -> tuple[str, ...]:
-        allowed = tuple(path for each in self._allowed for path in each)
+        allowed = self._running_allowed()
         compare = partial(self._files.check_running, allowed, is_due, failures, restores=restores)
         found = failures.attempt("/", compare, ())
         if indexes and self._indexes:
             found += self._indexes.check_running(allowed, failures, restores=restores)
         return found
+
+    def _running_allowed(self) -> tuple[str, ...]:
+        return tuple(path for each in self._allowed for path in each)
 
     def notes(self) -> tuple[str, ...]:
         """A sentence on where the changed files are that were moved away since the last call."""
@@ -237,7 +237,8 @@ class WorkspaceWatch:
 
     def take_set_aside(self) -> tuple[str, ...]:
         """The folders to which changed files were moved since the last call of this method or `notes`."""
-        return self._files.take_set_aside()
+        of_indexes = self._indexes.take_set_aside() if self._indexes else ()
+        return (*self._files.take_set_aside(), *self._history.take_set_aside(), *of_indexes)
 
     def check_again(self) -> None:
         """See `ProtectedFiles.check_again`. A check of running programs that failed is repeated while they run."""
@@ -256,6 +257,16 @@ class WorkspaceWatch:
         self._files.close()
 
 
+def _begin(watched: "_WatchedRepository") -> None:
+    try:
+        watched.begin()
+    except OSError as error:
+        raise ToolError(
+            f"nothing can run in the sandbox: {watched.data} can't be examined: {reason_of(error)}. Try again, or "
+            "ask to run without the sandbox"
+        ) from error
+
+
 class _WatchedRepository:
     """The history of one repository."""
 
@@ -264,140 +275,61 @@ class _WatchedRepository:
         self._place = repository.place
         self._kept = f"{kept}/{sha256(os.fsencode(self.data)).hexdigest()[:16]}"
         self._objects = ObjectFiles(f"{self.data}/objects", self._place, f"{self._kept}/objects")
-        self._places: tuple[WatchedPath, ...] = tuple((self.data, name) for name in _REFERENCES)
-        self._references: Snapshot = {}
+        self._references = References(self.data, self._place)
+        self._links: frozenset[str] = frozenset()
+        self.set_aside: list[str] = []
+        """The folders to which files in the way were moved."""
         self._is_new = True
 
-    def begin(self, *, is_first: bool) -> None:
+    def begin(self) -> None:
+        """Take everything as it is now."""
+        self._links = frozenset(name for name in _FOLDERS if os.path.islink(f"{self.data}/{name}"))  # noqa: PTH114
         self._objects.capture()
-        if is_first:
-            before = self._references
-            self._references = take_snapshot(self._places, before)
-            if before.keys() != self._references.keys() or any(
-                before[path] is not entry for path, entry in self._references.items() if entry.kind == "file"
-            ):
-                self._write_record()
+        if self._references.take():
+            self._write_record()
         if self._is_new:
             self._objects.forget_old()
             self._is_new = False
 
-    def end(self, aside_in: str) -> list[str]:
-        """Restore what is gone; returns the restored paths."""
-        if not self._was_repository():
+    def end(self, aside_in: str, *, takes_changes: bool) -> list[str]:
+        """Restore what is gone; returns the restored paths. With `takes_changes`, what honest programs and the user
+        have changed is restored from now on.
+        """
+        if not self._references.was_repository():
             return []
-        lost, missing = self._lost(), self._missing_references()
+        lost, missing = self._lost()
         is_closed = any(_is_closed(f"{self.data}{name}") for name in ("", "/objects", "/refs"))
         opened: list[str] = []
         if (lost or missing or is_closed) and self._open_up():
             opened = [f"{self.data}/ (folders that could not be entered)"]
-            lost, missing = self._lost(), self._missing_references()
+            lost, missing = self._lost()
         aside = SetAsideFolder(aside_in)
-        restored = [*opened, *self._put_objects_back(lost, aside), *self._put_references_back(missing, aside)]
+        restored = [*opened, *self._put_objects_back(lost, aside), *self._references.put_back(missing, aside)]
         if lost or opened:
             self._set_caches_aside(aside)
         if lost or missing:
             self._make_folders(aside)
         restored += self._set_pipes_aside(aside)
+        self.set_aside += (aside.folder,) if aside.folder else ()
         if restored:
             forget_old(aside_in)
+        if takes_changes:
+            self._references.take_changes(missing)
+            self._objects.capture(is_first=False)
         return restored
 
-    def _lost(self) -> list[LostObject]:
-        return list({each.name: each for each in self._objects.lost_objects()}.values())
+    def _lost(self) -> tuple[list[LostObject], list[str]]:
+        """Object files and references."""
+        missing = self._references.missing(self._objects.has_new)
+        lost = self._objects.lost_objects(lambda: self._references.named_objects(missing))
+        return list({each.name: each for each in lost}.values()), missing
 
     def _open_up(self) -> bool:
         """Restore this user's permissions on folders; True if a folder was closed."""
         top = ("", "/objects", "/objects/info", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
-        inner = (path[len(self.data) :] for path, entry in self._references.items() if entry.kind == "folder")
-        opened = [open_parents(f"{self.data}{name}", self._place) for name in (*top, *sorted(inner))]
+        inner = (path[len(self.data) :] for path in self._references.folders())
+        opened = [open_parents(f"{self.data}{name}", self._place) for name in (*top, *inner)]
         return any(opened)
-
-    def _was_repository(self) -> bool:
-        head = self._references.get(f"{self.data}/HEAD")
-        return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
-
-    # ------------------------------------------------------------------ references
-
-    def _missing_references(self) -> list[str]:
-        """References to restore: all lost ones if it is not a repository any more, else those that git did not delete
-        itself.
-        """
-        before = self._references
-        gone = [path for path, entry in before.items() if _is_gone(path, entry)]
-        gone += [path for path in self._damaged() if path not in gone]
-        if self._is_broken():
-            head = f"{self.data}/HEAD"
-            return [*gone, *((head,) if head not in gone and not self._has_head() else ())]
-        names = f"{self.data}/refs/"
-        packed = _packed(
-            take_partial_snapshot([(self.data, "packed-refs")], {}).get(f"{self.data}/packed-refs") if gone else None
-        )
-        replaced = [path for path in gone if os.path.lexists(path)]
-        deleted = (path for path in gone if path.startswith(names) and path not in replaced)
-        return [*replaced, *(path for path in deleted if self._is_not_deleted(path[len(names) - 5 :], packed))]
-
-    def _damaged(self) -> list[str]:
-        """Changed files that git would not have written so; of new files, the lists only."""
-        names = f"{self.data}/refs/"
-        lists = [f"{self.data}/{name}" for name in _LISTS]
-        changed = [
-            path
-            for path, entry in self._references.items()
-            if entry.kind == "file" and path.startswith(names) and is_changed(path, entry)
-        ]
-        now = take_partial_snapshot(
-            [(self.data, path[len(self.data) + 1 :]) for path in (*changed, *lists)], self._references
-        )
-        return [path for path in (*changed, *lists) if path in now and not self._is_sound(path, now[path])]
-
-    def _is_sound(self, path: str, now: Entry) -> bool:
-        if now.kind != "file" or now.content is None or now is self._references.get(path):
-            return True
-        pattern = _LISTS.get(path[len(self.data) + 1 :])
-        if pattern is None:
-            is_loop = now.content.strip() == f"ref: {path[len(self.data) + 1 :]}".encode(errors="surrogateescape")
-            return bool(_HEAD.fullmatch(now.content)) and not is_loop
-        return bool(pattern.fullmatch(now.content)) and not (
-            path.endswith("/packed-refs") and self._has_lost_names(now)
-        )
-
-    def _has_lost_names(self, now: Entry) -> bool:
-        """Whether names are missing from the list that git did not delete: git deletes their logs with them."""
-        lost = _packed(self._references.get(f"{self.data}/packed-refs")).keys() - _packed(now).keys()
-        return any(
-            os.path.lexists(f"{self.data}/logs/{name}") and not os.path.lexists(f"{self.data}/{name}") for name in lost
-        )
-
-    def _is_broken(self) -> bool:
-        had = (f"{self.data}/{name}" for name in _NEEDED)
-        return not self._has_head() or any(path in self._references and not os.path.lexists(path) for path in had)
-
-    def _has_head(self) -> bool:
-        head = take_partial_snapshot([(self.data, "HEAD")], self._references).get(f"{self.data}/HEAD")
-        return head is not None and head.kind == "file" and bool(_HEAD.fullmatch(head.content or b""))
-
-    def _is_not_deleted(self, name: str, packed: dict[str, str]) -> bool:
-        """Git deletes the log with a reference, and packs a reference with its current value."""
-        entry, value = self._references[f"{self.data}/{name}"], packed.get(name, "")
-        known = self._references.get(f"{self.data}/packed-refs")
-        if entry.kind != "file":
-            return False
-        if value and (value == os.fsdecode(entry.content or b"").strip() or value != _packed(known).get(name)):
-            return False
-        return os.path.lexists(f"{self.data}/logs/{name}")
-
-    def _put_references_back(self, missing: list[str], aside: SetAsideFolder) -> list[str]:
-        restored: list[str] = []
-        for path in sorted(missing):
-            try:
-                put_back(path, self._place, self._references.get(path), aside)
-            except OSError as error:
-                restored.append(f"{path} (could not be put back: {error.strerror})")
-            else:
-                restored.append(path)
-        return _shortened(restored, f"{self.data}/refs", "references and their logs")
-
-    # ------------------------------------------------------------------ objects
 
     def _put_objects_back(self, lost: list[LostObject], aside: SetAsideFolder) -> list[str]:
         restored: list[str] = []
@@ -410,11 +342,12 @@ class _WatchedRepository:
             try:
                 put_copy_back(path, self._place, each.kept, aside)
             except OSError as error:
+                self._objects.owe(each.name)
                 failed.append(f"{path} (could not be put back: {error.strerror})")
             else:
                 restored.append(path)
         folder = f"{self.data}/objects"
-        return [*_shortened(restored, folder, "objects"), *_shortened(failed, folder, "objects that are lost")]
+        return [*shortened(restored, folder, "objects"), *shortened(failed, folder, "objects that are lost")]
 
     def _set_caches_aside(self, aside: SetAsideFolder) -> None:
         """Set aside git's caches of object data, which may be damaged, too; git recreates them."""
@@ -424,32 +357,31 @@ class _WatchedRepository:
 
     def _set_pipes_aside(self, aside: SetAsideFolder) -> list[str]:
         """Set aside named pipes among references and state files, which would block git forever."""
-        waiting = [
-            path for path, entry in self._references.items() if entry.kind == "folder" and is_changed(path, entry)
-        ]
+        known = self._references.known
+        waiting = [path for path in self._references.folders() if is_changed(path, known[path])]
         restored: list[str] = []
         for path in pipes_in(self.data, waiting):
             with contextlib.suppress(OSError):
                 put_back(path, self._place, None, aside)
                 restored.append(path)
-        return _shortened(restored, self.data, "pipes")
+        return shortened(restored, self.data, "pipes")
 
     def _make_folders(self, aside: SetAsideFolder) -> None:
         """Create the folders without which git recognizes no repository."""
         folder = Entry("folder", b"", (), 0o755)
-        for name in ("objects", "refs"):
-            with contextlib.suppress(OSError):
-                put_back(f"{self.data}/{name}", self._place, folder, aside)
-
-    # ------------------------------------------------------------------ a record
+        for name in _FOLDERS:
+            if name not in self._links:
+                with contextlib.suppress(OSError):
+                    put_back(f"{self.data}/{name}", self._place, folder, aside)
 
     def _write_record(self) -> None:
         """Save the list of references, to recover one that is missed later."""
         lines: list[bytes] = []
         start = len(self.data) + 1
-        for path, entry in self._references.items():
+        for path, entry in self._references.known.items():
             name = path[start:]
-            if entry.kind == "file" and entry.content and name.startswith(("HEAD", "packed-refs", "refs/")):
+            is_recorded = entry.kind == "file" and name.startswith(("HEAD", "packed-refs", "refs/"))
+            if is_recorded and entry.content and len(entry.content) <= _MOST_RECORDED:
                 lines += (
                     [entry.content] if name == "packed-refs" else [entry.content.strip() + b" " + os.fsencode(name)]
                 )
@@ -459,7 +391,9 @@ class _WatchedRepository:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             path = folder / sha256(data).hexdigest()[:16]
             if not path.exists():
-                path.write_bytes(data)
+                unfinished = folder / "unfinished"
+                unfinished.write_bytes(data)
+                unfinished.rename(path)
                 known = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime)
                 for each in known[:-_RECORDS]:
                     each.unlink()
@@ -467,14 +401,6 @@ class _WatchedRepository:
 
 def _shown(lines: tuple[str, ...]) -> str:
     return first_of(lines, _MOST_LINES, lambda line: in_remark(line[:_LONGEST_LINE]), "; ")
-
-
-def _is_gone(path: str, entry: Entry) -> bool:
-    """Whether it is missing, unreadable, or not a regular file any more, such as a pipe."""
-    if entry.kind == "file":
-        mode = _mode(path)
-        return not stat.S_ISREG(mode) or (entry.mode & stat.S_IRUSR) > (mode & stat.S_IRUSR)
-    return entry.kind in ("folder", "link") and not os.path.lexists(path)
 
 
 def _is_closed(folder: str) -> bool:
@@ -487,14 +413,3 @@ def _mode(path: str) -> int:
         return os.lstat(path).st_mode
     except OSError:
         return 0
-
-
-def _packed(found: Entry | None) -> dict[str, str]:
-    """Names and values in a packed-refs file."""
-    lines = ((found.content if found else b"") or b"").splitlines()
-    pairs = (os.fsdecode(line).partition(" ") for line in lines if not line.startswith((b"#", b"^")))
-    return {name: value for value, _, name in pairs}
-
-
-def _shortened(paths: list[str], folder: str, what: str) -> list[str]:
-    return paths if len(paths) <= _MOST_SHOWN else [f"{folder} ({len(paths)} {what})"]

@@ -32,6 +32,7 @@ _MOST_AT_FIRST: Final = 1_048_576
 _MOST_KEPT: Final = 256_000_000
 _CONFIG_BYTES: Final = 1_048_576
 _SETTLED_NS: Final = 50_000_000
+_TRIES: Final = 5
 _MOST_NAMED: Final = 3
 _NOTHING: Final = ExaminedIndex()
 _LEFT: Final = " (could not be put back: {})"
@@ -95,6 +96,7 @@ class GitIndexes:
         self._recovered: tuple[str, ...] = ()
         self._inodes: dict[str, tuple[int, int]] = {}
         self._left_alone: set[str] = set()
+        self._set_aside: list[str] = []
         self._seen: set[str] = set()
         self._passed: dict[str, _Version] = {}
         """The indexes in which the last check of running programs found nothing."""
@@ -141,6 +143,11 @@ class GitIndexes:
         hidden = frozenset[str].intersection(*self._hidden) if self._hidden else frozenset[str]()
         compare = partial(self._compare, hidden, allowed) if restores else partial(self._wrong_ones, hidden, allowed)
         return failures.attempt(self._places.roots[0], compare, ())
+
+    def take_set_aside(self) -> tuple[str, ...]:
+        """The folders to which changed indexes were moved since the last call."""
+        folders, self._set_aside = tuple(self._set_aside), []
+        return folders
 
     def _wrong_ones(self, hidden: frozenset[str], allowed: tuple[str, ...]) -> tuple[str, ...]:
         self._bytes_left = _MOST_KEPT
@@ -197,6 +204,15 @@ class GitIndexes:
         return _Version(index, shared_path, self._read_file(shared_path, known_shared) if shared_path else None)
 
     def _read_file(self, path: str, known: _File | None) -> _File | None:
+        """The current file; None if there is none. One that the user's git replaces meanwhile is read again."""
+        found = self._read_once(path, known)
+        for _ in range(_TRIES):
+            if found is None or found.data is not None or _is_as_read(path, found):
+                break
+            found = self._read_once(path, known)
+        return found
+
+    def _read_once(self, path: str, known: _File | None) -> _File | None:
         import time
 
         try:
@@ -205,8 +221,7 @@ class GitIndexes:
             return None
         except OSError:
             return _UNKNOWN
-        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        stamp = (*stamp, status.st_mode, status.st_uid)
+        stamp = _stamp(status)
         if known and known.stamp == stamp and known.is_settled:
             self._bytes_left -= len(known.data or b"")
             return known
@@ -248,7 +263,9 @@ class GitIndexes:
 
     # ------------------------------------------------------------------ comparing
 
-    def _check(self, place: IndexPlace, hidden: frozenset[str], *, is_allowed: bool) -> tuple[str, ...]:
+    def _check(
+        self, place: IndexPlace, hidden: frozenset[str], *, is_allowed: bool, tries: int = _TRIES
+    ) -> tuple[str, ...]:
         before = self._before.get(place.path)
         now = self._read(place, before)
         if now is None:
@@ -262,6 +279,8 @@ class GitIndexes:
         if finding is None:
             self._before[place.path] = now
             return ()
+        if tries and not _is_as_read(place.path, now.index):  # what the user's git wrote meanwhile must not be undone
+            return self._check(place, hidden, is_allowed=is_allowed, tries=tries - 1)
         if finding.is_old:
             self._before[place.path] = now
             is_said, self._left_alone = place.path in self._left_alone, self._left_alone | {place.path}
@@ -339,6 +358,8 @@ class GitIndexes:
                 return _LEFT.format(f"{finding.reason}; it was moved away, and git reset makes a new one")
         except OSError as error:
             return _LEFT.format(f"{finding.reason}; {error.strerror}")
+        finally:
+            self._set_aside += (aside.folder,) if aside.folder else ()
         return f" ({finding.reason})"
 
     def _put_all_back(self, place: IndexPlace, before: _Version | None, aside: SetAsideFolder) -> None:
@@ -364,6 +385,19 @@ def _opened_folders(place: IndexPlace) -> Iterator[None]:
         yield
     finally:
         restore_modes(opened)
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    of_content = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return (*of_content, status.st_mode, status.st_uid)
+
+
+def _is_as_read(path: str, file: _File) -> bool:
+    """Whether a file has not been replaced or written since it was read."""
+    try:
+        return not file.stamp or _stamp(os.lstat(path)) == file.stamp
+    except OSError:
+        return False
 
 
 def _is_same(before: _Version, now: _Version) -> bool:

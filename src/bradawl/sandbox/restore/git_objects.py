@@ -1,32 +1,43 @@
 """Copies a repository's object files, and finds which ones programs removed or damaged.
 
 Copies are in a folder that programs can't reach. They are full copies if the file system shares data (reflink) or the
-file is small; else hard links, which survive removal and moving but not overwriting.
+file is small; else hard links, which survive removal and moving but not overwriting. A copy is used only if its content
+is what its name or its end says.
 """
 
 import contextlib
+import errno
 import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from bradawl.sandbox.check_failures import is_absent_or_closed
 from bradawl.sandbox.filesystem.closed_folders import make_readable
+from bradawl.sandbox.restore.object_content import PackedNames, PackIndex, is_sound, name_bytes, share
 
 _FOLDERS: Final = (*(f"{number:02x}" for number in range(256)), "pack")
 _LOOSE: Final = re.compile(r"[0-9a-f]{38}(?:[0-9a-f]{24})?")
-_PACK: Final = re.compile(r"pack-[0-9a-f]{40}(?:[0-9a-f]{24})?\.(?:pack|idx)")
+_PACK: Final = re.compile(r"pack-[0-9a-f]{40}(?:[0-9a-f]{24})?\.(?:pack|idx|promisor)")
 _TICK_NS: Final = 100_000_000
 _COPIED_BYTES: Final = 16_777_216
 _COPIED_IN_ALL: Final = 134_217_728
 _LINKED: Final = 60_000
 _MOST_NAMES: Final = 20_000
-_LOOKED_INTO: Final = 250
+_LOOKED_INTO: Final = 2_000
+_SAMPLED: Final = 2
+_MODE: Final = 0o444
+_TEMPORARY: Final = "tmp_obj_"
+"""The beginning of names that git takes for its own unfinished files, and removes when it prunes."""
 _KEPT_S: Final = 30 * 86_400
+_UNFINISHED_S: Final = 86_400
+_KEPT_SHARE: Final = 0.5
 _OF_NO_USE_S: Final = 14 * 86_400
 """Age in seconds at which git removes unreachable objects by default."""
 _SHARE_DATA: Final = 0x40049409  # FICLONE of linux/fs.h
@@ -35,6 +46,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Stamp = tuple[int, int, int, int]
+_UNKNOWN: Final[Stamp] = (0, 0, 0, 0)
 
 
 class _Folder(msgspec.Struct, frozen=True):
@@ -59,20 +71,38 @@ class ObjectFiles:
         self._way = (place, *objects[len(place) :].strip("/").split("/"))
         self._kept = kept
         self._seen: dict[str, _Folder] = {}
-        self._copied: dict[str, set[str]] = {}
+        self._copied: dict[str, dict[str, int]] = {}
+        """Names of the copies in each folder, and their sizes in bytes."""
         self._copied_bytes = self._linked = 0
         self._top = (0, 0)
+        self._owed: dict[tuple[str, str], Stamp] = {}
+        """Lost files that could not be restored yet."""
 
-    def capture(self) -> None:
-        """Copy new objects. An unchanged folder is not read again."""
+    def capture(self, *, is_first: bool = True) -> None:
+        """Copy new objects. An unchanged folder is not read again.
+
+        Only with `is_first`, if no program runs, may files be gone that were there at the last call: then the user has
+        removed them.
+        """
         with _opened(self._way) as objects:
             for name in self._folders_to_look_at(objects):
                 stamp = _stamp_of(name, stat.S_IFDIR, objects)
                 known = self._seen.get(name)
                 if stamp is None:
-                    self._seen.pop(name, None)
+                    if is_first:
+                        self._seen.pop(name, None)
                 elif known is None or known.stamp != stamp:
-                    self._capture_folder(name, stamp, objects)
+                    self._capture_folder(name, stamp, objects, {} if is_first or known is None else known.files)
+        if is_first:
+            self._add_owed()
+
+    def _add_owed(self) -> None:
+        for (folder, name), stamp in tuple(self._owed.items()):
+            files = self._seen[folder].files if folder in self._seen else {}
+            if name in files:
+                del self._owed[folder, name]
+            else:
+                self._seen[folder] = _Folder(_UNKNOWN, {**files, name: stamp})
 
     def _folders_to_look_at(self, objects: int) -> tuple[str, ...]:
         """The known folders, if no folder can have been added since."""
@@ -92,35 +122,85 @@ class ObjectFiles:
         """Folders that had object files at the last capture."""
         return tuple(self._seen)
 
-    def _capture_folder(self, name: str, stamp: Stamp, objects: int) -> None:
+    def _capture_folder(self, name: str, stamp: Stamp, objects: int, known: dict[str, Stamp]) -> None:
         with _opened((name,), objects) as folder:
-            files = _files_in(folder, name)
-            self._seen[name] = _Folder(stamp, {each: self._keep(name, each, files[each], folder) for each in files})
+            files = _files_in(folder, name, self._seen[name].files if name in self._seen else ())
+            kept = {each: self._keep(name, each, files[each], folder) for each in files}
+        is_complete = known.keys() <= kept.keys()
+        self._seen[name] = _Folder(stamp if is_complete else _UNKNOWN, {**kept, **known})
 
-    def lost_objects(self) -> Iterator[LostObject]:
-        """Captured files that are gone or changed since; with many loose objects only those that are gone."""
-        is_looked_into = sum(len(folder.files) for folder in self._seen.values()) <= _LOOKED_INTO
+    def has_new(self) -> bool:
+        """Whether there are object files that the last capture did not find."""
+        with _opened(self._way) as objects:
+            for name in _FOLDERS:
+                known = self._seen.get(name)
+                if (stamp := _stamp_of(name, stat.S_IFDIR, objects)) and (known is None or known.stamp != stamp):
+                    with _opened((name,), objects) as folder:
+                        if _files_in(folder, name).keys() - (known.files.keys() if known else ()):
+                            return True
+        return False
+
+    def lost_objects(self, named: Callable[[], frozenset[str]] = frozenset) -> list[LostObject]:
+        """Captured files that are gone or changed since; of more than 2,000 loose objects, changes in place only if
+        they concern one of the first in a folder.
+
+        `named` returns objects that git never prunes: those to which references lead.
+        """
+        lost: list[LostObject] = []
         gone: list[tuple[str, str]] = []
         with _opened(self._way) as objects:
+            is_looked_into = self._is_looked_into(objects)
             for name, known in self._seen.items():
-                if is_looked_into or name == "pack":
-                    yield from self._changed(name, known, objects)
-                if _stamp_of(name, stat.S_IFDIR, objects) != known.stamp:
+                is_changed = _stamp_of(name, stat.S_IFDIR, objects) != known.stamp
+                if is_looked_into or is_changed or name == "pack":
+                    lost += self._changed(name, known, objects)
+                if is_changed:
                     with _opened((name,), objects) as folder:
-                        now = _files_in(folder, name)
+                        now = _files_in(folder, name, known.files)
                     gone += [(name, each) for each in known.files if each not in now]
-            if not gone:
-                return
-            with _opened(("pack",), objects) as pack:
-                packs = _Packs(pack, frozenset(self._packs_before()))
-                for folder_name, each in gone:
-                    stamp, kept = self._seen[folder_name].files[each], f"{self._kept}/{folder_name}/{each}"
-                    if not packs.replace(folder_name, each, kept, stamp):
-                        yield LostObject(f"{folder_name}/{each}", self._place_of(folder_name, each))
+            if gone:
+                lost += self._not_replaced(gone, named, objects)
+        return lost
 
-    def _packs_before(self) -> Iterator[str]:
-        if folder := self._seen.get("pack"):
-            yield from folder.files
+    def _not_replaced(
+        self, gone: list[tuple[str, str]], named: Callable[[], frozenset[str]], objects: int
+    ) -> list[LostObject]:
+        with _opened(("pack",), objects) as pack, _Packs(pack, self._packs_before()) as packs:
+            left = [each for each in gone if not packs.replace(*each, f"{self._kept}/{each[0]}/{each[1]}")]
+            pruned = [(folder, name) for folder, name in left if packs.may_be_pruned(folder, self._stamp(folder, name))]
+        if pruned and not named().isdisjoint("".join(each) for each in left):
+            pruned = []  # git prunes nothing that it still names, so a program has removed them
+        lost = dict.fromkeys(left)
+        for each in pruned:
+            del lost[each]
+        for folder, name in gone:
+            if (folder, name) not in lost:  # git's own work: the next comparison need not find out again
+                del self._seen[folder].files[name]
+                self._owed.pop((folder, name), None)
+        return [LostObject(f"{folder}/{name}", self._place_of(folder, name)) for folder, name in lost]
+
+    def owe(self, name: str) -> None:
+        """Call if a lost file could not be restored: it counts as lost again until it is there."""
+        folder, _, each = name.partition("/")
+        self._owed[folder, each] = self._stamp(folder, each)
+
+    def _stamp(self, folder: str, name: str) -> Stamp:
+        return self._seen[folder].files[name]
+
+    def _packs_before(self) -> frozenset[str]:
+        return frozenset(self._seen["pack"].files if "pack" in self._seen else ())
+
+    def _is_looked_into(self, objects: int) -> bool:
+        """Whether each loose object is examined: there are not too many, or one of the first in a folder changed."""
+        if sum(len(folder.files) for folder in self._seen.values()) <= _LOOKED_INTO:
+            return True
+        firsts = ((name, each) for name, known in self._seen.items() for each in islice(known.files, _SAMPLED))
+        return any(
+            name != "pack"
+            and (now := _stamp_of(f"{name}/{each}", stat.S_IFREG, objects)) is not None
+            and now != self._stamp(name, each)
+            for name, each in firsts
+        )
 
     def _changed(self, name: str, known: _Folder, objects: int) -> Iterator[LostObject]:
         for each, before in known.files.items():
@@ -133,58 +213,105 @@ class ObjectFiles:
                 continue
             make_readable(path, objects)
             now = _stamp_of(path, stat.S_IFREG, objects)
-            if now is not None and now != before:
-                kept = f"{self._kept}/{name}/{each}"
-                copied = _stamp_of(kept, stat.S_IFREG)
-                is_whole = copied is not None and copied[3] != now[3]  # not a hard link to the same file
-                if now[0] != before[0] or (
-                    is_whole and now[0] <= _COPIED_BYTES and _differs(name, each, kept, objects)
-                ):
-                    yield LostObject(f"{name}/{each}", kept if is_whole else "")
+            if now is None or now == before:
+                continue
+            if self._is_damaged(name, each, before, objects):
+                yield LostObject(path, self._place_of(name, each))
+            else:
+                known.files[each] = now
+
+    def _is_damaged(self, folder: str, name: str, before: Stamp, objects: int) -> bool:
+        path = f"{folder}/{name}"
+        now = _stamp_of(path, stat.S_IFREG, objects)
+        if now is None or max(now[0], before[0]) > _COPIED_BYTES:
+            return now is not None and now[0] != before[0]
+        with _opened((folder,), objects) as opened:
+            content = _content(name, opened)
+        sound = is_sound(folder, name, content)
+        # A file may have been damaged before; that of an object too large to unpack can only be compared.
+        return not sound and content != _content(f"{self._kept}/{path}")
 
     def _place_of(self, folder: str, name: str) -> str:
-        path = f"{self._kept}/{folder}/{name}"
-        return path if name in self._copies(folder) and os.path.lexists(path) else ""
+        path, stamp = f"{self._kept}/{folder}/{name}", self._stamp(folder, name)
+        copied = _stamp_of(path, stat.S_IFREG)
+        if copied is None:
+            return ""
+        sound = is_sound(folder, name, _content(path)) if copied[0] <= _COPIED_BYTES else None
+        return path if sound or (sound is None and copied[0] == stamp[0]) else ""
 
     # ------------------------------------------------------------------ copies
 
-    def _copies(self, folder: str) -> set[str]:
+    def _copies(self, folder: str) -> dict[str, int]:
         if folder not in self._copied:
             with _opened((f"{self._kept}/{folder}",)) as kept:
-                self._copied[folder] = set(_files_in(kept, folder))
+                self._copied[folder] = {name: stamp[0] for name, stamp in _files_in(kept, folder).items()}
         return self._copied[folder]
 
     def _keep(self, folder: str, name: str, found: Stamp, place: int) -> Stamp:
         """Copy a file unless a copy exists. Returns its new stamp, because a hard link changes ctime."""
-        copies = self._copies(folder)
-        if name in copies:
+        copies, goal = self._copies(folder), f"{self._kept}/{folder}/{name}"
+        if copies.get(name) == found[0] or (name in copies and self._is_better(folder, name, goal)):
             return found
-        goal = f"{self._kept}/{folder}/{name}"
         with contextlib.suppress(OSError):
             Path(goal).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            is_small = found[0] <= _COPIED_BYTES and self._copied_bytes + found[0] <= _COPIED_IN_ALL
-            if copy(name, goal, place=place, only_shared=not is_small):
-                self._copied_bytes += found[0]
-            elif self._linked < _LINKED:
-                os.link(name, goal, src_dir_fd=place, follow_symlinks=False)
-                self._linked += 1
-            else:
-                return found
-            copies.add(name)
+            if name in copies:  # not the whole file: bradawl was killed, the disk was full, or a hard link was written
+                Path(goal).unlink()
+                del copies[name]
+            if self._has_copied(name, goal, found[0], place):
+                copies[name] = found[0]
         return _stamp_of(name, stat.S_IFREG, place) or found
 
+    @staticmethod
+    def _is_better(folder: str, name: str, copied: str) -> bool:
+        """Whether a copy of another size than the file is what git wrote, so that the file is not."""
+        stamp = _stamp_of(copied, stat.S_IFREG)
+        return stamp is not None and (stamp[0] > _COPIED_BYTES or is_sound(folder, name, _content(copied)) is not False)
+
+    def _has_copied(self, name: str, goal: str, size: int, place: int) -> bool:
+        is_small = size <= _COPIED_BYTES and self._copied_bytes + size <= _COPIED_IN_ALL
+        with contextlib.suppress(OSError):  # such as a full disk, on which a hard link needs no place
+            unfinished = f"{goal.rpartition('/')[0]}/{_TEMPORARY}{os.urandom(8).hex()}"
+            if copy(name, unfinished, place=place, only_shared=not is_small):
+                Path(unfinished).chmod(_MODE)
+                Path(unfinished).rename(goal)
+                self._copied_bytes += size
+                return True
+        if self._linked >= _LINKED:
+            return False
+        os.link(name, goal, src_dir_fd=place, follow_symlinks=False)
+        self._linked += 1
+        return True
+
     def forget_old(self) -> None:
-        """Remove copies of objects that left the repository long ago."""
-        now = time.time()
+        """Remove copies of objects that left the repository long ago, and unfinished copies."""
         for folder in _FOLDERS:
             there = self._seen[folder].files if folder in self._seen else {}
-            for name in self._copies(folder) - set(there):
+            copies = self._copies(folder)
+            for name in copies.keys() - there.keys():
                 path = f"{self._kept}/{folder}/{name}"
                 with contextlib.suppress(OSError):
-                    # Removing the other hard link, and copying, set this time.
-                    if os.lstat(path).st_ctime < now - _KEPT_S:
+                    if _is_out_of_use(path):
                         Path(path).unlink()
-                        self._copied[folder].discard(name)
+                        del copies[name]
+            if copies:
+                _remove_unfinished(f"{self._kept}/{folder}")
+
+
+def _is_out_of_use(path: str) -> bool:
+    """Whether a copy's object has been gone for long. The first call notes since when."""
+    found = os.lstat(path)
+    if found.st_nlink == 1 and found.st_mode & stat.S_IRGRP:
+        # Copying set the change time. That says nothing about when the object left the repository.
+        Path(path).chmod(stat.S_IRUSR)
+        return False
+    return found.st_ctime < time.time() - _KEPT_S
+
+
+def _remove_unfinished(folder: str) -> None:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(_TEMPORARY) and entry.stat().st_mtime < time.time() - _UNFINISHED_S:
+                Path(entry.path).unlink()
 
 
 class _Packs:
@@ -192,46 +319,51 @@ class _Packs:
 
     def __init__(self, folder: int, before: frozenset[str]) -> None:
         """`folder` must stay open while this is in use."""
-        now = _files_in(folder, "pack")
         self._folder = folder
-        self._indices = [name for name in now if name.endswith(".idx") and f"{name[:-4]}.pack" in now]
-        self._is_repacked = any(name not in before for name in self._indices)
-        self._names: frozenset[bytes] | None = None
+        self._before = before
+        self._held = contextlib.ExitStack()
+        self._is_repacked = False
+        self._names: PackedNames | None = None
 
-    def replace(self, folder: str, name: str, kept: str, stamp: Stamp) -> bool:
-        """Whether a lost file needs no restoring: its objects are in a pack, or git has pruned it."""
-        if folder == "pack":
-            return self._is_repacked and self._replaces_pack(name, kept)
-        if bytes.fromhex(folder + name) in self._all():
-            return True
-        return self._is_repacked and stamp[1] / 1e9 < time.time() - _OF_NO_USE_S
+    def __enter__(self) -> "_Packs":
+        now = _files_in(self._folder, "pack")
+        indexes: list[PackIndex] = []
+        for name in now:
+            if name.endswith(".idx") and f"{name[:-4]}.pack" in now and (index := self._index(name)):
+                indexes.append(index)
+                self._is_repacked |= name not in self._before
+        self._names = PackedNames(indexes)
+        return self
 
-    def _replaces_pack(self, name: str, kept: str) -> bool:
-        """Repacking leaves out unreachable objects, but hardly ever more than half of a pack."""
-        size = _name_bytes(name)
-        before = _listed(f"{kept.rpartition('.')[0]}.idx", size)
-        return 2 * len(before & self._all()) >= len(before)
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
 
-    def _all(self) -> frozenset[bytes]:
-        if self._names is None:
-            listed = (_listed(name, _name_bytes(name), self._folder) for name in self._indices)
-            self._names = frozenset().union(*listed)
-        return self._names
+    def _index(self, name: str) -> PackIndex | None:
+        """The index of a pack; None if the pack is not the one of the index: then nothing is in it."""
+        with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+            index = PackIndex(_open_in(name, self._folder, self._held), name_bytes(name))
+            pack = _open_in(f"{name[:-4]}.pack", self._folder, opened)
+            return index if index.belongs_to(pack) else None
+        return None
 
+    def replace(self, folder: str, name: str, kept: str) -> bool:
+        """Whether the objects of a lost file are in a pack."""
+        names = self._names
+        if names is None:
+            return False
+        if folder != "pack":
+            return bytes.fromhex(folder + name) in names
+        if not self._is_repacked:
+            return False
+        # Repacking leaves out unreachable objects, but hardly ever more than half of a pack.
+        with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+            index = PackIndex(_open_in(f"{kept.rpartition('.')[0]}.idx", None, opened), name_bytes(name))
+            return share(index.sample(), names.__contains__) >= _KEPT_SHARE
+        return True
 
-def _name_bytes(name: str) -> int:
-    return (len(name.partition(".")[0]) - len("pack-")) // 2
-
-
-def _listed(index: str, size: int, folder: int | None = None) -> frozenset[bytes]:
-    """Names of the objects in a pack, from its index (version 2); empty if it is not an index."""
-    data = _content(index, folder)
-    if data[:8] != b"\xfftOc\0\0\0\2" or len(data) < 1_032:
-        return frozenset()
-    count = int.from_bytes(data[1_028:1_032])
-    if len(data) < 1_032 + count * size:
-        return frozenset()
-    return frozenset(data[1_032 + each * size : 1_032 + (each + 1) * size] for each in range(count))
+    def may_be_pruned(self, folder: str, stamp: Stamp) -> bool:
+        """Whether git removes such a file when it repacks, because no reference leads to its object."""
+        return folder != "pack" and self._is_repacked and stamp[1] / 1e9 < time.time() - _OF_NO_USE_S
 
 
 # ------------------------------------------------------------------ files
@@ -260,8 +392,9 @@ def copy(
                 if only_shared:
                     os.unlink(goal, dir_fd=parent)
                     return False
-                while piece := os.read(from_, 1_048_576):
-                    os.write(to, piece)
+                while piece := memoryview(os.read(from_, 1_048_576)):
+                    while piece:  # the last piece on a full disk is written in part, without an error
+                        piece = piece[os.write(to, piece) :]
         except OSError:
             os.unlink(goal, dir_fd=parent)
             raise
@@ -274,10 +407,9 @@ def _opened(way: tuple[str, ...], start: int | None = None) -> Iterator[int]:
     held = start
     try:
         for name in way:
-            try:
+            inner = -1
+            with _absent_or_closed():
                 inner = os.open(name, _FOLDER, dir_fd=held)
-            except OSError:
-                inner = -1
             if held is not None and held != start:
                 os.close(held)
             held = inner
@@ -287,6 +419,16 @@ def _opened(way: tuple[str, ...], start: int | None = None) -> Iterator[int]:
     finally:
         if held is not None and held >= 0 and held != start:
             os.close(held)
+
+
+@contextlib.contextmanager
+def _absent_or_closed() -> Iterator[None]:
+    """Other errors, such as that of too many open files, must not make everything count as lost."""
+    try:
+        yield
+    except OSError as error:
+        if not is_absent_or_closed(error) and error.errno != errno.EBADF:
+            raise
 
 
 def _stamp_of(path: str, kind: int, folder: int | None = None) -> Stamp | None:
@@ -299,22 +441,23 @@ def _stamp_of(path: str, kind: int, folder: int | None = None) -> Stamp | None:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
-def _files_in(folder: int, name: str) -> dict[str, Stamp]:
-    """The object files in a folder, up to a limit; none if it can't be read."""
+def _files_in(folder: int, name: str, known: Iterable[str] = ()) -> dict[str, Stamp]:
+    """The object files in a folder, up to a limit, and all those with `known` names; none if there is no folder."""
+    names: list[str] = []
+    with _absent_or_closed(), os.scandir(folder) as entries:
+        names += (entry.name for entry in islice(entries, _MOST_NAMES + 1))
     fits = _PACK if name == "pack" else _LOOSE
-    found: dict[str, Stamp] = {}
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for count, entry in enumerate(entries):
-            if count > _MOST_NAMES:
-                break
-            if fits.fullmatch(entry.name) and (stamp := _stamp_of(entry.name, stat.S_IFREG, folder)):
-                found[entry.name] = stamp
-    return found
+    if len(names) > _MOST_NAMES:  # a program can fill it with others
+        names += known
+    found = ((each, _stamp_of(each, stat.S_IFREG, folder)) for each in names if fits.fullmatch(each))
+    return {each: stamp for each, stamp in found if stamp}
 
 
-def _differs(folder: str, name: str, kept: str, objects: int) -> bool:
-    with _opened((folder,), objects) as opened:
-        return _content(kept) != _content(name, opened)
+def _open_in(name: str, folder: int | None, held: contextlib.ExitStack) -> int:
+    """Descriptor of a file, closed with `held`. Raises `OSError`."""
+    opened = os.open(name, _READ, dir_fd=folder)
+    held.callback(os.close, opened)
+    return opened
 
 
 def _content(path: str, folder: int | None = None) -> bytes:

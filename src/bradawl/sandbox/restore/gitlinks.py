@@ -29,6 +29,7 @@ class IndexWatch:
         try:
             status = os.lstat(index)
         except OSError:
+            self._links_before.pop(index, None)
             return
         stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         if index not in self._links_before or self._links_before[index][0] != stamp:

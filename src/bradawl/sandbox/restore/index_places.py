@@ -57,7 +57,8 @@ class IndexPlaces:
                 case "link":
                     yield real_path(dot_git), folder
                 case "file":
-                    yield real_path(Path(folder, named_in(dot_git, "gitdir: "))), folder
+                    if named := named_in(dot_git, "gitdir: "):  # else git refuses the folder
+                        yield real_path(Path(folder, named)), folder
                 case _:
                     pass
         yield from ((data, "") for data in self._directories.others())

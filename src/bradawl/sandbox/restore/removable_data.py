@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 
+from bradawl.sandbox.discovery.folder_index import is_in_any
 from bradawl.sandbox.restore.git_directories import parents
 
 
@@ -21,6 +22,10 @@ class RemovableData:
             self._folders.add(folder)
             for above in parents(folder):
                 self._below.setdefault(above, []).append(folder)
+
+    def contain(self, path: str) -> bool:
+        """Whether a path is one of the folders, or in one."""
+        return is_in_any(path, self._folders)
 
     def has_lost(self, path: str) -> bool:
         """Whether one of the folders at, above or below a path does not exist any more."""

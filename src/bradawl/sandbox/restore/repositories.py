@@ -19,7 +19,7 @@ from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import watched_names
 from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures, for_each, in_parts
 from bradawl.sandbox.discovery.folder_index import is_in_any
-from bradawl.sandbox.discovery.git_folders import data_folders, folders_in, folders_of_modules, kind_of
+from bradawl.sandbox.discovery.git_folders import data_folders, data_of, folders_in, folders_of_modules, kind_of
 from bradawl.sandbox.restore.created_repositories import CreatedRepositories
 from bradawl.sandbox.restore.git_directories import GitDirectories, parents
 from bradawl.sandbox.restore.git_file_names import (
@@ -49,7 +49,7 @@ from bradawl.sandbox.restore.removable_data import RemovableData
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath
 
 _KILLED: Final = "bradawl was killed while a command ran"
-_MODULES: Final = 8
+_MODULES: Final = 50
 _MOST_MOUNTED: Final = 20
 _MOST_NAMING: Final = 300
 _MANY: Final = 50
@@ -201,17 +201,17 @@ class Repositories:
 
     def repository_locations(self) -> Iterator[RepositoryLocation]:
         """Data of the repositories of the roots and of their submodules, also outside the roots."""
-        own = ((real_path(f"{root}/.git"), root) for root in self._roots)
+        own = ((data_of(root), root) for root in self._roots)
         inside = ((data, root) for data, root in own if is_within(data, root) and Path(data).is_dir())
         for data, place in (*inside, *((each, each) for each in self._data_outside())):
             yield RepositoryLocation(data, place)
-            modules = (each for each in folders_in(f"{data}/modules") if os.path.lexists(f"{each}/HEAD"))
-            for _, module in zip(range(_MODULES), modules, strict=False):
+            modules = (module for module, is_data in folders_of_modules(data) if is_data)
+            for module in islice(modules, _MODULES):
                 yield RepositoryLocation(module, place)
 
     def may_stay(self, path: str, before: Entry, now: Entry | None) -> bool:
         """Whether a change may stay: programs, or others meanwhile, may have made it."""
-        has_cover = not any(is_within(path, each) for each in self._removable)
+        has_cover = not self._removable.contain(path)
         return self.is_own_change_of_git(path, before, now) or (
             now is not None and adds_only_harmless_settings(path, before, now, may_lead_elsewhere=has_cover)
         )

@@ -9,7 +9,8 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from bradawl.sandbox.filesystem.closed_folders import make_readable, open_with_access
@@ -21,6 +22,9 @@ _COPIED_BYTES = 16_777_216
 _KEPT_BYTES = 1_000_000_000
 _KEPT_S = 30 * 86_400
 _NAME_BYTES = 4_096
+_OBJECT_MODE = 0o444
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""Errors of file systems without hard links."""
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -84,19 +88,20 @@ def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
 
 
 def forget_old(kept: str) -> None:
-    """Remove the folders in `kept` that are older than 30 days, and the oldest ones if they are too large together. The
-    last one stays. Blocks while it reads the folder.
+    """Remove the folders in `kept` that are older than 30 days, and the largest ones if they are too large together.
+    The last one stays. Blocks while it reads the folder.
     """
     folders: list[tuple[float, str]] = []
     with contextlib.suppress(OSError), os.scandir(kept) as entries:
         folders += [
             (e.stat(follow_symlinks=False).st_mtime, e.path) for e in entries if e.is_dir(follow_symlinks=False)
         ]
-    left, oldest = _KEPT_BYTES, time.time() - _KEPT_S
-    for number, (changed, folder) in enumerate(sorted(folders, reverse=True)):
-        left -= _bytes_in(folder, left)
-        if changed < oldest or (left < 0 and number > 0):
-            remove_folder(folder)
+    left, oldest, last = _KEPT_BYTES, time.time() - _KEPT_S, max(folders, default=None)
+    sizes = ((_bytes_in(each[1], _KEPT_BYTES), each) for each in folders)
+    for size, each in sorted(sizes):  # the small ones first: a large one must not drive out what the user was told of
+        left -= size if each[0] >= oldest else 0
+        if each[0] < oldest or (left < 0 and each != last):
+            remove_folder(each[1])
 
 
 def _bytes_in(folder: str, limit: int) -> int:
@@ -125,6 +130,9 @@ def put_back(path: str, place: str, entry: Entry | None, aside: SetAsideFolder) 
         is_folder = _kind(name, parent) == stat.S_IFDIR
         if entry is not None and entry.kind in ("folder", "parent") and is_folder:
             return
+        if entry is not None and entry.kind == "file":
+            _replace(name, parent, path, aside, partial(_make_file, parent=parent, entry=entry))
+            return
         aside.move_in(name, parent, path)
         if entry is not None:
             _make(name, parent, entry)
@@ -142,19 +150,50 @@ def put_copy_back(path: str, place: str, kept: str, aside: SetAsideFolder) -> No
     """
     folder, name = os.path.split(path)
     with _entered(folder, place, aside) as parent:
-        aside.move_in(name, parent, path)
-        large = os.lstat(kept).st_size > _COPIED_BYTES
-        if not copy(kept, name, only_shared=large, parent=parent):
-            os.link(kept, name, dst_dir_fd=parent, follow_symlinks=False)
+        _replace(name, parent, path, aside, partial(_make_copy, parent=parent, kept=kept))
+
+
+def _replace(name: str, parent: int, path: str, aside: SetAsideFolder, make: Callable[[str], None]) -> None:
+    """Put a new file in the place of whatever is there. It is complete when it gets its name, also if bradawl is killed
+    or the disk is full. If it can't be made, what may not stay is moved away all the same.
+    """
+    temporary = f".bradawl-{os.urandom(8).hex()}.tmp"
+    try:
+        try:
+            make(temporary)
+        finally:
+            aside.move_in(name, parent, path)
+        try:
+            os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise  # such as a new file, by another program
+            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=parent)
+
+
+def _make_copy(name: str, parent: int, kept: str) -> None:
+    large = os.lstat(kept).st_size > _COPIED_BYTES
+    failure: OSError | None = None
+    try:
+        if copy(kept, name, only_shared=large, parent=parent):
+            return
+    except OSError as error:  # such as a full disk, on which a hard link needs no place
+        failure = error
+    try:
+        Path(kept).chmod(_OBJECT_MODE)
+        os.link(kept, name, dst_dir_fd=parent, follow_symlinks=False)
+    except OSError as error:
+        raise failure or error from None
 
 
 def _make(name: str, parent: int, entry: Entry) -> None:
     if entry.kind in ("folder", "parent"):
         os.mkdir(name, entry.mode, dir_fd=parent)
-    elif entry.kind == "link":
-        os.symlink(entry.content or b"", os.fsencode(name), dir_fd=parent)
     else:
-        _make_file(name, parent, entry)
+        os.symlink(entry.content or b"", os.fsencode(name), dir_fd=parent)
 
 
 def _make_file(name: str, parent: int, entry: Entry) -> None:

@@ -68,13 +68,16 @@ def holds_any(found: Snapshot, folder: str) -> bool:
     return any(is_within(path, folder) for path in found)
 
 
-def take_snapshot(places: Iterable[WatchedPath], known: Snapshot, *, opens: bool = False) -> Snapshot:
+def take_snapshot(
+    places: Iterable[WatchedPath], known: Snapshot, *, opens: bool = False, file_bytes: int = _FILE_BYTES
+) -> Snapshot:
     """All entries at the watched paths. Entries whose stamp is in `known` are not read again.
 
-    With `opens`, closed folders of this user are opened for the time of the search.
+    With `opens`, closed folders of this user are opened for the time of the search. Larger files than `file_bytes` are
+    not read.
     Raises `ToolError` if there are so many that a command would have to wait.
     """
-    search = _SnapshotTaker(known, opens=opens)
+    search = _SnapshotTaker(known, opens=opens, file_bytes=file_bytes)
     try:
         search.through(places)
     finally:
@@ -88,9 +91,9 @@ def take_snapshot(places: Iterable[WatchedPath], known: Snapshot, *, opens: bool
     return search.found
 
 
-def take_partial_snapshot(places: Iterable[WatchedPath], known: Snapshot) -> Snapshot:
+def take_partial_snapshot(places: Iterable[WatchedPath], known: Snapshot, *, file_bytes: int = _FILE_BYTES) -> Snapshot:
     """As `take_snapshot`, but stops at the limit instead of raising: for checks after a program has ended."""
-    search = _SnapshotTaker(known)
+    search = _SnapshotTaker(known, file_bytes=file_bytes)
     search.through(places)
     return search.found
 
@@ -121,7 +124,9 @@ def _fixed_part(folder: str, name: str) -> str:
 
 
 class _SnapshotTaker:
-    def __init__(self, known: Snapshot, *, opens: bool = False, is_retaken: bool = False) -> None:
+    def __init__(
+        self, known: Snapshot, *, opens: bool = False, is_retaken: bool = False, file_bytes: int = _FILE_BYTES
+    ) -> None:
         """`is_retaken` says that new and changed links are not followed."""
         self.found: Snapshot = {}
         self.folder = ""
@@ -132,7 +137,8 @@ class _SnapshotTaker:
         self._known = known
         self._opens = opens
         self._is_retaken = is_retaken
-        self._left = _TOTAL_BYTES
+        self._file_bytes = file_bytes
+        self._left = max(_TOTAL_BYTES, 2 * file_bytes)
         self._most_entries = _MOST_ENTRIES
         self.exceeded_at = ""
         """The watched folder that exceeds the limit; empty if none does."""
@@ -269,7 +275,7 @@ class _SnapshotTaker:
 
     def _read(self, path: str, status: os.stat_result) -> Entry:
         if stat.S_ISREG(status.st_mode):
-            content = _content(path, min(_FILE_BYTES, self._left))
+            content = _content(path, min(self._file_bytes, self._left))
             self._left -= len(content or b"")
             return self._entry(path, "file", status, content)
         if stat.S_ISLNK(status.st_mode):
@@ -347,10 +353,10 @@ def _content(path: str, limit: int) -> bytes | None:
     except OSError:
         return None
     try:
-        data = b""
+        data = bytearray()
         while len(data) <= limit and (piece := os.read(opened, 65_536)):
             data += piece
-        return data if len(data) <= limit else None
+        return bytes(data) if len(data) <= limit else None
     except OSError:
         return None
     finally:
