@@ -1,6 +1,7 @@
 """The content store of a project: contents of files by sha256, and change records. Several processes may use it."""
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -68,6 +69,26 @@ class ContentStore:
         if size > _IN_MEMORY_BYTES:
             return self._add_stream(descriptor)
         return self._add(_read_whole(descriptor, size), descriptor, previous)
+
+    def add_checked(self, descriptor: int, size: int, previous: str = "") -> str:
+        """Like `add`, for the only copy of a content: if another process saved it, it is read back, and saved once more
+        if that is damaged. Raises `OSError`.
+        """
+        sha256 = self.add(descriptor, size, previous)
+        digest = bytes.fromhex(sha256)
+        entry = self.index.get(digest)
+        if entry is None or entry.file.startswith(self.folder.user) or self._is_intact(digest, entry):
+            return sha256
+        self.index.drop(digest)
+        return self.add(descriptor, size)
+
+    def _is_intact(self, digest: bytes, entry: Entry) -> bool:
+        try:
+            if entry.kind == LARGE:
+                return _digest_of(self.index.opened(entry, digest.hex())) == digest
+            return bool(self._read(digest)) or entry.size == 0
+        except (OSError, ContentGone, ContentDamaged):
+            return False
 
     def add_bytes(self, data: bytes, previous: str = "") -> str:
         """Like `add`, for bytes in memory."""
@@ -242,10 +263,19 @@ class ContentStore:
         if digest == self._last[0]:
             return self._last[1]
         try:
-            return self._read(digest)
+            return self._read_any(digest)
         except ContentGone:  # another process may have moved it
             self.index.refresh()
-            return self._read(digest)
+            return self._read_any(digest)
+
+    def _read_any(self, digest: bytes) -> bytes:
+        """Read a content, or another copy of it if that is damaged."""
+        while True:
+            try:
+                return self._read(digest)
+            except ContentDamaged:
+                if not self.index.use_other_copy(digest):
+                    raise
 
     def _read(self, digest: bytes) -> bytes:
         name = digest.hex()
@@ -336,6 +366,8 @@ def _read_whole(descriptor: int, size: int) -> bytes:
     while piece := os.pread(descriptor, _PIECE, at):
         pieces.append(piece)
         at += len(piece)
+        if at > size + _IN_MEMORY_BYTES:  # a program may write faster than this reads
+            raise OSError(errno.EAGAIN, "it grows while it is read")
     return b"".join(pieces)
 
 
