@@ -1,5 +1,6 @@
 """The state of a workspace: an index of all its files, and what differs from it later."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -232,6 +233,8 @@ class WorkspaceTree:
         try:
             descriptor = open_child(None, root.path)
         except PermissionError:
+            with contextlib.suppress(OSError):
+                search.compare_root(root, os.lstat(root.path))
             return True
         except OSError:
             search.compare_root(root, None)
