@@ -28,7 +28,7 @@ from bradawl.checkpoints.restored_files import (
     place_name,
     set_file_mode,
 )
-from bradawl.checkpoints.store import ContentStore
+from bradawl.checkpoints.store import ContentStore, add_checked
 
 __all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
 
@@ -177,7 +177,7 @@ class _Restoration:
             if size > self._store.largest_bytes:
                 return digest_of(file, size)
             try:
-                return self._store.add_checked(file, size, wanted)
+                return add_checked(self._store, file, size, wanted)
             except OSError as error:
                 raise _NotSaved(error) from error
 
@@ -212,7 +212,7 @@ class _Restoration:
         self._make_all("folder", changes, self._make_folder)
         renames.carry_out()
         self._remove_all("folder", [change for change in changes if change.path in above], self._remove_folder)
-        self._find_names(changes)
+        self._names = _names_of_files(self._walk, [each for each in changes if each.path not in self._failed])
         self._make_all("file", changes, self._make_file)
         self._make_all("link", changes, self._make_link)
 
@@ -319,23 +319,12 @@ class _Restoration:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            if self._holds_caches_only(change.path):
+            if _holds_caches_only(self._walk, change.path, self._stayed):
                 self._stayed[change.path] = is_cache(change.path)
             else:
                 self._fail(change.path, _REPOSITORY_STAYS if _is_repository(change.path) else _FOLDER_STAYS)
         else:
             self._walk.forget(change.path)
-
-    def _holds_caches_only(self, path: bytes) -> bool:
-        """Whether a folder is a cache, or all that is in it are such folders, which stayed."""
-        if is_cache(path):
-            return True
-        folder = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._walk.folder(path))
-        try:
-            with os.scandir(folder) as entries:
-                return all(path + b"/" + os.fsencode(entry.name) in self._stayed for entry in entries)
-        finally:
-            os.close(folder)
 
     def _make_folder(self, change: PlannedChange, wanted: FileState) -> None:
         if change.now is None or change.now.kind != "folder" or change.moves_away:
@@ -398,17 +387,6 @@ class _Restoration:
     def _is_locked_by_git(self, path: bytes) -> bool:
         return path in self._git and _lock_of(path) == path + b".lock"
 
-    def _find_names(self, changes: list[PlannedChange]) -> None:
-        """Find the paths of the plan that are names of one file (hard links), after the removals."""
-        for change in changes:
-            if change.wanted is not None and change.wanted.kind == "file" and change.path not in self._failed:
-                try:
-                    found = _status(*self._walk.parent(change.path))
-                except OSError:
-                    continue
-                if found is not None and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
-                    self._names.setdefault((found.st_dev, found.st_ino), []).append(change)
-
     def _parent(self, path: bytes) -> tuple[int, bytes]:
         """Descriptor of a path's folder and the name in it; folders that were removed since are made again."""
         try:
@@ -421,6 +399,32 @@ class _Restoration:
             self._changes.setdefault(folder, PlannedChange(folder, None, FileState("folder", 0o755)))
             self._walk.set_mode(folder, 0o755)
             return self._walk.parent(path)
+
+
+def _holds_caches_only(walk: FolderWalk, path: bytes, stayed: Collection[bytes]) -> bool:
+    """Whether a folder is a cache, or all that is in it are such folders, which stayed."""
+    if is_cache(path):
+        return True
+    folder = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=walk.folder(path))
+    try:
+        with os.scandir(folder) as entries:
+            return all(path + b"/" + os.fsencode(entry.name) in stayed for entry in entries)
+    finally:
+        os.close(folder)
+
+
+def _names_of_files(walk: FolderWalk, changes: Sequence[PlannedChange]) -> dict[tuple[int, int], list[PlannedChange]]:
+    """By device and inode the paths of the plan that are names of one file (hard links), after the removals."""
+    names: dict[tuple[int, int], list[PlannedChange]] = {}
+    for change in changes:
+        if change.wanted is not None and change.wanted.kind == "file":
+            try:
+                found = _status(*walk.parent(change.path))
+            except OSError:
+                continue
+            if found is not None and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+                names.setdefault((found.st_dev, found.st_ino), []).append(change)
+    return names
 
 
 def _is_removed(now: FileState, wanted: FileState | None) -> bool:

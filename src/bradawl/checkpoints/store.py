@@ -70,26 +70,6 @@ class ContentStore:
             return self._add_stream(descriptor)
         return self._add(_read_whole(descriptor, size), descriptor, previous)
 
-    def add_checked(self, descriptor: int, size: int, previous: str = "") -> str:
-        """Like `add`, for the only copy of a content: if another process saved it, it is read back, and saved once more
-        if that is damaged. Raises `OSError`.
-        """
-        sha256 = self.add(descriptor, size, previous)
-        digest = bytes.fromhex(sha256)
-        entry = self.index.get(digest)
-        if entry is None or entry.file.startswith(self.folder.user) or self._is_intact(digest, entry):
-            return sha256
-        self.index.drop(digest)
-        return self.add(descriptor, size)
-
-    def _is_intact(self, digest: bytes, entry: Entry) -> bool:
-        try:
-            if entry.kind == LARGE:
-                return _digest_of(self.index.opened(entry, digest.hex())) == digest
-            return bool(self._read(digest)) or entry.size == 0
-        except (OSError, ContentGone, ContentDamaged):
-            return False
-
     def add_bytes(self, data: bytes, previous: str = "") -> str:
         """Like `add`, for bytes in memory."""
         return self._add(data, -1, previous)
@@ -351,6 +331,29 @@ class ContentStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def add_checked(store: ContentStore, descriptor: int, size: int, previous: str = "") -> str:
+    """Like `add`, for the only copy of a content: if another process saved it, it is read back, and saved once more if
+    that is damaged. Raises `OSError`.
+    """
+    sha256 = store.add(descriptor, size, previous)
+    digest = bytes.fromhex(sha256)
+    entry = store.index.get(digest)
+    if entry is None or entry.file.startswith(store.folder.user) or _is_intact(store, sha256, entry):
+        return sha256
+    store.index.drop(digest)
+    return store.add(descriptor, size)
+
+
+def _is_intact(store: ContentStore, sha256: str, entry: Entry) -> bool:
+    try:
+        if entry.kind == LARGE:
+            return _digest_of(store.index.opened(entry, sha256)).hex() == sha256
+        store.read(sha256)
+    except (OSError, ContentGone, ContentDamaged):
+        return False
+    return True
 
 
 def _ends(data: bytes) -> tuple[int, int]:

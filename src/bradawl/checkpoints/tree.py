@@ -278,13 +278,7 @@ class WorkspaceTree:
         finally:
             os.close(descriptor)
         for below in replaced:
-            self._walk_whole(search, below)
-
-    @staticmethod
-    def _walk_whole(search: Search, folder: Folder) -> None:
-        if not folder.reason:
-            for _ in walk(folder, search.visit, search.cannot_open):
-                pass
+            _walk_whole(search, below)
 
     def _look_at(self, search: Search, paths: tuple[str | bytes, ...]) -> None:
         """Compare single paths, with everything in those that are folders."""
@@ -318,7 +312,7 @@ class WorkspaceTree:
             folder = below
             if not was_known and not folder.reason and (self.is_listed or search.records):
                 break
-        self._walk_whole(search, folder)
+        _walk_whole(search, folder)
 
     def _folders(self) -> Iterator[Folder]:
         for root in self._index.roots.values():
@@ -326,6 +320,12 @@ class WorkspaceTree:
 
     def _note_error(self, error: OSError | None) -> None:
         self.store_error = error
+
+
+def _walk_whole(search: Search, folder: Folder) -> None:
+    if not folder.reason:
+        for _ in walk(folder, search.visit, search.cannot_open):
+            pass
 
 
 def _is_in_place(root: Folder) -> bool:
