@@ -131,7 +131,7 @@ class Undo:
             doubts=long_calls_text(calls),
             head=self._head(),
             completes=last.part if last is not None and rest is not None and not calls else None,
-            lock=_lock(files),
+            lock=_lock(files, self.store),
         )
 
     def _plan_rest(self, last: Undone, files: "RestorePlan", history: UndoHistory) -> UndoPlan:
@@ -145,7 +145,7 @@ class Undo:
             files=files,
             head=self._head(),
             completes=last.part,
-            lock=_lock(files),
+            lock=_lock(files, self.store),
         )
 
     def unrestored(self, history: UndoHistory) -> tuple[Change, ...]:
@@ -170,7 +170,7 @@ class Undo:
             calls=redone_calls(history, last),
             files=files,
             head=self._head(),
-            lock=_lock(files),
+            lock=_lock(files, self.store),
         )
 
     def unfinished(self, history: UndoHistory) -> "RestoreIntent | None":
@@ -218,7 +218,7 @@ class Undo:
             uncovered=uncovered_texts(calls, ()),
             head=self._head(),
             resumes=intent,
-            lock=_lock(files),
+            lock=_lock(files, self.store),
         )
 
     async def carry_out(
@@ -391,10 +391,10 @@ def _kept_text(kept: Sequence[bytes], root: str) -> str:
     return f"Nothing was restored: {len(kept)} files were changed since: {names}. {how}"
 
 
-def _lock(files: "RestorePlan | None") -> str:
+def _lock(files: "RestorePlan | None", store: "ContentStore") -> str:
     from bradawl.checkpoints import restore
 
-    return "" if files is None else restore.held_lock(files)
+    return "" if files is None else restore.held_lock(files, store)
 
 
 def _check_arguments(step: object, part: object) -> None:

@@ -124,6 +124,8 @@ class LocalChanges:
         if process is not None:
             self._numbers += 1
             self._begun.add(call_id)
+            if paths is not None and not all(map(_is_utf8, paths)):
+                paths = None  # messages have UTF-8 names only, so every file is searched
             self._ask(process, process.protocol.Begin(self._numbers, call_id, paths, until))
             await self._answer(process, self._numbers, BEGIN_S + 0.1)
         return self._taken(_owner_and_id(call_id)[0])
@@ -397,6 +399,14 @@ def _end(process: "subprocess.Popen[bytes]", line: socket.socket) -> None:
         process.wait(_EXIT_S)
     process.kill()
     process.wait()
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parent(module: str, levels: int) -> str:

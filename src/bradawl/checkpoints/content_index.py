@@ -22,6 +22,7 @@ class ContentIndex:
     def __init__(self, folder: StoreFolder) -> None:
         self._folder = folder
         self._entries: dict[bytes, Entry] = {}
+        self._other_copies: dict[bytes, list[Entry]] = {}
         self._read_to: dict[str, int] = {}
         """Packs with the offset behind the last content read; large files."""
         self._is_read = False
@@ -67,10 +68,24 @@ class ContentIndex:
 
     def _put(self, digest: bytes, entry: Entry) -> None:
         """Add a content that was found; of several copies that of this process, which no other one may remove."""
-        if entry.file.startswith(self._folder.user):
+        known = self._entries.get(digest)
+        if known is None or entry.file.startswith(self._folder.user):
             self._entries[digest] = entry
-        else:
-            self._entries.setdefault(digest, entry)
+        if known is not None and known != entry:
+            other = entry if self._entries[digest] == known else known
+            self._other_copies.setdefault(digest, []).append(other)
+
+    def drop(self, digest: bytes) -> None:
+        """Forget where a content is, which is damaged there: it counts as not saved."""
+        self._entries.pop(digest, None)
+
+    def use_other_copy(self, digest: bytes) -> bool:
+        """Take another copy of a content whose first one is damaged; false if there is none."""
+        copies = self._other_copies.get(digest)
+        if not copies:
+            return False
+        self._entries[digest] = copies.pop()
+        return True
 
     def _read_pack(self, name: str, size: int) -> None:
         start = self._read_to.get(name, 0)
@@ -88,6 +103,7 @@ class ContentIndex:
         """Read everything again when it is needed next."""
         self.close()
         self._entries.clear()
+        self._other_copies.clear()
         self._read_to.clear()
         self._is_read = False
 

@@ -13,15 +13,17 @@ from bradawl.checkpoints.record import FileState
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _AT: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE: Final = 1_048_576
+_GROWTH_BYTES: Final = 67_108_864
+"""A program can write faster than a file is read, so that reading would never end."""
 
 Digest = Callable[[int, int], str]
 """Takes an open file and its size; returns the sha256 of its content in hex."""
 
 
-def digest_of(descriptor: int, _size: int) -> str:
-    """The sha256 of an open file's content in hex."""
+def digest_of(descriptor: int, size: int) -> str:
+    """The sha256 of an open file's content in hex; of one that grows meanwhile, not much more than of its size."""
     digest, at = hashlib.sha256(), 0
-    while piece := os.pread(descriptor, _PIECE, at):
+    while at <= size + _GROWTH_BYTES and (piece := os.pread(descriptor, _PIECE, at)):
         digest.update(piece)
         at += len(piece)
     return digest.hexdigest()

@@ -28,9 +28,41 @@ Paths = tuple[str, ...] | None
 """Files that a call may change; None for any."""
 
 
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """What a search found, as the agent may not have received it."""
+
+    call_id: str
+    ref: str
+    uncovered: str
+    answers_end: bool
+    is_known: bool = True
+
+
 class _Interrupted(msgspec.Struct, frozen=True, array_like=True):
     calls: dict[str, Paths]
     index: bytes
+    found: tuple[Answer, ...] = ()
+
+
+class InterruptedIndex(msgspec.Struct, frozen=True):
+    """The index as it was before calls that an agent's end interrupted."""
+
+    path: Path
+    calls: dict[str, Paths]
+    """The calls that were not searched yet, with their files."""
+    index: bytes
+    found: tuple[Answer, ...]
+    """What the searches for the other calls found, the oldest first."""
+
+    def add(self, answer: Answer) -> None:
+        """Keep what the search for a call found, because it is no change of the other calls; removes the index after
+        the last call. Raises `OSError`.
+        """
+        if calls := {name: paths for name, paths in self.calls.items() if name != answer.call_id}:
+            left = _Interrupted(calls, self.index, (*self.found, answer))
+            _replace(self.path.parent, self.path.name, msgspec.msgpack.encode(left))
+        else:
+            self.path.unlink(missing_ok=True)
 
 
 def save(folder: Path, index: bytes, also_as: str = "") -> None:
@@ -60,26 +92,14 @@ def save_interrupted(folder: Path, calls: dict[str, Paths], index: bytes) -> Non
     _replace(folder, f"{os.urandom(8).hex()}{_INTERRUPTED}", msgspec.msgpack.encode(_Interrupted(calls, index)))
 
 
-def take_interrupted(folder: Path, call_id: str) -> tuple[bytes, Paths] | None:
-    """Remove and return the index as it was before this call, and the call's files; None if there is none."""
+def interrupted_index(folder: Path, call_id: str) -> InterruptedIndex | None:
+    """The index as it was before this call, which no search has used for it yet; None if there is none."""
     for path in _named(folder, _INTERRUPTED):
-        data = read(path)
-        with contextlib.suppress(msgspec.DecodeError, OSError):
-            found = msgspec.msgpack.decode(data or b"", type=_Interrupted)
+        with contextlib.suppress(msgspec.DecodeError):
+            found = msgspec.msgpack.decode(read(path) or b"", type=_Interrupted)
             if call_id in found.calls:
-                path.unlink()
-                return found.index, found.calls[call_id]
+                return InterruptedIndex(path, found.calls, found.index, found.found)
     return None
-
-
-class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """What a search found, as the agent may not have received it."""
-
-    call_id: str
-    ref: str
-    uncovered: str
-    answers_end: bool
-    is_known: bool = True
 
 
 def save_answers(folder: Path, answers: Sequence[Answer]) -> None:

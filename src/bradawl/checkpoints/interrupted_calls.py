@@ -34,8 +34,10 @@ class InterruptedCalls:
         answers = index_files.saved_answers(self._folder, call_id)
         if any(each.answers_end for each in answers):
             return answers
-        if (before := index_files.take_interrupted(self._folder, call_id)) is not None:
-            return (*answers, self._searched(call_id, *before))
+        if (before := index_files.interrupted_index(self._folder, call_id)) is not None:
+            found = self._searched(call_id, before.index, before.calls[call_id], before.found)
+            before.add(found)
+            return (*answers, found)
         if (journal := left_journal(self._folder, call_id)) is not None:
             return self._find_by_journal(call_id, journal)
         return (*answers, Answer(call_id, "", _UNKNOWN, True, is_known=False))

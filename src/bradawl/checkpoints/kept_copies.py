@@ -18,6 +18,7 @@ from bradawl.checkpoints.coverage import is_cache
 from bradawl.checkpoints.errors import RestoreRefused
 from bradawl.checkpoints.gaps import shortened
 from bradawl.checkpoints.record import ChangeRecord, FileState, Identity
+from bradawl.checkpoints.renames import PARKED
 
 if TYPE_CHECKING:
     from bradawl.checkpoints.opened_folders import FolderWalk
@@ -51,11 +52,10 @@ class KeptCopies(msgspec.Struct):
     """Folders, with a slash at the end, that are renamed or left alone with everything in them."""
     lost: tuple[str, ...] = ()
     """Sentences about folders whose contents are gone."""
-
-    @property
-    def sources(self) -> frozenset[bytes]:
-        """The present paths of what is renamed."""
-        return frozenset(self.renames.values())
+    sources: set[bytes] = set()
+    """The present paths of what is renamed."""
+    parked: dict[bytes, FileState] = {}
+    """The present states of those among the sources that have the temporary name of a restore that was stopped."""
 
 
 def identity_of(found: os.stat_result) -> Identity:
@@ -96,12 +96,18 @@ class _CopySearch:
         self._walk = walk
         self._wanted = wanted
         self._needed = needed
+        self._targets: dict[bytes, bytes] = {}
+        """The renames by present path."""
         self._lost: dict[bytes, FileState] = {}
         """What is neither at its path nor under another name."""
         self._present = {path: found for path in sorted(wanted) if (found := present_status(walk, path)) is not None}
         self._by_inode: dict[_Inode, list[bytes]] = {}
+        self._by_look: dict[tuple[int, int], list[bytes]] = {}
+        """Present paths by what copies keep."""
         for path, found in self._present.items():
             self._by_inode.setdefault((found.st_dev, found.st_ino), []).append(path)
+            size = -1 if stat.S_ISDIR(found.st_mode) else found.st_size
+            self._by_look.setdefault((found.st_mtime_ns, size), []).append(path)
 
     def pair(self) -> None:
         """Find the present name of each path that can't be restored from the store."""
@@ -110,11 +116,38 @@ class _CopySearch:
             for path, state in sorted(self._needed.items())
             if not self._is_in_place(path, state) and not self._pair_by_inode(path, state)
         }
+        if unpaired and self._add_parked(unpaired.values()):
+            unpaired = {path: state for path, state in unpaired.items() if not self._pair_by_inode(path, state)}
+        self._targets = {source: target for target, source in self.result.renames.items()}
         for path, state in unpaired.items():
             if not self._pair_by_link(path, state) and not self._pair_by_time(path, state):
                 self._lost[path] = state
         removed = [path for path, state in self._lost.items() if state.kind == "folder" and not self._is_folder(path)]
         self.result.lost = tuple(f"{self._shown(path)} was removed; {_LEFT}." for path in removed)
+
+    def _add_parked(self, states: Iterable[FileState]) -> bool:
+        """Look for the states under temporary names of restores that were stopped; true if there are some."""
+        inodes = {_inode(state) for state in states}
+        parked: list[tuple[bytes, os.stat_result]] = []
+        for folder in {path.rpartition(b"/")[0] for path in self._wanted}:
+            parked += _parked_in(self._walk, folder)
+        known = [(path, found) for path, found in parked if (found.st_dev, found.st_ino) in inodes]
+        if known:
+            self._wanted = {**self._wanted, **dict.fromkeys((path for path, _ in known), None)}
+        for path, found in known:
+            self._present[path] = found
+            self._by_inode.setdefault((found.st_dev, found.st_ino), []).append(path)
+        return bool(known)
+
+    def _rename(self, path: bytes, source: bytes) -> None:
+        self.result.renames[path] = source
+        self.result.sources.add(source)
+        if PARKED.fullmatch(source.rpartition(b"/")[2]):
+            found, is_folder = self._present[source], stat.S_ISDIR(self._present[source].st_mode)
+            mode = stat.S_IMODE(found.st_mode)
+            self.result.parked[source] = (
+                FileState("folder", mode) if is_folder else FileState("file", mode, "", found.st_size)
+            )
 
     def _is_in_place(self, path: bytes, state: FileState) -> bool:
         """Whether the file or folder is still at its path. The content of a file with another size counts as lost."""
@@ -134,7 +167,7 @@ class _CopySearch:
         for other in self._by_inode.get(_inode(state), ()) if state.kind == "file" else ():
             if not _looks_alike(self._present[other], state) or not stat.S_ISREG(self._present[other].st_mode):
                 continue
-            target = next((to for to, source in self.result.renames.items() if source == other), b"")
+            target = self._targets.get(other, b"")
             if target or not self._is_replaced(other, state):
                 self.result.links[path] = target or other
                 return True
@@ -147,7 +180,7 @@ class _CopySearch:
             if other in taken or not self._is_replaced(other, state) or not _is_kind(self._present[other], state):
                 continue
             if (sameness := self._sameness(other, state)) == "same":
-                self.result.renames[path] = other
+                self._rename(path, other)
                 return True
             if sameness == "changed":
                 self._leave(other, path, "it was changed since it was renamed")
@@ -156,7 +189,9 @@ class _CopySearch:
 
     def _pair_by_time(self, path: bytes, state: FileState) -> bool:
         """Find a copy, or what was moved from another file system: size and time of change are the same."""
-        for other, found in self._present.items():
+        look = (0 if state.identity is None else state.identity[3], -1 if state.kind == "folder" else state.size)
+        for other in self._by_look.get(look, ()):
+            found = self._present[other]
             if self._is_replaced(other, state) and _is_kind(found, state) and _looks_alike(found, state):
                 self._leave(other, path, "it may be a copy")
                 return True
@@ -249,6 +284,7 @@ class _CopySearch:
                 )
             if why := self._why_not_renamed(target, source):
                 del self.result.renames[target]
+                self.result.sources.discard(source)
                 self._leave_folder(source, f"it was {self._shown(target)}, which is not saved; {why}")
                 self.result.impossible[target] = why
             else:
@@ -267,6 +303,21 @@ class _CopySearch:
     def _shown(self, path: bytes) -> str:
         root = self._walk.root_of(path) or b""
         return shortened((path[len(root) :].lstrip(b"/") or path).decode(errors="backslashreplace"))
+
+
+def _parked_in(walk: "FolderWalk", folder: bytes) -> list[tuple[bytes, os.stat_result]]:
+    """Paths and status of what has the temporary name of a rename in a folder."""
+    found: list[tuple[bytes, os.stat_result]] = []
+    with contextlib.suppress(OSError):
+        descriptor = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=walk.folder(folder))
+        try:
+            with os.scandir(descriptor) as entries:
+                for entry in entries:
+                    if PARKED.fullmatch(name := os.fsencode(entry.name)):
+                        found.append((folder + b"/" + name, entry.stat(follow_symlinks=False)))
+        finally:
+            os.close(descriptor)
+    return found
 
 
 def _inode(state: FileState) -> _Inode:

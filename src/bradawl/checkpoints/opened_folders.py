@@ -8,19 +8,24 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 _AT: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FOLDERS: Final = 128
 
+Note = Callable[[bytes, int], None]
+"""Takes the path and the mode of a closed folder, and again if it is to get another mode. May raise `OSError`."""
+
 
 class FolderWalk:
     """Descriptors of folders by absolute path. Not thread-safe; `close` sets the modes back."""
 
-    def __init__(self, roots: Sequence[bytes]) -> None:
-        self._roots = roots
+    def __init__(self, roots: Sequence[bytes], note: Note | None = None) -> None:
+        """`note` is called before a closed folder is opened; an `OSError` leaves it closed."""
+        self._note = note
+        self._roots = [root for root in roots if not any(_is_inside(root, other) for other in roots)]
         self._open: dict[bytes, int] = {}
         self._modes: dict[bytes, tuple[int, int, int]] = {}
         """Device, inode, and the mode that each folder gets at the end."""
@@ -85,6 +90,8 @@ class FolderWalk:
         mode = stat.S_IMODE(found.st_mode)
         if mode & stat.S_IRWXU == stat.S_IRWXU or os.geteuid() not in (0, found.st_uid):
             return
+        if self._note is not None:
+            self._note(path, mode)
         self._modes.setdefault(path, (found.st_dev, found.st_ino, mode))
         change_mode(folder, mode | stat.S_IRWXU)
 
@@ -96,10 +103,20 @@ class FolderWalk:
         for each in [each for each in self._modes if each == path or each.startswith(below)]:
             del self._modes[each]
 
+    def moved(self, path: bytes, to: bytes) -> None:
+        """Close a folder that was renamed, and all folders in it; those that were opened get their modes at the end."""
+        below = path + b"/"
+        modes = {each: mode for each, mode in self._modes.items() if each == path or each.startswith(below)}
+        self.forget(path)
+        self._absent = (b"", 0)
+        self._modes.update((to + each[len(path) :], mode) for each, mode in modes.items())
+
     def set_mode(self, path: bytes, mode: int) -> None:
         """Give a folder a mode when the walk ends; the folder may be new. Raises like `folder`."""
         self._absent = (b"", 0)
         found = os.fstat(self.folder(path))
+        if self._note is not None and path in self._modes:
+            self._note(path, mode)
         self._modes[path] = (found.st_dev, found.st_ino, mode)
 
     def mode_of(self, path: bytes, found: os.stat_result) -> int:
@@ -143,6 +160,10 @@ class FolderWalk:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _is_inside(path: bytes, folder: bytes) -> bool:
+    return path != folder and path.startswith(folder.rstrip(b"/") + b"/")
 
 
 def change_mode(descriptor: int, mode: int) -> None:

@@ -1,12 +1,13 @@
 """Renames unsaved files and folders back, as a plan says, while other parts of the plan are restored."""
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
 from typing import Final
 
 from bradawl.checkpoints.opened_folders import FolderWalk
-from bradawl.checkpoints.renames import park, rename_all
+from bradawl.checkpoints.renames import park, rename_all, unparked
 from bradawl.checkpoints.restore_plan import PlannedChange
 from bradawl.checkpoints.restored_files import set_file_mode
 
@@ -57,8 +58,9 @@ class PlannedRenames:
                 source = renames.pop(target)
                 self._fail(target, f"{os.fsdecode(source)} was left alone")
                 self._fail(source, f"{os.fsdecode(target)} was left alone")
+        sources = set(renames.values())
         for change in self._changes.values():
-            if change.moves_away and change.path not in renames.values():
+            if change.moves_away and change.path not in sources:
                 self._fail(change.path, "what it holds can't be renamed back")
 
     def folders_of_sources(self) -> set[bytes]:
@@ -96,9 +98,17 @@ class PlannedRenames:
             done.add(target)
             self._set_mode(self._changes[target])
         for target, source in self.by_target.items():
-            if target not in done:
-                self._fail(target, CHANGED)
-                self._fail(source, self._failed[target])
+            if target in done:
+                continue
+            if target not in possible and source in self._parked:
+                self._unpark(target, source)
+            self._fail(target, CHANGED)
+            self._fail(source, self._failed[target])
+
+    def _unpark(self, target: bytes, source: bytes) -> None:
+        """Give what is not renamed its name back."""
+        error = OSError(errno.ECANCELED, self._failed[target])
+        self._failed[target] = str(unparked(self._walk, self._parked[source], source, error).strerror)
 
     def _is_replaced_folder(self, path: bytes) -> bool:
         change = self._changes.get(path)

@@ -2,10 +2,16 @@
 
 import errno
 import os
+import re
 import stat
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from bradawl.checkpoints.opened_folders import FolderWalk
+
+PARKED: Final = re.compile(rb"\.bradawl-[0-9a-f]{16}\.renamed")
+"""Temporary names of files and folders that are renamed."""
 
 OnError = Callable[[bytes, OSError], None]
 """Called with the target of a rename that failed."""
@@ -21,9 +27,9 @@ def rename_all(
     """
     waiting = dict(renames)
     present = {source: present.get(source, source) for source in renames.values()}
+    occupied = set(present.values())
+    free = deque(target for target in waiting if target not in occupied)
     while waiting:
-        occupied = set(present.values())
-        free = [target for target in waiting if target not in occupied]
         if not free:
             target = next(iter(waiting))  # the names form a ring
             try:
@@ -31,15 +37,19 @@ def rename_all(
             except OSError as error:
                 on_error(target, error)
                 del waiting[target]
-            continue
-        for target in free:
-            source = waiting.pop(target)
-            try:
-                rename(walk, present.pop(source), target)
-            except OSError as error:
-                on_error(target, error)
             else:
-                yield target, source
+                free.append(target)
+            continue
+        source = waiting.pop(target := free.popleft())
+        now = present.pop(source)
+        try:
+            rename(walk, now, target)
+        except OSError as error:
+            on_error(target, error if now == source else unparked(walk, now, source, error))
+        else:
+            yield target, source
+        if now in waiting:
+            free.append(now)
 
 
 def park(walk: FolderWalk, source: bytes, beside: bytes) -> bytes:
@@ -47,6 +57,15 @@ def park(walk: FolderWalk, source: bytes, beside: bytes) -> bytes:
     parked = b"%s/.bradawl-%s.renamed" % (beside.rpartition(b"/")[0], os.urandom(8).hex().encode())
     rename(walk, source, parked)
     return parked
+
+
+def unparked(walk: FolderWalk, parked: bytes, source: bytes, error: OSError) -> OSError:
+    """Give a parked file or folder its name back after an error. The error returned says where it is if that fails."""
+    try:
+        rename(walk, parked, source)
+    except OSError:
+        return OSError(error.errno, f"{error.strerror or error}; what belongs there is {os.fsdecode(parked)!r} now")
+    return error
 
 
 def rename(walk: FolderWalk, source: bytes, target: bytes) -> None:
@@ -68,7 +87,7 @@ def rename(walk: FolderWalk, source: bytes, target: bytes) -> None:
             _rename_file(parent, name, below, new)
     finally:
         os.close(parent)
-    walk.forget(source)
+    walk.moved(source, target)
 
 
 def _rename_file(parent: int, name: bytes, below: int, new: bytes) -> None:

@@ -6,6 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ from bradawl.checkpoints.coverage import is_cache
 from bradawl.checkpoints.errors import RestoreRefused, RestoreStopped, StoreError
 from bradawl.checkpoints.file_states import digest_of, is_same, read_state
 from bradawl.checkpoints.opened_folders import FolderWalk
+from bradawl.checkpoints.opened_notes import noted_walk
 from bradawl.checkpoints.planned_renames import CHANGED, PlannedRenames, Stamp, stamp_of
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.restore_intent import new_temporary_name
@@ -26,7 +28,7 @@ from bradawl.checkpoints.restored_files import (
     place_name,
     set_file_mode,
 )
-from bradawl.checkpoints.store import ContentStore
+from bradawl.checkpoints.store import ContentStore, add_checked
 
 __all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
 
@@ -65,7 +67,7 @@ def apply(
     two changes.
     """
     chosen = [change for change in (*plan.changes, *plan.git) if not change.conflict or change.path in overwrite]
-    with FolderWalk(plan.roots) as walk:
+    with noted_walk(store.folder, plan.roots) as walk:
         git = frozenset(change.path for change in plan.git)
         if lock := _held_lock(walk, [change.path for change in chosen if change.path in git]):
             raise RestoreRefused(f"Nothing was restored: {lock}")
@@ -77,16 +79,16 @@ def apply(
         if begin is None:
             store.flush()
         else:
-            begin(restoration.intended(), walk.opened())
+            begin(restoration.intended(), restoration.opened())
         restoration.restore()
         record = restoration.record()
     unrestored = sorted((*record.unrestored, *plan.outside), key=lambda change: change.path)
     return msgspec.structs.replace(record, unrestored=tuple(unrestored))
 
 
-def held_lock(plan: RestorePlan) -> str:
+def held_lock(plan: RestorePlan, store: ContentStore) -> str:
     """A sentence about the lock of git that makes `apply` refuse the plan without its conflicts; empty without one."""
-    with FolderWalk(plan.roots) as walk:
+    with noted_walk(store.folder, plan.roots) as walk:
         return _held_lock(walk, [change.path for change in plan.git if not change.conflict])
 
 
@@ -162,6 +164,11 @@ class _Restoration:
         changes = [Change(path, self._as_saved(each.now), each.wanted) for path, each in sorted(self._changes.items())]
         return ChangeRecord("", time.time_ns() // 1_000_000, tuple(changes))
 
+    def opened(self) -> tuple[tuple[bytes, int], ...]:
+        """The closed folders that are open now, with their modes, but for those that are to stay open so."""
+        wanted = {path: change.wanted.mode for path, change in self._changes.items() if change.wanted is not None}
+        return tuple((path, mode) for path, mode in self._walk.opened() if wanted.get(path) != mode | stat.S_IRWXU)
+
     def _state(self, change: PlannedChange) -> FileState | None:
         """The present state of a path; its content is saved."""
         wanted = change.wanted.content if change.wanted is not None else ""
@@ -170,7 +177,7 @@ class _Restoration:
             if size > self._store.largest_bytes:
                 return digest_of(file, size)
             try:
-                return self._store.add(file, size, wanted)
+                return add_checked(self._store, file, size, wanted)
             except OSError as error:
                 raise _NotSaved(error) from error
 
@@ -205,7 +212,7 @@ class _Restoration:
         self._make_all("folder", changes, self._make_folder)
         renames.carry_out()
         self._remove_all("folder", [change for change in changes if change.path in above], self._remove_folder)
-        self._find_names(changes)
+        self._names = _names_of_files(self._walk, [each for each in changes if each.path not in self._failed])
         self._make_all("file", changes, self._make_file)
         self._make_all("link", changes, self._make_link)
 
@@ -234,8 +241,7 @@ class _Restoration:
         for path, change in sorted(self._changes.items()):
             after = change.wanted
             if path in self._failed or path in self._stayed:
-                with contextlib.suppress(OSError, _NotSaved):
-                    after = self._state(change)
+                after = self._found_state(change)
             if not is_same(change.now, after):
                 changes.append(Change(path, self._as_saved(change.now), self._as_saved(after)))
             if path in self._may_succeed_later and not is_same(after, change.wanted):
@@ -252,6 +258,15 @@ class _Restoration:
             stayed=tuple(sorted(path for path, is_cache in self._stayed.items() if is_cache)),
             unrestored=tuple(unrestored),
         )
+
+    def _found_state(self, change: PlannedChange) -> FileState | None:
+        """The state of a path after a failure; the wanted one if it can't be read."""
+        with contextlib.suppress(OSError):
+            try:
+                return self._state(change)
+            except _NotSaved:  # the disk is full
+                return read_state(self._walk, change.path)
+        return change.wanted
 
     def _as_saved(self, state: FileState | None) -> FileState | None:
         """A state without the name of a content that is too large to be saved."""
@@ -304,23 +319,12 @@ class _Restoration:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            if self._holds_caches_only(change.path):
+            if _holds_caches_only(self._walk, change.path, self._stayed):
                 self._stayed[change.path] = is_cache(change.path)
             else:
                 self._fail(change.path, _REPOSITORY_STAYS if _is_repository(change.path) else _FOLDER_STAYS)
         else:
             self._walk.forget(change.path)
-
-    def _holds_caches_only(self, path: bytes) -> bool:
-        """Whether a folder is a cache, or all that is in it are such folders, which stayed."""
-        if is_cache(path):
-            return True
-        folder = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._walk.folder(path))
-        try:
-            with os.scandir(folder) as entries:
-                return all(path + b"/" + os.fsencode(entry.name) in self._stayed for entry in entries)
-        finally:
-            os.close(folder)
 
     def _make_folder(self, change: PlannedChange, wanted: FileState) -> None:
         if change.now is None or change.now.kind != "folder" or change.moves_away:
@@ -331,8 +335,7 @@ class _Restoration:
 
     def _make_link(self, change: PlannedChange, wanted: FileState) -> None:
         parent, name = self._parent(change.path)
-        self._check_unchanged(change, _status(parent, name))
-        place_link(parent, name, wanted.target, self._temporary)
+        place_link(parent, name, wanted.target, self._temporary, partial(self._is_there, change, parent, name))
 
     def _make_file(self, change: PlannedChange, wanted: FileState) -> None:
         parent, name = self._parent(change.path)
@@ -347,8 +350,10 @@ class _Restoration:
         names = self._names.get((found.st_dev, found.st_ino), []) if found is not None else []
         if found is not None and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
             if found.st_nlink == sum(is_same(each.wanted, wanted) for each in names):
-                overwrite_file(parent, name, wanted, self._store, (found.st_dev, found.st_ino))
-                self._stamps.update(dict.fromkeys((each.path for each in names), stamp_of(_status(parent, name))))
+                try:
+                    overwrite_file(parent, name, wanted, self._store, (found.st_dev, found.st_ino))
+                finally:  # also one that was overwritten in part is no change by others at its next name
+                    self._stamps.update(dict.fromkeys((each.path for each in names), stamp_of(_status(parent, name))))
                 return
             if found.st_nlink > len(names):
                 self._separated.append(change.path)
@@ -356,7 +361,8 @@ class _Restoration:
             set_file_mode(parent, name, wanted.mode, (found.st_dev, found.st_ino))
             return
         is_locked = self._is_locked_by_git(change.path)
-        place_file(parent, name, wanted, self._store, self._temporary, lock=is_locked)
+        check = partial(self._is_there, change, parent, name)
+        place_file(parent, name, wanted, self._store, self._temporary, check=check, lock=is_locked)
 
     def _make_name(self, change: PlannedChange, wanted: FileState, parent: int, name: bytes) -> None:
         """Give a file with another name this one, too. Raises `OSError`, also if the other one has changed."""
@@ -372,19 +378,14 @@ class _Restoration:
         if stamp_of(found) != (None if is_folder else self._stamps[change.path]):
             raise OSError(errno.ESTALE, CHANGED)
 
+    def _is_there(self, change: PlannedChange, parent: int, name: bytes) -> bool:
+        """Whether a file has the path, which is as saved, or as left by the removals. Raises `OSError` if it is not."""
+        found = _status(parent, name)
+        self._check_unchanged(change, found)
+        return found is not None
+
     def _is_locked_by_git(self, path: bytes) -> bool:
         return path in self._git and _lock_of(path) == path + b".lock"
-
-    def _find_names(self, changes: list[PlannedChange]) -> None:
-        """Find the paths of the plan that are names of one file (hard links), after the removals."""
-        for change in changes:
-            if change.wanted is not None and change.wanted.kind == "file" and change.path not in self._failed:
-                try:
-                    found = _status(*self._walk.parent(change.path))
-                except OSError:
-                    continue
-                if found is not None and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
-                    self._names.setdefault((found.st_dev, found.st_ino), []).append(change)
 
     def _parent(self, path: bytes) -> tuple[int, bytes]:
         """Descriptor of a path's folder and the name in it; folders that were removed since are made again."""
@@ -398,6 +399,32 @@ class _Restoration:
             self._changes.setdefault(folder, PlannedChange(folder, None, FileState("folder", 0o755)))
             self._walk.set_mode(folder, 0o755)
             return self._walk.parent(path)
+
+
+def _holds_caches_only(walk: FolderWalk, path: bytes, stayed: Collection[bytes]) -> bool:
+    """Whether a folder is a cache, or all that is in it are such folders, which stayed."""
+    if is_cache(path):
+        return True
+    folder = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=walk.folder(path))
+    try:
+        with os.scandir(folder) as entries:
+            return all(path + b"/" + os.fsencode(entry.name) in stayed for entry in entries)
+    finally:
+        os.close(folder)
+
+
+def _names_of_files(walk: FolderWalk, changes: Sequence[PlannedChange]) -> dict[tuple[int, int], list[PlannedChange]]:
+    """By device and inode the paths of the plan that are names of one file (hard links), after the removals."""
+    names: dict[tuple[int, int], list[PlannedChange]] = {}
+    for change in changes:
+        if change.wanted is not None and change.wanted.kind == "file":
+            try:
+                found = _status(*walk.parent(change.path))
+            except OSError:
+                continue
+            if found is not None and found.st_nlink > 1 and stat.S_ISREG(found.st_mode):
+                names.setdefault((found.st_dev, found.st_ino), []).append(change)
+    return names
 
 
 def _is_removed(now: FileState, wanted: FileState | None) -> bool:
@@ -429,8 +456,8 @@ def _held_lock(walk: FolderWalk, paths: list[bytes]) -> str:
     for lock in sorted(locks):
         try:
             is_there = read_state(walk, lock, lambda _file, _size: "") is not None
-        except OSError:
-            is_there = True
+        except OSError as error:
+            is_there = error.errno != errno.ENAMETOOLONG  # no file has such a name
         if is_there:
             shown = os.fsdecode(lock)
             return f"{shown!r} exists, so git may be at work. If not, remove it and try again."

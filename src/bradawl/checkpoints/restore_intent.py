@@ -15,6 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from bradawl.checkpoints.opened_folders import FolderWalk
+from bradawl.checkpoints.opened_notes import close_again
 from bradawl.checkpoints.packs import write_all
 from bradawl.checkpoints.store_folder import StoreFolder
 
@@ -205,8 +206,4 @@ def _remove_temporary_file(folder: int, temporary: bytes, names: Sequence[bytes]
 
 def close_opened_folders(intent: RestoreIntent, roots: Sequence[bytes]) -> None:
     """Give the folders that a killed restore opened their modes again, unless they have another mode by now."""
-    with FolderWalk(tuple(roots)) as walk:
-        for path, mode in intent.opened:
-            with contextlib.suppress(OSError):
-                if stat.S_IMODE(os.fstat(walk.folder(path)).st_mode) == mode | stat.S_IRWXU:
-                    walk.set_mode(path, mode)
+    close_again(intent.opened, roots)

@@ -15,6 +15,7 @@ from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missi
 from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
 from bradawl.checkpoints.made_folders import rest_of_made_folders, staying_folders
 from bradawl.checkpoints.opened_folders import FolderWalk
+from bradawl.checkpoints.opened_notes import noted_walk
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 
@@ -136,11 +137,12 @@ def plan(
     """
     changes: list[PlannedChange] = []
     impossible: list[tuple[bytes, str]] = []
-    with FolderWalk(tuple(roots)) as walk:
+    with noted_walk(store.folder, tuple(roots)) as walk:
         same = _Comparison(store, walk, abandoned, is_interrupted=is_interrupted)
         composed_changes = compose(records, same.is_unbroken)
         wanted = {path: each.wanted for path, each in composed_changes.items()}
         copies = find_kept_copies(walk, wanted, records)
+        composed_changes.update((path, ComposedChange(None, state)) for path, state in copies.parked.items())
         outside = [
             Change(path, each.wanted, each.expected)
             for path, each in sorted(composed_changes.items())
@@ -272,6 +274,8 @@ class _Comparison:
         states = [state for state in way if state is not None and state.kind == "file" and state.content]
         if len(states) != 2 or present is None or not _has_passing_mode(present, states):
             return False
+        if present.size > max(state.size for state in states):
+            return False
         try:
             now = read_content(self.walk, path)
             contents = [self.store.read(state.content) for state in states]
@@ -287,7 +291,9 @@ class _Comparison:
 def _is_on_the_way(now: FileState | None, one: FileState | None, other: FileState | None) -> bool:
     """Whether a restore leaves a state for a moment between two others, apart from contents in parts."""
     if now is None:
-        return one is not None and other is not None and (one.kind == "folder") != (other.kind == "folder")
+        known = [state for state in (one, other) if state is not None]
+        is_removed_first = any(state.identity is not None for state in known)  # what is renamed replaces nothing
+        return len(known) == 2 and (is_removed_first or (known[0].kind == "folder") != (known[1].kind == "folder"))
     known = [state for state in (one, other) if state is not None and state.kind == now.kind]
     if now.kind == "folder":
         return any(now.mode & 0o777 == 0o700 or now.mode == state.mode | 0o700 for state in known)

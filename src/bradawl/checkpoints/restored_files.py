@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from bradawl.checkpoints.file_states import open_readable
@@ -18,14 +18,25 @@ _WRITE: Final = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O
 _AT: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+Check = Callable[[], bool]
+"""Called before a name is taken: whether a file has it now. Raises `OSError` if that may not be replaced."""
+
+
 def place_file(
-    parent: int, name: bytes, wanted: FileState, store: ContentStore, temporary: bytes, *, lock: bool = False
+    parent: int,
+    name: bytes,
+    wanted: FileState,
+    store: ContentStore,
+    temporary: bytes,
+    *,
+    check: Check,
+    lock: bool = False,
 ) -> None:
     """Make or replace a file; at every instant there is the old or the new one. A file keeps its owner.
 
     The new file is written under the name `temporary`, or another one if that exists. With `lock` it is written to the
     disk, and gets the name by which git locks the file. Raises `OSError`, `StoreError`, and `FileExistsError` if git
-    holds the lock.
+    holds the lock, or another program has made the file meanwhile.
     """
     with _new_file(parent, temporary) as (file, made):
         store.copy_to(wanted.content, file)
@@ -33,12 +44,27 @@ def place_file(
         os.fchmod(file, wanted.mode)
         if lock:
             os.fsync(file)
-            _rename_with_lock(parent, made, name)
+            _rename_with_lock(parent, made, name, check)
         else:
-            os.rename(made, name, src_dir_fd=parent, dst_dir_fd=parent)
+            _take_name(parent, made, name, check)
 
 
-def _rename_with_lock(parent: int, temporary: bytes, name: bytes) -> None:
+def _take_name(parent: int, temporary: bytes, name: bytes, check: Check) -> None:
+    """Give a new file or link its name; a file that was made meanwhile under this name is not replaced."""
+    if not check():
+        try:
+            os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+        except FileExistsError:
+            raise _replaced() from None
+        except OSError:  # a file system without hard links
+            check()
+        else:
+            os.unlink(temporary, dir_fd=parent)
+            return
+    os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def _rename_with_lock(parent: int, temporary: bytes, name: bytes, check: Check) -> None:
     """Rename a file over one of git's while git can't lock that. The temporary name may be left.
 
     The lock is a second name of the temporary file, so that the lock of a killed restore can be told from git's.
@@ -51,11 +77,13 @@ def _rename_with_lock(parent: int, temporary: bytes, name: bytes) -> None:
     except OSError:  # a file system without hard links
         os.close(os.open(lock, _NEW, 0o600, dir_fd=parent))
         try:
+            check()
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         finally:
             os.unlink(lock, dir_fd=parent)
         return
     try:
+        check()
         os.rename(lock, name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
         os.unlink(lock, dir_fd=parent)
@@ -119,7 +147,7 @@ def _copy_attributes(parent: int, name: bytes, file: int) -> None:
             os.close(old)
 
 
-def place_link(parent: int, name: bytes, target: bytes, temporary: bytes) -> None:
+def place_link(parent: int, name: bytes, target: bytes, temporary: bytes, check: Check) -> None:
     """Make a link, or replace a file or link by it; first under the name `temporary`. Raises `OSError`."""
     try:
         os.symlink(target, temporary, dir_fd=parent)
@@ -128,7 +156,7 @@ def place_link(parent: int, name: bytes, target: bytes, temporary: bytes) -> Non
         os.symlink(target, temporary, dir_fd=parent)
     try:
         own_like_folder(parent, temporary)
-        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        _take_name(parent, temporary, name, check)
     except BaseException:
         os.unlink(temporary, dir_fd=parent)
         raise

@@ -1,6 +1,7 @@
 """The content store of a project: contents of files by sha256, and change records. Several processes may use it."""
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -242,10 +243,19 @@ class ContentStore:
         if digest == self._last[0]:
             return self._last[1]
         try:
-            return self._read(digest)
+            return self._read_any(digest)
         except ContentGone:  # another process may have moved it
             self.index.refresh()
-            return self._read(digest)
+            return self._read_any(digest)
+
+    def _read_any(self, digest: bytes) -> bytes:
+        """Read a content, or another copy of it if that is damaged."""
+        while True:
+            try:
+                return self._read(digest)
+            except ContentDamaged:
+                if not self.index.use_other_copy(digest):
+                    raise
 
     def _read(self, digest: bytes) -> bytes:
         name = digest.hex()
@@ -323,6 +333,29 @@ class ContentStore:
         self.close()
 
 
+def add_checked(store: ContentStore, descriptor: int, size: int, previous: str = "") -> str:
+    """Like `add`, for the only copy of a content: if another process saved it, it is read back, and saved once more if
+    that is damaged. Raises `OSError`.
+    """
+    sha256 = store.add(descriptor, size, previous)
+    digest = bytes.fromhex(sha256)
+    entry = store.index.get(digest)
+    if entry is None or entry.file.startswith(store.folder.user) or _is_intact(store, sha256, entry):
+        return sha256
+    store.index.drop(digest)
+    return store.add(descriptor, size)
+
+
+def _is_intact(store: ContentStore, sha256: str, entry: Entry) -> bool:
+    try:
+        if entry.kind == LARGE:
+            return _digest_of(store.index.opened(entry, sha256)).hex() == sha256
+        store.read(sha256)
+    except (OSError, ContentGone, ContentDamaged):
+        return False
+    return True
+
+
 def _ends(data: bytes) -> tuple[int, int]:
     """Hashes of the first and the last bytes, by which an earlier version is found."""
     return hash(data[:_ENDS_BYTES]), hash(data[-_ENDS_BYTES:])
@@ -336,6 +369,8 @@ def _read_whole(descriptor: int, size: int) -> bytes:
     while piece := os.pread(descriptor, _PIECE, at):
         pieces.append(piece)
         at += len(piece)
+        if at > size + _IN_MEMORY_BYTES:  # a program may write faster than this reads
+            raise OSError(errno.EAGAIN, "it grows while it is read")
     return b"".join(pieces)
 
 

@@ -1,5 +1,6 @@
 """The state of a workspace: an index of all its files, and what differs from it later."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -232,6 +233,8 @@ class WorkspaceTree:
         try:
             descriptor = open_child(None, root.path)
         except PermissionError:
+            with contextlib.suppress(OSError):
+                search.compare_root(root, os.lstat(root.path))
             return True
         except OSError:
             search.compare_root(root, None)
@@ -275,13 +278,7 @@ class WorkspaceTree:
         finally:
             os.close(descriptor)
         for below in replaced:
-            self._walk_whole(search, below)
-
-    @staticmethod
-    def _walk_whole(search: Search, folder: Folder) -> None:
-        if not folder.reason:
-            for _ in walk(folder, search.visit, search.cannot_open):
-                pass
+            _walk_whole(search, below)
 
     def _look_at(self, search: Search, paths: tuple[str | bytes, ...]) -> None:
         """Compare single paths, with everything in those that are folders."""
@@ -315,7 +312,7 @@ class WorkspaceTree:
             folder = below
             if not was_known and not folder.reason and (self.is_listed or search.records):
                 break
-        self._walk_whole(search, folder)
+        _walk_whole(search, folder)
 
     def _folders(self) -> Iterator[Folder]:
         for root in self._index.roots.values():
@@ -323,6 +320,12 @@ class WorkspaceTree:
 
     def _note_error(self, error: OSError | None) -> None:
         self.store_error = error
+
+
+def _walk_whole(search: Search, folder: Folder) -> None:
+    if not folder.reason:
+        for _ in walk(folder, search.visit, search.cannot_open):
+            pass
 
 
 def _is_in_place(root: Folder) -> bool:

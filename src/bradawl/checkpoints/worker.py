@@ -19,6 +19,7 @@ from bradawl.checkpoints.call_journal import CallJournal
 from bradawl.checkpoints.coverage import Coverage
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.interrupted_calls import InterruptedCalls
+from bradawl.checkpoints.opened_notes import close_left_open
 from bradawl.checkpoints.protocol import (
     Begin,
     Cover,
@@ -114,6 +115,7 @@ class Worker:
     def _find_unfinished_restores(self) -> None:
         """Warn of restores that were killed, and remove their temporary files; the user finishes them."""
         roots = [os.fsencode(root) for root in self._roots]
+        close_left_open(self._store.folder)
         with contextlib.suppress(OSError):
             for intent in self._intents.left_over():
                 self._unfinished.add(intent.session)
