@@ -64,7 +64,7 @@ def _step_line(step: UndoStep, history: UndoHistory, count: Count) -> str:
 
 def _once(calls: Iterable[CallChange]) -> list[CallChange]:
     """The calls, each once: one that leaves a job running has several records."""
-    return list({call.call_id: call for call in calls}.values())
+    return list({(call.call_id, call.prepared): call for call in calls}.values())
 
 
 def changes_text(changes: Iterable[Change] | None) -> str:
