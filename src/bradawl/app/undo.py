@@ -24,6 +24,7 @@ from bradawl.app.undo_choice import (
     prompts_from,
     redone_calls,
     uncovered_texts,
+    undone_calls,
 )
 from bradawl.app.undo_diff import Compare, diff_text, shown_path
 from bradawl.app.undo_line import LAST_SESSION, UndoLine
@@ -108,7 +109,7 @@ class Undo:
             return self._plan_unfinished("undo", intent, history)
         last, rest = self._restores.unrestored(history) if part != "talk" else (None, None)
         if last is not None and rest is not None and not step:
-            files = self._plans.of_records([], rest)
+            files = self._plans.of_calls((), rest, undone_calls(history))
             if files is not None and (files.changes or files.git or files.impossible):
                 return self._plan_rest(last, files, history)
         changes = self._session.calls.changes
@@ -117,7 +118,7 @@ class Undo:
         if last is None or chosen.start > last.to:
             rest = None
         part = possible_part(chosen, part, calls, has_rest=rest is not None)
-        files = self._plans.of_calls(calls, rest)
+        files = self._plans.of_calls(calls, rest, undone_calls(history))
         prompts = prompts_from(history, chosen) if part != "code" else ()
         return UndoPlan(
             kind="undo",

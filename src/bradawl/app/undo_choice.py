@@ -76,6 +76,12 @@ def redone_calls(history: UndoHistory, last: Undone) -> tuple[CallChange, ...]:
     return tuple(call for call in last.applied if call not in present)
 
 
+def undone_calls(history: UndoHistory) -> tuple[CallChange, ...]:
+    """The calls whose changes were undone since the last prompt and not redone, oldest first."""
+    present = set(history.applied)
+    return tuple(call for call in (history.undone[0].applied if history.undone else ()) if call not in present)
+
+
 def uncovered_texts(calls: Sequence[CallChange], jobs: Sequence[str]) -> tuple[str, ...]:
     """Sentences about what calls without a change record, and jobs with these commands, may have changed."""
     # The records of the other calls, and so the plan of the files, have the same sentences.
