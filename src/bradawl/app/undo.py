@@ -7,6 +7,7 @@
 All front ends and embedding programs use this module. The texts for users are in `undo_text`.
 """
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Collection, Sequence
@@ -238,7 +239,8 @@ class Undo:
         restored for a cause such as a full disk is in `unrestored` of the outcome's record: the next `plan` tries it
         again.
         `should_stop` is called between two files; true stops. A restore that is stopped or killed can be finished by
-        `plan` and `carry_out`, or taken back by `plan_redo`, also by another program.
+        `plan` and `carry_out`, or taken back by `plan_redo`, also by another program. Cancelling the caller stops
+        nothing: `CancelledError` is raised when all is done.
         Raises `UndoRefused`, `UndoStopped`, `SessionError` and `StoreError`.
         """
         line = self._line if plan.kind == "undo" else self._line.redo()
@@ -251,6 +253,18 @@ class Undo:
             raise UndoRefused(_kept_text(kept, self.root))
         if restores_nothing(plan):
             raise UndoRefused(refusal_text(plan, self.root, line))
+        doing = asyncio.ensure_future(self._carry_out(plan, overwrite, kept, should_stop))
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            await asyncio.wait([doing])
+            if not doing.cancelled() and doing.exception() is None:
+                self._session.conversation.warn(f"The {plan.kind} was done before it could be interrupted.")
+            raise
+
+    async def _carry_out(
+        self, plan: UndoPlan, overwrite: Collection[bytes], kept: tuple[bytes, ...], should_stop: Callable[[], bool]
+    ) -> UndoOutcome:
         record, ref = None, ""
         try:
             if plan.files is not None:
