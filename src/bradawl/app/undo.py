@@ -29,7 +29,16 @@ from bradawl.app.undo_choice import (
 )
 from bradawl.app.undo_diff import Compare, diff_text, shown_path
 from bradawl.app.undo_line import LAST_SESSION, UndoLine
-from bradawl.app.undo_plan import UndoOutcome, UndoPlan, UndoRefused, UndoStopped, conflicts_of, restores_nothing
+from bradawl.app.undo_plan import (
+    UndoOutcome,
+    UndoPlan,
+    UndoRefused,
+    UndoStopped,
+    conflicts_of,
+    restores_nothing,
+    with_agreement,
+    without_kept,
+)
 from bradawl.app.undo_restore import FilePlans, SessionRestores, changes_of, merged, refusing_for_the_store
 from bradawl.app.undo_text import note_for_model, refusal_text
 from bradawl.checkpoints.errors import StoreError
@@ -352,6 +361,13 @@ class Undo:
         """Queue a note for the model where files and conversation do not agree any more."""
         if note := note_for_model(plan, record, kept, self._session.agent.project):
             self._session.conversation.note(note)
+
+
+def with_answers(plan: UndoPlan, overwrite: Collection[bytes], *, keep_conflicts: bool) -> UndoPlan:
+    """The plan as `carry_out` does it with these answers; for a dry run. `overwrite` are absolute paths."""
+    plan = with_agreement(plan, overwrite)
+    plan = without_kept(plan) if keep_conflicts else plan
+    return structs.replace(plan, lock=_lock(plan.files))
 
 
 def inverse(record: ChangeRecord) -> ChangeRecord:
