@@ -127,7 +127,7 @@ class Undo:
         calls = history.changes_since(chosen.start) if part != "talk" else ()
         if last is None or chosen.start > last.to:
             rest = None
-        part = possible_part(chosen, part, calls, has_rest=rest is not None)
+        part = possible_part(history, chosen, part, calls, has_rest=rest is not None)
         files = self._plans.of_calls(calls, rest, undone_calls(history))
         prompts = prompts_from(history, chosen) if part != "code" else ()
         return UndoPlan(

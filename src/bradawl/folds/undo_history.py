@@ -51,6 +51,8 @@ class UndoStep(msgspec.Struct, frozen=True):
     """False if the conversation was taken back to before it."""
     jobs: tuple[str, ...] = ()
     """Commands it started in the background."""
+    is_start_in_conversation: bool = True
+    """Whether the conversation goes through `start`: also after it was taken back to before the step and went on."""
 
     @property
     def name(self) -> str:
@@ -151,6 +153,11 @@ class UndoHistory(msgspec.Struct, frozen=True):
         wanted = name.removesuffix(".1")
         return next((step for step in self.steps if step.name == wanted), None)
 
+    def can_take_back_conversation(self, step: UndoStep) -> bool:
+        """Whether the conversation has something since before this step, which may itself be taken back already."""
+        later = (each.is_in_conversation for each in self.steps if each.start >= step.start)
+        return step.is_in_conversation or (step.is_start_in_conversation and any(later))
+
     def changes_since(self, start: int) -> tuple[CallChange, ...]:
         """The changes in the files since a step that starts at `start`, oldest first.
 
@@ -190,7 +197,10 @@ class _OpenStep(msgspec.Struct):
     jobs: list[str] = msgspec.field(default_factory=list[str])
 
     def freeze(self, kept: set[int]) -> UndoStep:
-        return UndoStep(self.turn, self.number, self.prompt, self.at, self.start, self.seq in kept, tuple(self.jobs))
+        is_kept, is_start_kept = self.seq in kept, self.start in kept
+        return UndoStep(
+            self.turn, self.number, self.prompt, self.at, self.start, is_kept, tuple(self.jobs), is_start_kept
+        )
 
 
 def _end(change: CallChange) -> int:
