@@ -140,3 +140,29 @@ def test_a_file_that_the_user_edits_while_a_command_runs_is_asked_about(project:
     done = project.run("undo", "--keep-conflicts")
     assert done.returncode == 0 and (project.root / "b.txt").read_text() == "mine"
     assert (project.root / "c.txt").exists() and not (project.root / "n.txt").exists()
+
+
+def test_a_session_whose_first_command_was_killed_is_named_and_undone(project: Project) -> None:
+    before = project.state()
+    project.replies({"tool_calls": [_bash("rm b.txt && echo removed > gone.txt && sleep 60")]}, {"text": "never"})
+    with subprocess.Popen(
+        [*START, "-y", "-p", "break it"],
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        end = time.monotonic() + 30
+        while not (project.root / "gone.txt").exists():
+            assert time.monotonic() < end, "the command did not run"
+            time.sleep(0.02)
+        process.kill()
+    ask(project)
+    (killed, _) = sessions_of(project)
+    for arguments in (["undo"], ["undo", "--sessions"]):
+        done = project.run(*arguments)
+        assert killed in done.stdout + done.stderr and "a call did not end" in done.stdout + done.stderr
+    assert project.run("undo", killed).returncode == 0
+    assert differences(project.state(), before) == {}
+    assert killed not in project.run("undo", "--sessions").stdout

@@ -10,11 +10,12 @@ from scripted_subagents import TwoScripts, task
 from undo_world import ChangeTool, UndoWorld
 
 from bradawl.agent.session import Session
-from bradawl.app.undo import UndoRefused
+from bradawl.app.undo import Undo, UndoRefused
 from bradawl.app.undo_plan import conflicts_of
 from bradawl.app.undo_text import conflicts_text, outcome_text, plan_text, steps_text
 from bradawl.core.events import AgentEnded, HeadMoved
 from bradawl.core.messages import ToolResults, User, text_of
+from bradawl.folds.undo_history import UndoStep
 from bradawl.tools.agent import AgentTool
 
 DONE = {"text": "done"}
@@ -291,3 +292,30 @@ async def test_what_a_sub_agent_changed_goes_with_the_step_that_started_it(world
         assert_valid(resumed.transcript.messages)
         await resumed.run("on")
     assert len([each for each in resumed.conversation.entries() if isinstance(each.event, AgentEnded)]) == 1
+
+
+async def test_a_step_that_was_taken_back_still_names_the_place_that_the_conversation_returns_to(
+    world: UndoWorld,
+) -> None:
+    script = [world.writing("one", "a", "1"), DONE, world.writing("two", "b", "2"), DONE]
+    agent, _ = world.agent([*script, world.writing("three", "c", "3"), DONE])
+    async with agent.open() as session:
+        undo = world.undo(session)
+        await session.run("one")
+        await session.run("two")
+        await undo.carry_out(await undo.plan())
+        await session.run("three")
+        plan = await undo.plan("2")
+        assert plan.part == "both" and plan.prompts == ("three",)
+        await undo.carry_out(plan)
+        assert set(world.tree()) == {"a"} and [step.name for step in (await kept_steps(undo))] == ["1", "1.2"]
+        await undo.carry_out(await undo.plan_redo())
+        assert set(world.tree()) == {"a", "c"}
+        await undo.carry_out(await undo.plan("2", "talk"))
+        assert [step.name for step in (await kept_steps(undo))] == ["1", "1.2"]
+        with pytest.raises(UndoRefused, match="not in the conversation any more"):
+            await undo.plan("2", "talk")
+
+
+async def kept_steps(undo: Undo) -> list[UndoStep]:
+    return [step for step in (await undo.history()).steps if step.is_in_conversation]

@@ -293,3 +293,39 @@ def test_options_that_name_no_step_or_contradict_each_other_are_wrong_usage(
     before = program.files
     assert program("undo", *wrong) == 2
     assert program.files == before
+
+
+def _doing(program: Program, function: Any) -> None:
+    program.tool.functions["do"] = function
+    program.script = [{"tool_calls": [{"id": "id_do", "name": "change", "arguments": {"do": "do"}}]}, {"text": "-"}]
+    assert program("-c", "-p", "do it") == 0, program.err
+
+
+def test_a_dry_run_that_keeps_a_file_in_a_new_folder_says_that_the_folder_stays(program: Program) -> None:
+    folder = program.root / "d"
+
+    def make() -> None:
+        folder.mkdir()
+        for name in "ab":
+            (folder / name).write_text("model")
+
+    _doing(program, make)
+    (folder / "a").write_text("mine")
+    assert program("undo", "--dry-run", "--keep-conflicts") == 1
+    assert "- d\n" not in program.out and "! d: it holds other files, so it stays" in program.out
+    assert program("undo", "--keep-conflicts") == 1
+    assert [path.name for path in folder.iterdir()] == ["a"] and "so it stays" in program.out
+
+
+def test_a_dry_run_with_a_forced_file_of_git_says_that_a_lock_would_stop_it(program: Program) -> None:
+    head = program.root / ".git" / "HEAD"
+    head.parent.mkdir()
+    head.write_text("ref: refs/heads/main\n")
+    _doing(program, lambda: head.write_text("ref: refs/heads/other\n"))
+    head.write_text("ref: refs/heads/mine\n")
+    assert program("undo", "--dry-run", "--force", ".git/HEAD") == 0, program.out
+    (head.parent / "HEAD.lock").touch()
+    assert program("undo", "--dry-run", "--force", ".git/HEAD") == 1
+    assert "Nothing would be restored now: " in program.out
+    assert program("undo", "--force", ".git/HEAD") == 1
+    assert head.read_text() == "ref: refs/heads/mine\n"

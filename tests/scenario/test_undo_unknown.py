@@ -236,3 +236,27 @@ async def test_a_file_that_changed_only_through_a_mapping_is_no_conflict(world: 
             mapped.write_text("mine")
             plan = await undo.plan()
             assert plan.files is not None and [each.path for each in plan.files.conflicts] == [os.fsencode(mapped)]
+
+
+class HalfKnownChanges(WalkingChanges):
+    """`WorkspaceChanges` that does not find what calls with `second` in their id changed."""
+
+    async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
+        """The checkpoints of an owner."""
+        found = await super().settle(owner)
+        return tuple(
+            Checkpoint(each.call_id, "", LATE, is_known=False) if "second" in each.call_id else each for each in found
+        )
+
+
+async def test_a_step_of_which_a_part_is_saved_is_undone_as_far_as_it_is_saved(world: UndoWorld) -> None:
+    replies = [world.writing(name, name, "new") for name in ("first", "second")]
+    calls = [call for reply in replies for call in reply["tool_calls"]]
+    agent, _ = world.agent([{"tool_calls": calls}, DONE], changes=HalfKnownChanges(world.root, world.store))
+    async with agent.open() as session:
+        await session.run("one")
+        undo = world.undo(session)
+        assert "not saved" not in steps_text(await undo.history(), undo.changes_of)
+        outcome = await undo.carry_out(await undo.plan())
+        assert not outcome.is_complete and set(world.tree()) == {"a", "second"}
+        assert f"Not covered: change(second): {LATE}" in outcome_text(outcome, str(world.root))

@@ -13,6 +13,7 @@ from bradawl.agent.session import Session
 from bradawl.app.undo import Undo, UndoRefused, UndoStopped
 from bradawl.app.undo_plan import UndoOutcome
 from bradawl.app.undo_text import outcome_text, plan_text, refusal_text, unrestored_text
+from bradawl.core.events import JobStarted
 from bradawl.tools.editing.diffs import describe_change
 
 DONE = {"text": "done"}
@@ -277,3 +278,65 @@ async def test_a_stopped_undo_is_no_change_by_others_after_the_next_prompt(world
         assert plan.files is not None and plan.files.conflicts == ()
         assert (await undo.carry_out(plan)).is_complete
         assert world.tree() == before
+
+
+async def test_a_file_outside_that_makes_git_run_a_program_is_asked_about_when_its_folder_is_added(
+    world: UndoWorld, tmp_path: Path
+) -> None:
+    folder = tmp_path / "other"
+    (folder / ".git").mkdir(parents=True)
+    config = folder / ".git" / "config"
+    config.write_text("[core]\n\tfsmonitor = planted\n")
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    world.changes = TwoFolders(world, folder)
+    inside = world.write("a", "1")
+
+    def disarm() -> None:
+        config.write_text("[core]\n")
+        inside.unlink()
+
+    agent, _ = world.agent([world.doing("disarm", disarm), DONE])
+    async with agent.open() as session:
+        await session.run("one")
+        undo = world.undo(session)
+        await undo.carry_out(await undo.plan())
+        store = undo.store
+        wider = Undo(session, lambda: store, [str(world.root), str(folder)], describe_change)
+        for plan in (await wider.plan(), await wider.plan("1")):
+            assert [each.path for each in (plan.files.conflicts if plan.files else ())] == [os.fsencode(config)]
+            with pytest.raises(UndoRefused, match="changed since"):
+                await wider.carry_out(plan)
+        assert config.read_text() == "[core]\n"
+
+
+async def test_what_a_job_may_not_have_changed_outside_is_asked_about_when_its_folder_is_added(
+    world: UndoWorld, tmp_path: Path
+) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
+    mine = folder / "mine"
+    mine.write_text("1")
+    world.changes = TwoFolders(world, folder)
+    inside = world.write("a", "1")
+    sessions: list[Session] = []
+
+    def change() -> None:
+        sessions[0].conversation.record(JobStarted("job-1", "id_change", "serve"))
+        mine.write_text("2")
+        inside.write_text("2")
+
+    agent, _ = world.agent([world.doing("change", change), DONE])
+    async with agent.open() as session:
+        sessions.append(session)
+        await session.run("one")
+        undo = world.undo(session)
+        await undo.carry_out(await undo.plan(), overwrite=[b"a"])
+        store = undo.store
+        wider = Undo(session, lambda: store, [str(world.root), str(folder)], describe_change)
+        plan = await wider.plan()
+        assert plan.completes == "both" and inside.read_text() == "1"
+        with pytest.raises(UndoRefused, match="changed since"):
+            await wider.carry_out(plan)
+        assert mine.read_text() == "2"
+        await wider.carry_out(plan, overwrite=[os.fsencode(mine)])
+        assert mine.read_text() == "1"

@@ -380,3 +380,64 @@ def test_the_writes_of_calls_beside_a_background_job_are_not_known() -> None:
     started(log, "c")
     finished(log, "c")
     assert writes_of(log) == {"server": None, "b": None, "c": ("/p/a",)}
+
+
+# ------------------------------------------------------------------ servers that use the ids of calls again
+
+
+def test_what_a_call_changed_is_not_credited_to_a_later_call_with_the_same_id() -> None:
+    log = Log()
+    log.prompt("one")
+    for number in (1, 2):
+        log.add(RequestSent(number, "hash"))
+        log.add(CallPrepared("same", number, "bash", f'{{"command": "{number}"}}', UNKNOWN))
+        if number == 2:  # a checkpoint is logged when the next call begins
+            log.add(CheckpointTaken("same", "ref-1"))
+        log.add(ToolStarted("same"))
+        log.add(ToolFinished("same", "ok", ()))
+    log.add(CheckpointTaken("same", "ref-2"))
+    history = log.history
+    assert [(each.ref, history.steps[each.step].name, each.raw_arguments) for each in history.applied] == [
+        ("ref-1", "1", '{"command": "1"}'),
+        ("ref-2", "1.2", '{"command": "2"}'),
+    ]
+    assert len({each.prepared for each in history.applied}) == 2
+
+
+def test_a_refused_call_with_an_earlier_id_does_not_change_what_is_known_of_the_earlier_call() -> None:
+    log = Log()
+    log.prompt("one")
+    log.add(RequestSent(1, "hash"))
+    started(log, "same")
+    log.add(ToolFinished("same", "ok", ()))
+    log.add(RequestSent(2, "hash"))
+    log.add(CallPrepared("same", 2, "bash", "{}", UNKNOWN))
+    log.add(ToolFinished("same", "refused", ()))
+    log.add(CheckpointTaken("same", "ref"))
+    (change,) = log.history.applied
+    assert (log.history.steps[change.step].name, change.writes, change.seconds) == ("1", ("/p/a",), 1.0)
+
+
+def test_calls_of_agents_with_the_same_id_are_told_apart() -> None:
+    log = Log()
+    log.prompt("one")
+    log.add(RequestSent(1, "hash"))
+    started(log, "same", UNKNOWN)
+    log.add(ToolFinished("same", "ok", ()))
+    log.add(CheckpointTaken("same", "ref-first"))
+    log.add(RequestSent(2, "hash"))
+    started(log, "task", Effects())
+    log.add(AgentSpawned("agent-1", "task", "general", "do it"))
+    log.add(PromptSubmitted((Text("do it"),)), "agent-1")
+    log.add(CallPrepared("same", 1, "write_file", "{}", KNOWN), "agent-1")
+    log.add(ToolStarted("same"), "agent-1")
+    log.add(ToolFinished("same", "ok", ()), "agent-1")
+    log.add(CheckpointTaken("same", "", "not known", is_known=False), "agent-1")
+    log.add(CheckpointTaken("same", "", "not known", is_known=False))
+    log.add(CheckpointTaken("same", "ref-child"), "agent-1")
+    history = log.history
+    assert {(each.ref, history.steps[each.step].name, each.tool) for each in history.applied} == {
+        ("ref-first", "1", "bash"),
+        ("", "1", "bash"),
+        ("ref-child", "1.2", "write_file"),
+    }

@@ -70,3 +70,9 @@ def test_wrong_usage_names_the_help_of_undo() -> None:
         parse(["undo", "--redo", "--to", "1"])
     with pytest.raises(UsageError, match=r"did you mean --dry-run\?"):
         parse(["undo", "--dryrun"])
+
+
+@pytest.mark.parametrize("line", [[""], [" "], ["--force="], ["--force", "a.txt", "--force", ""]])
+def test_an_empty_session_or_path_is_no_wish_for_the_last_session_or_for_all_files(line: list[str]) -> None:
+    with pytest.raises(UsageError, match="is empty"):
+        parse(["undo", *line])

@@ -253,8 +253,17 @@ def _step_name(text: str) -> str:
     return text
 
 
+def _given(text: str) -> str:
+    """Raises `ArgumentTypeError` for an empty text: one without a session or path has another meaning."""
+    if not text.strip():
+        raise ArgumentTypeError("it is empty; a variable may not be set")
+    return text
+
+
 def _undo_options(parser: ArgumentParser) -> None:
-    parser.add_argument("session", nargs="?", metavar="SESSION", help="the session; the latest of this folder")
+    parser.add_argument(
+        "session", nargs="?", type=_given, metavar="SESSION", help="the session; the latest of this folder"
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--to", type=_step_name, metavar="STEP", help="go back to before this step, such as 3 or 3.2 (see --list)"
@@ -266,7 +275,9 @@ def _undo_options(parser: ArgumentParser) -> None:
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--code-only", action="store_true", help="restore files, leave the conversation")
     part.add_argument("--talk-only", action="store_true", help="take the conversation back, leave the files")
-    parser.add_argument("--force", action="append", metavar="PATH", help="restore this file although it changed since")
+    parser.add_argument(
+        "--force", action="append", type=_given, metavar="PATH", help="restore this file although it changed since"
+    )
     parser.add_argument("--keep-conflicts", action="store_true", help="leave all files alone that changed since")
     add_setting(parser, SETTINGS.rows["add_dirs"])
 

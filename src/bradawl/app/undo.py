@@ -7,6 +7,7 @@
 All front ends and embedding programs use this module. The texts for users are in `undo_text`.
 """
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Collection, Sequence
@@ -24,10 +25,20 @@ from bradawl.app.undo_choice import (
     prompts_from,
     redone_calls,
     uncovered_texts,
+    undone_calls,
 )
 from bradawl.app.undo_diff import Compare, diff_text, shown_path
 from bradawl.app.undo_line import LAST_SESSION, UndoLine
-from bradawl.app.undo_plan import UndoOutcome, UndoPlan, UndoRefused, UndoStopped, conflicts_of, restores_nothing
+from bradawl.app.undo_plan import (
+    UndoOutcome,
+    UndoPlan,
+    UndoRefused,
+    UndoStopped,
+    conflicts_of,
+    restores_nothing,
+    with_agreement,
+    without_kept,
+)
 from bradawl.app.undo_restore import FilePlans, SessionRestores, changes_of, merged, refusing_for_the_store
 from bradawl.app.undo_text import note_for_model, refusal_text
 from bradawl.checkpoints.errors import StoreError
@@ -108,7 +119,7 @@ class Undo:
             return self._plan_unfinished("undo", intent, history)
         last, rest = self._restores.unrestored(history) if part != "talk" else (None, None)
         if last is not None and rest is not None and not step:
-            files = self._plans.of_records([], rest)
+            files = self._plans.of_calls((), rest, undone_calls(history))
             if files is not None and (files.changes or files.git or files.impossible):
                 return self._plan_rest(last, files, history)
         changes = self._session.calls.changes
@@ -116,8 +127,8 @@ class Undo:
         calls = history.changes_since(chosen.start) if part != "talk" else ()
         if last is None or chosen.start > last.to:
             rest = None
-        part = possible_part(chosen, part, calls, has_rest=rest is not None)
-        files = self._plans.of_calls(calls, rest)
+        part = possible_part(history, chosen, part, calls, has_rest=rest is not None)
+        files = self._plans.of_calls(calls, rest, undone_calls(history))
         prompts = prompts_from(history, chosen) if part != "code" else ()
         return UndoPlan(
             kind="undo",
@@ -237,7 +248,8 @@ class Undo:
         restored for a cause such as a full disk is in `unrestored` of the outcome's record: the next `plan` tries it
         again.
         `should_stop` is called between two files; true stops. A restore that is stopped or killed can be finished by
-        `plan` and `carry_out`, or taken back by `plan_redo`, also by another program.
+        `plan` and `carry_out`, or taken back by `plan_redo`, also by another program. Cancelling the caller stops
+        nothing: `CancelledError` is raised when all is done.
         Raises `UndoRefused`, `UndoStopped`, `SessionError` and `StoreError`.
         """
         line = self._line if plan.kind == "undo" else self._line.redo()
@@ -250,6 +262,18 @@ class Undo:
             raise UndoRefused(_kept_text(kept, self.root))
         if restores_nothing(plan):
             raise UndoRefused(refusal_text(plan, self.root, line))
+        doing = asyncio.ensure_future(self._carry_out(plan, overwrite, kept, should_stop))
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            await asyncio.wait([doing])
+            if not doing.cancelled() and doing.exception() is None:
+                self._session.conversation.warn(f"The {plan.kind} was done before it could be interrupted.")
+            raise
+
+    async def _carry_out(
+        self, plan: UndoPlan, overwrite: Collection[bytes], kept: tuple[bytes, ...], should_stop: Callable[[], bool]
+    ) -> UndoOutcome:
         record, ref = None, ""
         try:
             if plan.files is not None:
@@ -337,6 +361,13 @@ class Undo:
         """Queue a note for the model where files and conversation do not agree any more."""
         if note := note_for_model(plan, record, kept, self._session.agent.project):
             self._session.conversation.note(note)
+
+
+def with_answers(plan: UndoPlan, overwrite: Collection[bytes], *, keep_conflicts: bool) -> UndoPlan:
+    """The plan as `carry_out` does it with these answers; for a dry run. `overwrite` are absolute paths."""
+    plan = with_agreement(plan, overwrite)
+    plan = without_kept(plan) if keep_conflicts else plan
+    return structs.replace(plan, lock=_lock(plan.files))
 
 
 def inverse(record: ChangeRecord) -> ChangeRecord:

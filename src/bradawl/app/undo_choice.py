@@ -49,10 +49,12 @@ def chosen_step(history: UndoHistory, line: UndoLine, *, is_late: bool = False) 
     return last
 
 
-def possible_part(step: UndoStep, part: Part, calls: Sequence[CallChange], *, has_rest: bool) -> Part:
+def possible_part(
+    history: UndoHistory, step: UndoStep, part: Part, calls: Sequence[CallChange], *, has_rest: bool
+) -> Part:
     """What can go back of what was asked for. Raises `UndoRefused` for nothing."""
     has_files = has_rest or any(call.ref for call in calls)
-    wants_files, wants_talk = part != "talk" and has_files, part != "code" and step.is_in_conversation
+    wants_files, wants_talk = part != "talk" and has_files, part != "code" and history.can_take_back_conversation(step)
     if wants_files and wants_talk:
         return "both"
     if wants_files:
@@ -74,6 +76,12 @@ def redone_calls(history: UndoHistory, last: Undone) -> tuple[CallChange, ...]:
     """The calls whose changes a redo brings back, oldest first."""
     present = set(history.applied)
     return tuple(call for call in last.applied if call not in present)
+
+
+def undone_calls(history: UndoHistory) -> tuple[CallChange, ...]:
+    """The calls whose changes were undone since the last prompt and not redone, oldest first."""
+    present = set(history.applied)
+    return tuple(call for call in (history.undone[0].applied if history.undone else ()) if call not in present)
 
 
 def uncovered_texts(calls: Sequence[CallChange], jobs: Sequence[str]) -> tuple[str, ...]:

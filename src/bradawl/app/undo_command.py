@@ -15,10 +15,10 @@ from bradawl.app.console import Console
 from bradawl.app.exit_code import CANCELLED, ERROR, OK
 from bradawl.app.settings.load import read_settings, settings_with
 from bradawl.app.settings.model_settings import ModelSettings
-from bradawl.app.undo import Undo, UndoRefused, UndoStopped
+from bradawl.app.undo import Undo, UndoRefused, UndoStopped, with_answers
 from bradawl.app.undo_diff import shown_path
 from bradawl.app.undo_line import UndoLine, line_of
-from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, refused_whole, with_agreement
+from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, refused_whole
 from bradawl.core.errors import SessionNotFound
 from bradawl.core.events import Envelope, Live
 
@@ -161,8 +161,9 @@ async def _carry_out(undo: Undo, options: Options, line: UndoLine, console: Cons
     is_refused = refused_whole(plan, overwrite, keep_conflicts=keep)
     if options.get("dry_run"):
         refused = [undo_text.refusal_text(plan, undo.root, line, overwrite)] if is_refused else []
-        console.answer("\n".join([*refused, undo_text.plan_text(with_agreement(plan, overwrite), undo.root), ""]))
-        return ERROR if is_refused or plan.is_partial or plan.lock else OK
+        decided = with_answers(plan, overwrite, keep_conflicts=keep)
+        console.answer("\n".join([*refused, undo_text.plan_text(decided, undo.root), ""]))
+        return ERROR if is_refused or decided.is_partial or decided.lock else OK
     if is_refused:
         console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, line, overwrite))

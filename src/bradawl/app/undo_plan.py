@@ -1,6 +1,6 @@
 """What an undo would do, and what it has done."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -11,7 +11,7 @@ from bradawl.core.errors import BradawlError
 from bradawl.folds.undo_history import CallChange, Part, UndoStep
 
 if TYPE_CHECKING:
-    from bradawl.checkpoints.restore import RestorePlan
+    from bradawl.checkpoints.restore import PlannedChange, RestorePlan
     from bradawl.checkpoints.restore_intent import RestoreIntent
 
 
@@ -113,6 +113,28 @@ def with_agreement(plan: UndoPlan, overwrite: Collection[bytes]) -> UndoPlan:
         for part in (files.changes, files.git)
     )
     return structs.replace(plan, files=structs.replace(files, changes=changes, git=git))
+
+
+def without_kept(plan: UndoPlan) -> UndoPlan:
+    """The plan if its conflicts are left alone: the folders above them can't be removed."""
+    files = plan.files
+    above = {folder for path in conflicts_of(plan) for folder in _folders_above(path)}
+    if files is None or not above:
+        return plan
+    staying = {each.path for each in (*files.changes, *files.git) if each.path in above and _is_removed_folder(each)}
+    changes, git = (tuple(each for each in part if each.path not in staying) for part in (files.changes, files.git))
+    stay = tuple(sorted({*files.staying, *staying}))
+    return structs.replace(plan, files=structs.replace(files, changes=changes, git=git, staying=stay))
+
+
+def _folders_above(path: bytes) -> Iterator[bytes]:
+    while path := path.rpartition(b"/")[0]:
+        yield path
+
+
+def _is_removed_folder(change: "PlannedChange") -> bool:
+    is_folder = change.now is not None and change.now.kind == "folder"
+    return is_folder and not change.conflict and (change.wanted is None or change.wanted.kind != "folder")
 
 
 def conflicts_of(plan: UndoPlan) -> tuple[bytes, ...]:

@@ -48,23 +48,48 @@ class FilePlans:
         self._restores = restores
         self._abandoned = abandoned
 
-    def of_records(self, refs: Sequence[str], rest: ChangeRecord | None = None) -> "RestorePlan | None":
-        """The plan for change records, the newest first; `rest` is what a later undo could not restore."""
-        if not any(refs) and rest is None:
+    def of_records(self, refs: Sequence[str]) -> "RestorePlan | None":
+        """The plan for change records, the newest first."""
+        if not any(refs):
             return None
         with refusing_for_the_store(self._store):
-            return self._plan([self._store.record(ref) for ref in refs if ref], rest)
+            return self._plan([self._store.record(ref) for ref in refs if ref], None)
 
-    def of_calls(self, calls: Sequence[CallChange], rest: ChangeRecord | None = None) -> "RestorePlan | None":
-        """The plan for calls, the oldest first, without what others may have changed while they ran."""
+    def of_calls(
+        self,
+        calls: Sequence[CallChange],
+        rest: ChangeRecord | None = None,
+        undone: Sequence[CallChange] = (),
+    ) -> "RestorePlan | None":
+        """The plan for calls, the oldest first, without what others may have changed while they ran.
+
+        `rest` is what the last undo could not restore of the calls `undone`. The user is asked about it as if it were
+        not undone yet: a file in a folder that was not added then was not asked about.
+        """
         if rest is None and not any(call.ref for call in calls):
             return None
         with refusing_for_the_store(self._store):
             records = records_of(calls, self._store, self._restores)
             files = without_mapped_conflicts(self._plan(records, rest), records)
-            files = with_unnamed_conflicts(files, unnamed_changes(calls, records))
-            files = with_conflicts_beside_jobs(files, changes_beside_jobs(calls, records, self._store))
+            files = self._with_doubts(files, calls, records)
+            if rest is not None:
+                left = {change.path for change in rest.changes}
+                kept = [call for call in undone if changes_of([call], self._store) is not None]
+                files = self._with_doubts(files, kept, records_of(kept, self._store, self._restores), left)
             return with_armed_conflicts(files, self._store)
+
+    def _with_doubts(
+        self,
+        files: "RestorePlan",
+        calls: Sequence[CallChange],
+        records: Sequence[ChangeRecord],
+        among: set[bytes] | None = None,
+    ) -> "RestorePlan":
+        """The plan in which the user is asked about what others may have changed; with `among` about these alone."""
+        unnamed, jobs = unnamed_changes(calls, records), changes_beside_jobs(calls, records, self._store)
+        if among is not None:
+            unnamed, jobs = unnamed & among, {path: job for path, job in jobs.items() if path in among}
+        return with_conflicts_beside_jobs(with_unnamed_conflicts(files, unnamed), jobs)
 
     def _plan(self, records: Sequence[ChangeRecord], rest: ChangeRecord | None) -> "RestorePlan":
         from bradawl.checkpoints import restore

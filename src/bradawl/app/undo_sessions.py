@@ -3,17 +3,20 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from heapq import merge
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
+from bradawl.agent.changes import files_it_may_change
 from bradawl.app.rendering import cut
 from bradawl.app.undo_text import changes_text, time_text
 from bradawl.checkpoints.record import Change
 from bradawl.core.errors import SessionError
 from bradawl.core.events import Envelope, HeadMoved
 from bradawl.folds.undo_history import CallChange, undo_history
+from bradawl.folds.unknown_changes import calls_without_checkpoint
 
 _RECORD: Final = re.compile(rb'"checkpoint_ref":"[0-9A-Za-z]')
 """In a line of a session's log: a call whose changes were saved, or an undo."""
@@ -52,6 +55,8 @@ class SessionLogs(NamedTuple):
     """The sessions with a match and written since a Unix time, the last first; ends when so many bytes are read."""
     entries: Callable[[str], tuple[Envelope, ...]]
     """All entries of a session. Raises `SessionError`."""
+    interrupted: Callable[[], Iterable[Summary]] = tuple
+    """The sessions in which a call was started and its turn has not ended, the last first."""
 
 
 class ChangedSession(msgspec.Struct, frozen=True):
@@ -64,6 +69,8 @@ class ChangedSession(msgspec.Struct, frozen=True):
     """The beginning of its first prompt, on one line; may be empty."""
     changes: tuple[Change, ...] | None
     """What they are together; None if they are not kept any more."""
+    is_interrupted: bool = False
+    """Whether calls did not end, and nothing else is known to have changed: undo searches for what they changed."""
 
 
 class ChangedSessions:
@@ -78,14 +85,22 @@ class ChangedSessions:
 
     def find(self, most_bytes: int = _MOST_BYTES) -> Iterator[ChangedSession]:
         """Read one log after the other, at most so many bytes. A log that can't be read is passed over."""
-        for found in self._logs.containing(_RECORD, most_bytes, 0.0):
+        interrupted = {each.id: each for each in self._logs.interrupted()}
+        changed = self._logs.containing(_RECORD, most_bytes, 0.0)
+        seen: set[str] = set()
+        for found in merge(changed, interrupted.values(), key=lambda each: each.modified_s, reverse=True):
+            if found.id in seen:
+                continue
+            seen.add(found.id)
             try:
-                history = undo_history(self._logs.entries(found.id))
+                entries = self._logs.entries(found.id)
             except SessionError:
                 continue
-            calls = [call for call in history.applied if call.ref]
+            calls = [call for call in undo_history(entries).applied if call.ref]
             if calls and (changes := self._changes_of(calls)) != ():
                 yield ChangedSession(found.id, found.modified_s, found.preview, changes)
+            elif found.id in interrupted and _may_have_changed(entries):
+                yield ChangedSession(found.id, found.modified_s, found.preview, None, is_interrupted=True)
 
     def listed(self) -> str:
         """A line for each of the last 40 sessions, and how to undo one."""
@@ -119,13 +134,22 @@ def undo_refs(logs: SessionLogs, session_id: str, since_ms: int) -> Iterator[str
                     yield entry.event.checkpoint_ref
 
 
+def _may_have_changed(entries: Iterable[Envelope]) -> bool:
+    calls = calls_without_checkpoint(entries, "main")
+    return any(files_it_may_change(effects) != () for effects in calls.values())
+
+
 def _line(session: ChangedSession) -> str:
-    return cut(f"{session.id}  {_time(session)}  {changes_text(session.changes)}  {session.prompt}", _WIDTH)
+    return cut(f"{session.id}  {_time(session)}  {_changes(session)}  {session.prompt}", _WIDTH)
+
+
+def _changes(session: ChangedSession) -> str:
+    return "a call did not end" if session.is_interrupted else changes_text(session.changes)
 
 
 def _details(session: ChangedSession) -> str:
     prompt = f', "{cut(session.prompt, 40)}"' if session.prompt else ""
-    return f"{_time(session)}{prompt}, {changes_text(session.changes)}"
+    return f"{_time(session)}{prompt}, {_changes(session)}"
 
 
 def _time(session: ChangedSession) -> str:

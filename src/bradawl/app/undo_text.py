@@ -14,6 +14,7 @@ from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, has_only_
 from bradawl.checkpoints.record import Change, ChangeRecord
 from bradawl.core.tools import ToolSpec
 from bradawl.folds.undo_history import CallChange, UndoHistory, UndoStep
+from bradawl.safety.control_characters import escape
 from bradawl.safety.name_lists import first_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _step_line(step: UndoStep, history: UndoHistory, count: Count) -> str:
 
 def _once(calls: Iterable[CallChange]) -> list[CallChange]:
     """The calls, each once: one that leaves a job running has several records."""
-    return list({call.call_id: call for call in calls}.values())
+    return list({(call.call_id, call.prepared): call for call in calls}.values())
 
 
 def changes_text(changes: Iterable[Change] | None) -> str:
@@ -133,7 +134,14 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
 
 def _impossible_lines(files: "RestorePlan | None", root: str) -> list[str]:
     impossible = () if files is None else files.impossible
-    return _group("Can't be restored:", [f"! {shown_path(path, root)}: {why}" for path, why in impossible])
+    return _group(
+        "Can't be restored:", [f"! {shown_path(path, root)}: {_on_one_line(why)}" for path, why in impossible]
+    )
+
+
+def _on_one_line(why: str) -> str:
+    """A reason, which may name a file, with all characters visible."""
+    return escape(why).replace("\n", "\\n")
 
 
 def _agreed(changes: "Sequence[PlannedChange]") -> list[Change]:
@@ -160,6 +168,12 @@ def _group(title: str, lines: Sequence[str], most: int = _MOST_OTHERS) -> list[s
     return [title, *lines[:most], *([f"  ... and {more} more"] if more > 0 else [])]
 
 
+def _first(lines: Sequence[str], most: int, what: str) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - most
+    return [*lines[:most], *([f"... and {more:,} more {what}"] if more > 0 else [])]
+
+
 def _line(change: Change, root: str) -> str:
     """A line for a file that is restored: `+` comes back, `-` goes, `~` changes back."""
     name, state = shown_path(change.path, root), change.after
@@ -178,7 +192,7 @@ def _coverage_lines(plan: UndoPlan) -> list[str]:
     return [
         *(cut(f"Not covered: {one_line(text)}", 4 * _WIDTH) for text in said),
         *([f"... and {more} more that are not covered"] if more else []),
-        *plan.doubts[:_MOST_OTHERS],
+        *_first(plan.doubts, _MOST_OTHERS, "that ran long"),
         "No file is restored." if plan.part == "talk" else _NEVER,
     ]
 
@@ -190,7 +204,9 @@ def refusal_text(plan: UndoPlan, root: str, line: UndoLine = LAST_SESSION, overw
     """
     if restores_nothing(plan):
         impossible = () if plan.files is None else plan.files.impossible
-        names = first_of(impossible, _MOST_OTHERS, lambda each: f"{shown_path(each[0], root)} ({each[1]})")
+        names = first_of(
+            impossible, _MOST_OTHERS, lambda each: f"{shown_path(each[0], root)} ({_on_one_line(each[1])})"
+        )
         return f"Nothing is restored, because none of the files can be: {names}. {_instead(plan, line)}".rstrip()
     return conflicts_text(plan, root, line, overwrite)
 
@@ -275,11 +291,13 @@ def outcome_text(outcome: UndoOutcome, root: str, line: UndoLine = LAST_SESSION)
         git = [each for each in record.changes if each.path in planned]
         lines += _changes_group("Files", files, root, _MOST_FILES)
         lines += _changes_group("Data of git", git, root)
-        lines += [f"Not restored: {one_line(text)}" for text in record.uncovered[:_MOST_FILES]]
+        missed = [f"Not restored: {one_line(text)}" for text in record.uncovered]
+        lines += _first(missed, _MOST_FILES, "that were not restored")
         lines += _caches_line(record.stayed, root)
     lines += _impossible_lines(plan.files, root)
     why = {} if plan.files is None else {each.path: each.conflict for each in plan.files.conflicts if not each.job}
-    lines += [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept if path in why]
+    kept = [f"Left alone: {shown_path(path, root)}: {why[path]}" for path in outcome.kept if path in why]
+    lines += _first(kept, _MOST_FILES, "that were left alone")
     restored = set(conflicts_of(plan)) - set(outcome.kept)
     lines += [f"Left alone: {text[0].lower()}{text[1:]}." for text in _texts_of_jobs(plan, root, restored)]
     lines += [f'The prompt was: "{cut(one_line(prompt), 200)}"' for prompt in plan.prompts[:1]]
@@ -341,9 +359,24 @@ def note_for_model(plan: UndoPlan, record: ChangeRecord | None, kept: Sequence[b
         )
     if plan.part == "talk" and plan.kind == "undo":
         return "The user took this conversation back to here. Files may hold changes that came later: read them again."
-    if kept:
-        return f"The user took the session back to here, but these files hold later changes: {_names(kept, root)}."
+    if plan.completes == "both" and record is not None and record.changes:
+        names = _names([each.path for each in record.changes], root)
+        return f"These files were restored later than the others, and are now as before: {names}."
+    if plan.part == "both" and (others := _as_they_were(plan, record, kept)):
+        names = _names(others, root)
+        if plan.kind == "redo":
+            return f"The user took back an undo, but these files are not as this conversation says: {names}."
+        return f"The user took the session back to here, but these files hold later changes: {names}."
     return ""
+
+
+def _as_they_were(plan: UndoPlan, record: ChangeRecord | None, kept: Sequence[bytes]) -> list[bytes]:
+    """The paths that should have been restored and were not, sorted."""
+    if plan.files is None:
+        return []
+    restored = {each.path for each in record.changes} if record is not None else set[bytes]()
+    planned = {each.path for each in (*plan.files.changes, *plan.files.git)}
+    return sorted((planned - restored) | {path for path, _ in plan.files.impossible} | set(kept))
 
 
 def _names(paths: Sequence[bytes], root: str) -> str:

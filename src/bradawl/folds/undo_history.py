@@ -30,6 +30,8 @@ from bradawl.folds.transcript import branch
 Part = Literal["code", "talk", "both"]
 """The files, the conversation, or both."""
 _MAIN = "main"
+_Call = tuple[str, str, int]
+"""A call of the log: its agent, its id, and the entry that prepared it, because servers use the same id again."""
 
 
 class UndoStep(msgspec.Struct, frozen=True):
@@ -49,6 +51,8 @@ class UndoStep(msgspec.Struct, frozen=True):
     """False if the conversation was taken back to before it."""
     jobs: tuple[str, ...] = ()
     """Commands it started in the background."""
+    is_start_in_conversation: bool = True
+    """Whether the conversation goes through `start`: also after it was taken back to before the step and went on."""
 
     @property
     def name(self) -> str:
@@ -94,6 +98,8 @@ class CallChange(msgspec.Struct, frozen=True):
     """The only paths that it writes, or in which; None if that is not known exactly, or if others ran meanwhile."""
     job: CallJob | None = None
     """Its background job, if this changed while the job ran; the last one of several."""
+    prepared: int = -1
+    """The entry that prepared it; -1 if the call is not in the log. Servers use the same `call_id` again."""
 
 
 class Undone(msgspec.Struct, frozen=True):
@@ -147,6 +153,11 @@ class UndoHistory(msgspec.Struct, frozen=True):
         wanted = name.removesuffix(".1")
         return next((step for step in self.steps if step.name == wanted), None)
 
+    def can_take_back_conversation(self, step: UndoStep) -> bool:
+        """Whether the conversation has something since before this step, which may itself be taken back already."""
+        later = (each.is_in_conversation for each in self.steps if each.start >= step.start)
+        return step.is_in_conversation or (step.is_start_in_conversation and any(later))
+
     def changes_since(self, start: int) -> tuple[CallChange, ...]:
         """The changes in the files since a step that starts at `start`, oldest first.
 
@@ -186,7 +197,10 @@ class _OpenStep(msgspec.Struct):
     jobs: list[str] = msgspec.field(default_factory=list[str])
 
     def freeze(self, kept: set[int]) -> UndoStep:
-        return UndoStep(self.turn, self.number, self.prompt, self.at, self.start, self.seq in kept, tuple(self.jobs))
+        is_kept, is_start_kept = self.seq in kept, self.start in kept
+        return UndoStep(
+            self.turn, self.number, self.prompt, self.at, self.start, is_kept, tuple(self.jobs), is_start_kept
+        )
 
 
 def _end(change: CallChange) -> int:
@@ -201,25 +215,33 @@ class _Fold:
         self.moved_at = -1
         self.has_undone = False
         self._turns = 0
-        self._calls: dict[str, CallPrepared] = {}
-        self._step_of_call: dict[str, int] = {}
+        self._present: dict[tuple[str, str], _Call] = {}
+        """By agent and id, the call that further entries with this id are about."""
+        self._next: dict[tuple[str, str], _Call] = {}
+        """The same for prepared calls with the id of an earlier one. Until such a call starts, an entry about what the
+        call with this id has changed is about the earlier one.
+        """
+        self._last: dict[str, _Call] = {}
+        """By id, the last call of any agent, for entries that another agent logged."""
+        self._calls: dict[_Call, CallPrepared] = {}
+        self._step_of_call: dict[_Call, int] = {}
         self._step_of_agent: dict[str, int] = {}
-        self._call_of_job: dict[tuple[str, str], str] = {}
-        self._job_of_call: dict[str, CallJob] = {}
+        self._call_of_job: dict[tuple[str, str], _Call] = {}
+        self._job_of_call: dict[_Call, CallJob] = {}
         self._cwd = ""
         """Working directory of all calls so far; empty if it changed."""
-        self._ended: dict[str, int] = {}
-        """By call id, the entry with which the call and its jobs ended. Until then, what was found has the order of the
+        self._ended: dict[_Call, int] = {}
+        """By call, the entry with which the call and its jobs ended. Until then, what was found has the order of the
         log: it was found before the calls that began later.
         """
-        self._times: dict[str, tuple[int, int]] = {}
-        """By call id, when it started and ended; Unix time in milliseconds."""
-        self._running: set[str] = set()
+        self._times: dict[_Call, tuple[int, int]] = {}
+        """By call, when it started and ended; Unix time in milliseconds."""
+        self._running: set[_Call] = set()
         """Calls that run or whose jobs run, except those that only read."""
-        self._overlapping: set[str] = set()
+        self._overlapping: set[_Call] = set()
         """Calls that ran at the same time as others."""
-        self._running_jobs: Counter[str] = Counter()
-        """Number of running jobs by call id."""
+        self._running_jobs: Counter[_Call] = Counter()
+        """Number of running jobs by call."""
 
     def take(self, entry: Envelope) -> None:
         match entry.event:
@@ -231,14 +253,15 @@ class _Fold:
             case RequestSent(step) if entry.agent == _MAIN:
                 self._request(entry, step)
             case CallPrepared() as prepared if self.steps:
-                self._calls[prepared.call_id] = prepared
-                self._step_of_call[prepared.call_id] = self._step_of(entry.agent)
+                self._prepare(entry, prepared)
             case AgentSpawned(spawned, call_id) if self.steps:
-                self._step_of_agent[spawned] = self._step_of_call.get(call_id, len(self.steps) - 1)
+                call = self._call(entry, call_id)
+                self._step_of_agent[spawned] = self._step_of_call.get(call, len(self.steps) - 1)
             case CheckpointTaken() as taken if self.steps:
-                self._forget_unknown(taken.call_id)
+                call = self._call(entry, taken.call_id)
+                self._forget_unknown(call)
                 if taken.checkpoint_ref or taken.uncovered:
-                    self._add(taken, entry.seq)
+                    self._add(call, taken, entry.seq)
             case HeadMoved() as moved if entry.agent == _MAIN and self.steps and entry.parent is not None:
                 self.moved_at = entry.seq
                 self._move(moved, entry.parent)
@@ -252,40 +275,60 @@ class _Fold:
             case StateChanged(Cwd()):
                 self._cwd = ""
             case ToolStarted(call_id):
-                self._start(call_id, entry.at)
+                self._start(entry, call_id)
             case ToolFinished(call_id):
-                self._times[call_id] = self._times.get(call_id, (entry.at,))[0], entry.at
-                if not self._running_jobs[call_id]:
-                    self._ended[call_id] = entry.seq
-                    self._running.discard(call_id)
+                self._finish(entry, call_id)
             case JobStarted(job_id, call_id, command) if self.steps:
-                self._call_of_job[entry.agent, job_id] = call_id
-                prepared = self._calls.get(call_id)
+                call = self._call_of_job[entry.agent, job_id] = self._call(entry, call_id)
+                prepared = self._calls.get(call)
                 writes = prepared.effects.writes if prepared is not None and prepared.effects.understood else ()
-                self._job_of_call[call_id] = CallJob(job_id, command, self._cwd, writes)
-                self._running_jobs[call_id] += 1
+                self._job_of_call[call] = CallJob(job_id, command, self._cwd, writes)
+                self._running_jobs[call] += 1
                 self.steps[self._step_of(entry.agent)].jobs.append(command)
             case JobEnded(job_id):
-                call_id = self._call_of_job.get((entry.agent, job_id), "")
-                self._running_jobs[call_id] -= 1
-                self._ended[call_id] = entry.seq
-                if not self._running_jobs[call_id]:
-                    self._running.discard(call_id)
+                call = self._call_of_job.get((entry.agent, job_id), (entry.agent, "", -1))
+                self._running_jobs[call] -= 1
+                self._ended[call] = entry.seq
+                if not self._running_jobs[call]:
+                    self._running.discard(call)
             case _:
                 pass
 
-    def _start(self, call_id: str, at: int) -> None:
-        self._times[call_id] = at, at
-        prepared = self._calls.get(call_id)
+    def _call(self, entry: Envelope, call_id: str) -> _Call:
+        found = self._present.get((entry.agent, call_id)) or self._last.get(call_id)
+        return found or (entry.agent, call_id, -1)
+
+    def _prepare(self, entry: Envelope, prepared: CallPrepared) -> None:
+        call = (entry.agent, prepared.call_id, entry.seq)
+        self._calls[call] = prepared
+        self._step_of_call[call] = self._step_of(entry.agent)
+        has_started = self._present.get(call[:2]) in self._times
+        (self._next if has_started else self._present)[call[:2]] = self._last[prepared.call_id] = call
+
+    def _start(self, entry: Envelope, call_id: str) -> None:
+        call = self._next.pop((entry.agent, call_id), None) or self._call(entry, call_id)
+        self._present[entry.agent, call_id] = call
+        self._times[call] = entry.at, entry.at
+        prepared = self._calls.get(call)
         if prepared is None or not prepared.effects.is_read_only:
-            self._running.add(call_id)
+            self._running.add(call)
             if len(self._running) > 1:
                 self._overlapping |= self._running
 
-    def _known_writes(self, call: CallPrepared) -> tuple[str, ...] | None:
+    def _finish(self, entry: Envelope, call_id: str) -> None:
+        if self._next.pop((entry.agent, call_id), None) is not None:
+            return  # it was refused
+        call = self._call(entry, call_id)
+        self._times[call] = self._times.get(call, (entry.at,))[0], entry.at
+        if not self._running_jobs[call]:
+            self._ended[call] = entry.seq
+            self._running.discard(call)
+
+    def _known_writes(self, call: _Call) -> tuple[str, ...] | None:
         """What one of several overlapping calls wrote may be credited to another one."""
-        is_known = call.effects.understood and call.call_id not in self._overlapping
-        return call.effects.writes if is_known else None
+        prepared = self._calls.get(call)
+        is_known = prepared is not None and prepared.effects.understood and call not in self._overlapping
+        return prepared.effects.writes if prepared is not None and is_known else None
 
     def _begin(self, entry: Envelope, number: int, prompt: str) -> None:
         start = 0 if entry.parent is None else entry.parent
@@ -303,12 +346,11 @@ class _Fold:
     def _step_of(self, agent: str) -> int:
         return self._step_of_agent.get(agent, len(self.steps) - 1)
 
-    def _add(self, taken: CheckpointTaken, seq: int) -> None:
-        call = self._calls.get(taken.call_id)
-        step = self._step_of_call.get(taken.call_id, len(self.steps) - 1)
-        name, arguments = ("", "") if call is None else (call.name, call.raw_arguments)
-        ended = self._ended.get(taken.call_id, seq)
-        started, finished = self._times.get(taken.call_id, (0, 0))
+    def _add(self, call: _Call, taken: CheckpointTaken, seq: int) -> None:
+        prepared = self._calls.get(call)
+        step = self._step_of_call.get(call, len(self.steps) - 1)
+        name, arguments = ("", "") if prepared is None else (prepared.name, prepared.raw_arguments)
+        started, finished = self._times.get(call, (0, 0))
         change = CallChange(
             step,
             taken.call_id,
@@ -317,11 +359,12 @@ class _Fold:
             taken.checkpoint_ref,
             taken.uncovered,
             taken.is_known,
-            ended,
+            self._ended.get(call, seq),
             started,
             max(0, finished - started) / 1000,
-            None if call is None else self._known_writes(call),
-            self._job_of_call.get(taken.call_id),
+            self._known_writes(call),
+            self._job_of_call.get(call),
+            call[2],
         )
         insort(self.applied, change, key=_end)
         # A job that ends after a step back has changed the files that a redo finds.
@@ -330,11 +373,11 @@ class _Fold:
             for each in self.undone
         ]
 
-    def _forget_unknown(self, call_id: str) -> None:
+    def _forget_unknown(self, call: _Call) -> None:
         """A later checkpoint says what the call changed."""
 
         def without(calls: Iterable[CallChange]) -> list[CallChange]:
-            return [each for each in calls if each.is_known or each.call_id != call_id]
+            return [each for each in calls if each.is_known or (each.call_id, each.prepared) != call[1:]]
 
         self.applied = without(self.applied)
         self.undone = [msgspec.structs.replace(each, applied=tuple(without(each.applied))) for each in self.undone]

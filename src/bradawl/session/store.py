@@ -31,6 +31,8 @@ _PREVIEW_CHARS = 80
 _SHORTEST_PREFIX = 6
 _MOST_NAMED = 3
 _PROMPT = b'"type":"PromptSubmitted"'
+_STARTED = b'"type":"ToolStarted"'
+_FINISHED = b'"type":"TurnFinished"'
 _FORK = b'"type":"SessionForked"'
 _TEXT_PART = rb'"type":"Text","text":("(?:[^"\\]|\\.)*)'
 
@@ -118,6 +120,17 @@ class LocalStore:
             with suppress(OSError):
                 most_bytes -= stat.st_size
                 if _contains(path, text) and _can_be_opened(head := _head(path)):
+                    yield SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head))
+
+    def interrupted(self) -> Iterator[SessionSummary]:
+        """Readable sessions in which a call was started and its turn has not ended, the last written first.
+
+        The program was killed then, or still runs. Reads the beginning and the end of each file.
+        """
+        for path, stat in self._newest_first():
+            with suppress(OSError):
+                end = _tail(path, stat.st_size)
+                if end.rfind(_STARTED) > end.rfind(_FINISHED) and _can_be_opened(head := _head(path)):
                     yield SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head))
 
     def entries(self, session_id: str) -> tuple[Envelope, ...]:
@@ -245,6 +258,12 @@ def _not_saved(error: OSError) -> str:
 
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
+        return file.read(_HEAD_BYTES)
+
+
+def _tail(path: Path, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, size - _HEAD_BYTES))
         return file.read(_HEAD_BYTES)
 
 

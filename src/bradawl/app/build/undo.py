@@ -72,7 +72,7 @@ def build_changed_sessions(store: SessionStore, settings: "Settings") -> Iterato
         yield None
         return
     with _content_store(folders_of(settings).checkpoints) as contents:
-        logs = SessionLogs(store.containing, store.entries)
+        logs = SessionLogs(store.containing, store.entries, store.interrupted)
         yield ChangedSessions(logs, lambda calls: changes_of(calls, contents))
 
 
