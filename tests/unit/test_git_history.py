@@ -162,8 +162,10 @@ def test_large_lists_of_references_and_large_indexes_come_back(work: Repository)
     subprocess.run(
         ("git", "update-index", "--index-info"),
         input="".join(f"100644 {work.git('rev-parse', ':a')} 0\tfolder/f{each:060}\n" for each in range(10_000)),
-        text=True, cwd=work.root, check=True,
-    )  # fmt: skip
+        text=True,
+        cwd=work.root,
+        check=True,
+    )
     assert min((work.data / name).stat().st_size for name in ("index", "packed-refs")) > 1_100_000
     for damage in (b"nonsense" * 200_000, b""):
         work.history.begin()

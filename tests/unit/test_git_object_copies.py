@@ -110,9 +110,13 @@ def many_objects(work: Repository, number: int) -> None:
     for each in range(number):
         (work.root / f"f{each}").write_text(f"{each} foo")
     subprocess.run(
-        ("git", "hash-object", "-w", "--stdin-paths"), input=names, text=True, cwd=work.root, check=True,
+        ("git", "hash-object", "-w", "--stdin-paths"),
+        input=names,
+        text=True,
+        cwd=work.root,
+        check=True,
         capture_output=True,
-    )  # fmt: skip
+    )
     assert len(work.loose()) > number
 
 
@@ -171,9 +175,13 @@ def test_old_objects_with_a_name_are_not_taken_for_pruned(work: Repository):
     (work.root / "b").write_text("b")
     blob = work.git("hash-object", "-w", "b")
     subprocess.run(
-        ("git", "pack-objects", "-q", ".git/objects/pack/pack"), input=blob, text=True, cwd=work.root, check=True,
+        ("git", "pack-objects", "-q", ".git/objects/pack/pack"),
+        input=blob,
+        text=True,
+        cwd=work.root,
+        check=True,
         capture_output=True,
-    )  # fmt: skip
+    )
     for folder in {each.parent for each in work.loose()}:
         shutil.rmtree(folder)
     assert work.history.end() != ()

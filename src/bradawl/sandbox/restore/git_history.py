@@ -283,7 +283,7 @@ class _WatchedRepository:
 
     def begin(self) -> None:
         """Take everything as it is now."""
-        self._links = frozenset(name for name in _FOLDERS if os.path.islink(f"{self.data}/{name}"))  # noqa: PTH114
+        self._links = frozenset(name for name in _FOLDERS if stat.S_ISLNK(_mode(f"{self.data}/{name}")))
         self._objects.capture()
         if self._references.take():
             self._write_record()

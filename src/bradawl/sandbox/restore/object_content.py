@@ -1,7 +1,6 @@
 """Checks contents of git's object files against their own hashes, and looks objects up in the indexes of packs."""
 
 import os
-import zlib
 from collections.abc import Callable, Iterable
 from hashlib import sha1, sha256
 from typing import Final
@@ -36,6 +35,8 @@ def is_sound(folder: str, name: str, content: bytes) -> bool | None:
 
 def _is_sound_object(name: str, content: bytes) -> bool | None:
     """Unpacks at most 256 MB: a few bytes can hold very much more."""
+    import zlib
+
     digest, unpacking, left = _ALGORITHMS[len(name)](usedforsecurity=False), zlib.decompressobj(), _MOST_UNPACKED
     try:
         while left > 0 and (piece := unpacking.decompress(content, min(_PIECE, left))):
