@@ -10,7 +10,8 @@ All front ends and embedding programs use this module. The texts for users are i
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 
 from msgspec import structs
@@ -262,14 +263,8 @@ class Undo:
             raise UndoRefused(_kept_text(kept, self.root))
         if restores_nothing(plan):
             raise UndoRefused(refusal_text(plan, self.root, line))
-        doing = asyncio.ensure_future(self._carry_out(plan, overwrite, kept, should_stop))
-        try:
-            return await asyncio.shield(doing)
-        except asyncio.CancelledError:
-            await asyncio.wait([doing])
-            if not doing.cancelled() and doing.exception() is None:
-                self._session.conversation.warn(f"The {plan.kind} was done before it could be interrupted.")
-            raise
+        was_late = partial(self._session.conversation.warn, f"The {plan.kind} was done before it could be interrupted.")
+        return await _to_its_end(self._carry_out(plan, overwrite, kept, should_stop), was_late)
 
     async def _carry_out(
         self, plan: UndoPlan, overwrite: Collection[bytes], kept: tuple[bytes, ...], should_stop: Callable[[], bool]
@@ -361,6 +356,29 @@ class Undo:
         """Queue a note for the model where files and conversation do not agree any more."""
         if note := note_for_model(plan, record, kept, self._session.agent.project):
             self._session.conversation.note(note)
+
+
+async def _to_its_end(work: Coroutine[object, object, UndoOutcome], was_late: Callable[[], None]) -> UndoOutcome:
+    """Await work to its end although the caller is cancelled, which is raised then, after `was_late` if it was done."""
+
+    async def attempt() -> UndoOutcome | Exception:
+        try:
+            return await work
+        except (BradawlError, OSError) as error:
+            return error
+
+    async with asyncio.TaskGroup() as group:
+        doing = group.create_task(attempt())
+        try:
+            done = await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            await asyncio.wait([doing])
+            if not doing.cancelled() and doing.exception() is None and isinstance(doing.result(), UndoOutcome):
+                was_late()
+            raise
+    if isinstance(done, Exception):
+        raise done
+    return done
 
 
 def with_answers(plan: UndoPlan, overwrite: Collection[bytes], *, keep_conflicts: bool) -> UndoPlan:
