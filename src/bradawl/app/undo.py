@@ -381,11 +381,13 @@ async def _to_its_end(work: Coroutine[object, object, UndoOutcome], was_late: Ca
     return done
 
 
-def with_answers(plan: UndoPlan, overwrite: Collection[bytes], *, keep_conflicts: bool) -> UndoPlan:
+def with_answers(
+    plan: UndoPlan, overwrite: Collection[bytes], store: "ContentStore", *, keep_conflicts: bool
+) -> UndoPlan:
     """The plan as `carry_out` does it with these answers; for a dry run. `overwrite` are absolute paths."""
     plan = with_agreement(plan, overwrite)
     plan = without_kept(plan) if keep_conflicts else plan
-    return structs.replace(plan, lock=_lock(plan.files))
+    return structs.replace(plan, lock=_lock(plan.files, store))
 
 
 def inverse(record: ChangeRecord) -> ChangeRecord:

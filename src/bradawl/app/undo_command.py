@@ -161,7 +161,7 @@ async def _carry_out(undo: Undo, options: Options, line: UndoLine, console: Cons
     is_refused = refused_whole(plan, overwrite, keep_conflicts=keep)
     if options.get("dry_run"):
         refused = [undo_text.refusal_text(plan, undo.root, line, overwrite)] if is_refused else []
-        decided = with_answers(plan, overwrite, keep_conflicts=keep)
+        decided = with_answers(plan, overwrite, undo.store, keep_conflicts=keep)
         console.answer("\n".join([*refused, undo_text.plan_text(decided, undo.root), ""]))
         return ERROR if is_refused or decided.is_partial or decided.lock else OK
     if is_refused:
