@@ -102,6 +102,7 @@ class GitHistory:
         """
         self._running -= 1
         failures = CheckFailures()
+        self._unchecked = tuple(self._watched)  # also if the comparison is interrupted
         restored = self._compare(allowed, failures, takes_changes=self._running > 0)
         recovered, self._recovered = self._recovered, ()
         self._unchecked = failures.paths
