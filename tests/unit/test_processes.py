@@ -276,19 +276,6 @@ async def test_many_programs_run_at_the_same_time(processes):
     assert [(r.exit_code, r.stdout) for r in results] == [(n, b"%d\n" % n) for n in range(20)]
 
 
-async def test_the_temporary_folder_is_private_is_recreated_and_is_removed_at_the_end(tmp_path):
-    made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
-    await run(made, shell("true"))
-    (folder,) = tmp_path.iterdir()
-    assert folder.stat().st_mode & 0o777 == 0o700
-    (folder / "prelude.bash").unlink()
-    folder.rmdir()
-    assert (await run(made, shell("cd /usr"))).cwd == "/usr"
-    made.close()
-    made.close()
-    assert not list(tmp_path.iterdir())
-
-
 @given(st.lists(st.binary(max_size=30), max_size=30), st.integers(0, 40), st.integers(0, 30))
 def test_head_and_tail_keep_both_ends_and_count_the_rest(pieces, limit, looked):
     kept = HeadAndTail(limit)

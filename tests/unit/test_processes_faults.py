@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -78,7 +79,7 @@ def test_no_process_survives_a_killed_agent_not_even_its_watchdog(tmp_path, numb
     ) as agent:
         assert agent.stdout is not None and agent.stdout.readline() == b"up\n"
         (folder,) = temporary.iterdir()
-        assert len(list(folder.iterdir())) == 2
+        assert len(list(folder.iterdir())) == 1
         children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
         pids = {int(path.read_text()) for path in tmp_path.glob("*.pid")} | set(map(int, children))
         assert len(pids) == 7  # six of the tree, and the watchdog
@@ -267,7 +268,7 @@ async def test_a_full_disk_leaves_no_half_file(tmp_path):
         signal.signal(signal.SIGXFSZ, before)
     assert (result.spilled, result.dropped_bytes) == ("", 99_000)
     (folder,) = tmp_path.iterdir()
-    assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
+    assert not list(folder.iterdir())
     made.close()
 
 
@@ -290,7 +291,7 @@ async def test_output_that_is_kept_whole_leaves_no_file(tmp_path):
     result = await run(made, command)
     assert (len(result.stdout), len(result.stderr), result.dropped_bytes, result.spilled) == (900, 900, 0, "")
     (folder,) = tmp_path.iterdir()
-    assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
+    assert not list(folder.iterdir())
     made.close()
 
 
@@ -335,44 +336,47 @@ async def test_cancelling_a_program_with_much_output_leaves_neither_file_nor_des
         await task
     after = open_files()
     (folder,) = tmp_path.iterdir()
-    assert [path.name for path in folder.iterdir()] == ["prelude.bash"]
+    assert not list(folder.iterdir())
     made.close()
     assert after == before
 
 
-async def test_a_removed_prelude_is_written_again(tmp_path):
+LARGE = shell("seq 1 1000; cd /usr", output_limit_bytes=10, spill_limit_bytes=10_000)
+
+
+async def test_a_removed_temporary_folder_is_made_again(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
-    result = await run(made, shell("seq 1 1000", output_limit_bytes=10, spill_limit_bytes=10_000))
-    (folder,) = tmp_path.iterdir()
-    (folder / "prelude.bash").unlink()
-    assert (await run(made, shell("cd /usr"))).cwd == "/usr"
-    assert Path(result.spilled).parent == folder and Path(result.spilled).exists()
+    removed = Path((await run(made, LARGE)).spilled).parent
+    assert removed.parent == tmp_path and removed.stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(removed)
+    result = await run(made, LARGE)
+    assert result.cwd == "/usr" and len(Path(result.spilled).read_bytes()) == 3_893
+    made.close()
     made.close()
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["", "tmp", "link"])
-async def test_the_prelude_of_bash_is_not_kept_where_programs_may_write(tmp_path, name):
+async def test_large_output_is_not_kept_where_programs_may_write(tmp_path, name):
     root = tmp_path / "ws"
     (root / "tmp").mkdir(parents=True)
     (tmp_path / "link").symlink_to(root / "tmp")
     temporary = tmp_path / "link" if name == "link" else root / name
     made = LocalProcesses({**os.environ, "TMPDIR": str(temporary)}, roots=(str(root),))
-    assert (await run(made, shell("cd /usr"))).cwd == "/usr"
-    assert not [path for path in root.rglob("*") if path.name == "prelude.bash"]
+    result = await run(made, LARGE)
+    assert result.cwd == "/usr" and not result.spilled.startswith(str(tmp_path))
+    Path(result.spilled).unlink()
     made.close()
 
 
 async def test_a_link_in_place_of_the_temporary_folder_is_not_used(tmp_path):
     made = LocalProcesses({**os.environ, "TMPDIR": str(tmp_path)})
-    await run(made, shell("true"))
-    (folder,) = tmp_path.iterdir()
-    (folder / "prelude.bash").unlink()
-    folder.rmdir()
+    folder = Path((await run(made, LARGE)).spilled).parent
+    shutil.rmtree(folder)
     (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "prelude.bash").write_text("echo evil\n")
     folder.symlink_to(tmp_path / "theirs")
-    assert (await run(made, shell("echo good"))).stdout == b"good\n"
+    result = await run(made, LARGE)
+    assert not list((tmp_path / "theirs").iterdir()) and Path(result.spilled).exists()
     made.close()
 
 
@@ -386,18 +390,19 @@ async def test_a_nested_call_carries_the_marks_of_both():
 
 
 @pytest.mark.parametrize("temporary", ["/nonexistent/folder", "/proc"])
-async def test_a_missing_temporary_folder_is_named_in_the_error(tmp_path, temporary):
+async def test_without_a_temporary_folder_programs_run_and_large_output_is_cut(tmp_path, temporary):
     processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": temporary})
-    with pytest.raises(ToolError, match=temporary) as caught:
-        await run(processes, shell("echo", tmp_path))
+    result = await run(processes, LARGE)
     processes.close()
-    assert "TMPDIR" in str(caught.value) and "shell" not in str(caught.value)
+    assert (result.exit_code, result.cwd, result.spilled) == (0, "/usr", "") and result.dropped_bytes > 3_000
 
 
 async def test_a_relative_temporary_folder_is_found_from_any_folder(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     processes = LocalProcesses({"PATH": os.environ["PATH"], "TMPDIR": "."})
-    assert (await run(processes, shell("echo hi", tmp_path / "elsewhere"))).stdout == b"hi\n"
+    result = await run(
+        processes, shell("seq 1 999", tmp_path / "elsewhere", output_limit_bytes=10, spill_limit_bytes=10_000)
+    )
     processes.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+    assert Path(result.spilled).parent.parent == tmp_path

@@ -1,4 +1,4 @@
-"""A private temporary folder for the shell prelude and for output that exceeds memory."""
+"""A private temporary folder for output that exceeds memory."""
 
 import contextlib
 import os
@@ -6,14 +6,7 @@ import stat
 import weakref
 from pathlib import Path
 
-from bradawl.workspace.shell_prelude import PRELUDE
-
-_PRELUDE_NAME = "prelude.bash"
 _SPILL = "output-"
-
-
-class NoTemporaryFolder(OSError):
-    """The folder for temporary files is missing or not writable; `filename` names it."""
 
 
 class PrivateFolder:
@@ -23,19 +16,11 @@ class PrivateFolder:
         """`temporary` is the parent folder."""
         self._temporary = os.path.realpath(temporary)
         self._removal: weakref.finalize[[str], PrivateFolder] | None = None
-        self._folder = ""
+        self.place = self._new_place()
+        """Path of the folder, whether it exists already or not."""
 
-    @property
-    def place(self) -> str:
-        """Path of the folder; empty while there is none."""
-        return self._folder
-
-    def prelude(self) -> str:
-        """Path of the file that bash reads before a shell line. Raises `OSError`."""
-        path = Path(self._made(), _PRELUDE_NAME)
-        if not os.access(path, os.R_OK):
-            path.write_text(PRELUDE)
-        return str(path)
+    def _new_place(self) -> str:
+        return f"{self._temporary}/bradawl-{os.urandom(8).hex()}"
 
     def new_file(self) -> tuple[int, str]:
         """Descriptor and path of a new empty file. Raises `OSError`."""
@@ -44,23 +29,19 @@ class PrivateFolder:
 
     def _made(self) -> str:
         """Path of the folder. Checks its owner: in a shared folder, another user may have taken a removed name."""
-        if not self._folder or not _is_ours(self._folder):
-            folder = Path(self._temporary, f"bradawl-{os.urandom(8).hex()}")
-            try:
-                folder.mkdir(mode=0o700)
-            except OSError as error:
-                raise NoTemporaryFolder(error.errno, error.strerror, self._temporary) from error
+        if not _is_ours(self.place):
+            if os.path.lexists(self.place):
+                self.place = self._new_place()
+            Path(self.place).mkdir(mode=0o700)
             if self._removal is not None:
                 self._removal.detach()
-            self._removal = weakref.finalize(self, _remove, str(folder))
-            self._folder = str(folder)
-        return self._folder
+            self._removal = weakref.finalize(self, _remove, self.place)
+        return self.place
 
     def close(self) -> None:
         """Remove the folder with its contents; safe to call twice."""
         if self._removal is not None:
             self._removal()
-        self._folder = ""
 
 
 def _is_ours(folder: str) -> bool:
@@ -74,7 +55,7 @@ def _is_ours(folder: str) -> bool:
 def _remove(folder: str) -> None:
     with contextlib.suppress(OSError):
         for path in Path(folder).iterdir():
-            if path.name == _PRELUDE_NAME or path.name.startswith(_SPILL):
+            if path.name.startswith(_SPILL):
                 path.unlink(missing_ok=True)
         Path(folder).rmdir()
 

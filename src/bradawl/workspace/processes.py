@@ -23,10 +23,10 @@ from bradawl.safety.trusted_programs import TrustedPrograms, trusted_programs
 from bradawl.workspace.child_process import ChildProcess, ChildSandbox
 from bradawl.workspace.job_freeze import FreezeGate, check_not_replaced
 from bradawl.workspace.other_thread import in_other_thread
-from bradawl.workspace.private_folder import NoTemporaryFolder, PrivateFolder
+from bradawl.workspace.private_folder import PrivateFolder
 from bradawl.workspace.program_streams import ProgramStreams, Progress
 from bradawl.workspace.running_checks import CheckReport, RunningChecks
-from bradawl.workspace.shell_prelude import HELD_BACK, MARK, REPORT_FD
+from bradawl.workspace.shell_prelude import HELD_BACK, MARK, PRELUDE, REPORT_FD
 from bradawl.workspace.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class LocalProcesses:
         `term_grace_s` is the time for cleaning up after a timeout, in seconds. A program that prints more than
         `flood_bytes` is ended at once. `sandbox_backend` is called at each start and returns the backend for programs
         that are neither helpers nor granted to run outside; its owner closes it. `roots` are folders that programs may
-        write to: the shell prelude is never kept there.
+        write to: output that is too large for memory is never kept there.
         """
         kept = {
             name: value
@@ -320,12 +320,12 @@ class LocalProcesses:
         argv = (self._bash or "/bin/sh", "-c", *command.argv)
         inherited, readable = (), ()
         if self._bash:
-            inherited, readable = sinks[2:], (self._folder.prelude(),)
+            inherited, readable = sinks[2:], (PRELUDE,)
             for name in (HELD_BACK, "POSIXLY_CORRECT"):
                 environment.pop(name, None)
             if "BASH_ENV" in environment:
                 environment[HELD_BACK] = environment["BASH_ENV"]
-            environment |= {"BASH_ENV": readable[0], REPORT_FD: str(sinks[2])}
+            environment |= {"BASH_ENV": PRELUDE, REPORT_FD: str(sinks[2])}
             own |= {"BASH_ENV", REPORT_FD, HELD_BACK}
         path = self._environment.get("PATH", "")
         return Program(argv, command.cwd, environment, inherited, readable, path, (*own, *command.env))
@@ -438,11 +438,6 @@ def _start_error(command: Command, error: OSError | ValueError) -> ToolError:
     if isinstance(error, ValueError):
         wrong = "half a character" if isinstance(error, UnicodeError) else "a NUL character"
         return ToolError(f"{program} can't be started: {wrong} is in its arguments; leave it out")
-    if isinstance(error, NoTemporaryFolder):
-        return ToolError(
-            f"nothing can be started: the folder for temporary files, {error.filename}, can't be written "
-            f"({error.strerror}); the user has to create it, or to set TMPDIR to a folder that can be written"
-        )
     if not Path(command.cwd).is_dir():
         return ToolError(
             f"the working directory {command.cwd} does not exist any more; a bash call moves to the nearest that does"

@@ -1,11 +1,10 @@
-"""The bash code that runs before a shell line and reports its exit codes, working directory and exports."""
+"""What bash reports about a shell line: exit codes, working directory and exports. `prelude.bash` writes the report."""
 
 import os
 from typing import Final
 
 import msgspec
 
-from bradawl.core.workspace import PROCESS_LIMIT
 from bradawl.workspace.exported_variables import export_changes
 
 MARK: Final = "BRADAWL_CALL"
@@ -16,36 +15,11 @@ Earlier words are the marks of calls inside which the program itself runs.
 REPORT_FD: Final = "BRADAWL_REPORT"
 """Variable with the number of the descriptor for the report."""
 KEY_LENGTH: Final = 32
-_SPARE_FD = 199
 HELD_BACK: Final = "BRADAWL_BASH_ENV"
 """Variable with the value of BASH_ENV for the line; bash must not read that file by itself."""
 
-# bash passes an inherited descriptor to all programs it starts. While a group has that number closed, bash keeps a copy
-# with close-on-exec, as descriptor 10 or above; a copy of that copy has the flag, too. The key comes over the
-# descriptor because environment and arguments of a process can be read in /proc. The group's redirections keep the
-# script's `set -x` out of the report. Builtins are used because a script may define functions of any name, quoted
-# because of aliases. PIPESTATUS is not joined because a script may set IFS. `local` succeeds only if a function has
-# called `exit`: its local variables then hide the exported ones, so exports can't be reported.
-PRELUDE: Final = f"""\
-__bradawl_fd=${REPORT_FD}
-if [[ -v {HELD_BACK} ]]; then export BASH_ENV=${HELD_BACK}; else unset BASH_ENV; fi
-if [[ ${PROCESS_LIMIT} ]]; then ulimit -u "${PROCESS_LIMIT}" 2>/dev/null; fi
-unset {REPORT_FD} {HELD_BACK} {PROCESS_LIMIT}
-for __bradawl_kept in 10 11 12; do
-if eval "{{ exec {_SPARE_FD}>&$__bradawl_kept; }} $__bradawl_fd>&- 2>/dev/null; \
-read -r -N {KEY_LENGTH} -u {_SPARE_FD} __bradawl_key 2>/dev/null && exec $__bradawl_fd>&{_SPARE_FD}"; then break; fi
-done
-exec {_SPARE_FD}>&-
-[[ $__bradawl_key ]] || read -r -N {KEY_LENGTH} -u "$__bradawl_fd" __bradawl_key
-unset __bradawl_kept
-{{ printf "\\0%s\\0" "$__bradawl_key"; export -p; printf "\\0"; }} >&"$__bradawl_fd"
-trap '{{ __bradawl_code=$? __bradawl_parts=("${{PIPESTATUS[@]}}"); \
-\\builtin printf "\\0%s\\0%s\\0" "$__bradawl_key" "$__bradawl_code"; \
-\\builtin printf "%s " "${{__bradawl_parts[@]}}"; \
-\\builtin printf "\\0"; \\builtin pwd -P; \\builtin printf "\\0"; \
-\\builtin local __bradawl_inside || \\builtin export -p; \
-\\builtin printf "\\0%s\\0" "$__bradawl_key"; }} 2>/dev/null >&"$__bradawl_fd"' EXIT
-"""
+PRELUDE: Final = os.path.realpath(f"{__file__}/../prelude.bash")
+"""Path of the file that bash reads before a shell line."""
 
 
 class Report(msgspec.Struct, frozen=True):

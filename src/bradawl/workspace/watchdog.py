@@ -60,7 +60,7 @@ while [ "$round" -lt 20 ]; do
 done
 [ "$round" -gt 0 ] || end KILL
 if [ "$folder" ]; then
-  rm -f "$folder"/prelude.bash "$folder"/output-*
+  rm -f "$folder"/output-*
   rmdir "$folder"
 fi
 """
