@@ -160,6 +160,49 @@ async def test_a_turn_that_waits_for_a_search_can_be_cancelled(reported):
             await task
 
 
+async def test_a_call_waits_for_the_save_and_is_not_run_if_the_turn_is_cancelled_meanwhile():
+    is_saving, ended = asyncio.Event(), []
+
+    async def hangs(*_: object) -> Any:
+        is_saving.set()
+        await asyncio.Event().wait()
+
+    changes = Changes("begin", hangs)
+    changes.end = ended.append  # type: ignore[method-assign]
+    agent, *_ = build(SCRIPT, policy=lambda: EVERYWHERE, changes=changes)
+    async with agent.open() as session, asyncio.timeout(20):
+        task = asyncio.create_task(session.run("go"))
+        await is_saving.wait()
+        while "id_a" not in session.transcript.started:  # noqa: ASYNC110 - the start is logged while the state is saved
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert results(session.transcript.messages) == ["Not run: the turn ended before this call started."]
+    assert [each.partition("/")[2] for each in ended] == ["id_a"]
+
+
+async def test_a_call_that_is_cancelled_while_its_start_is_logged_is_ended(monkeypatch):
+    is_logging, ended = asyncio.Event(), []
+
+    async def hangs(*_: object) -> Any:
+        is_logging.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("bradawl.agent.calls.execute._log_start", hangs)
+    changes = Changes()
+    changes.end = ended.append  # type: ignore[method-assign]
+    agent, *_ = build(SCRIPT, policy=lambda: EVERYWHERE, changes=changes)
+    async with agent.open() as session, asyncio.timeout(20):
+        task = asyncio.create_task(session.run("go"))
+        await is_logging.wait()
+        await asyncio.sleep(0.01)  # the save has ended
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert [each.partition("/")[2] for each in ended] == ["id_a"]
+
+
 async def test_a_failed_end_is_reported_and_the_call_keeps_its_result(reported):
     first, _, _, shown = await two_turns(Changes("end", raises_at_once))
     assert (first.reason, shown, reported) == ("completed", ["did a"], ["`changes.end` failed: ValueError: disk"])

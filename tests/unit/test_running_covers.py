@@ -190,8 +190,10 @@ def test_programs_stay_stopped_while_a_path_is_missing(world, init, name):
     async def act() -> None:
         async with opened(world, init.pid, world.cover(name), freeze=freeze):
             path.unlink()
-            threading.Timer(0.02, lambda: waited.append(freeze.is_stopped) or path.write_text("again")).start()
+            timer = threading.Timer(0.02, lambda: waited.append(freeze.is_stopped) or path.write_text("again"))
+            timer.start()
             await settle(lambda: bool(world.mounter.requests))
+            timer.join()  # the file exists a moment before its content
             assert waited == [True]
 
     asyncio.run(act())

@@ -9,6 +9,7 @@ from typing import Final, Literal, Never, Self
 import msgspec
 
 from bradawl.agent.around_step import begin_turn
+from bradawl.agent.calls.call import NOT_RUN
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.changes import files_it_may_change
 from bradawl.agent.configuration import AgentConfiguration
@@ -342,7 +343,7 @@ class Session:
             return True  # cancelled before anything was logged
         for call_id in tuple(self.transcript.open_calls):
             has_started = call_id in self.transcript.started
-            text = _UNFINISHED if has_started else "Not run: the turn ended before this call started."
+            text = _UNFINISHED if has_started else NOT_RUN
             conversation.record(ToolFinished(call_id, "cancelled", (Text(text),)))
         try:
             await self._log_changes()

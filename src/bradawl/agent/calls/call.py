@@ -13,6 +13,8 @@ ASKS_USER = "user"
 """The part of a session that a call declares to change if it asks the user a question of its own."""
 LEAVES_PLAN = "mode"
 """The part of a session that a call declares to change if it ends plan mode."""
+NOT_RUN = "Not run: the turn ended before this call started."
+"""The result of a call that changed nothing because its turn ended."""
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections import deque
 import msgspec
 
 from bradawl.agent.calls import hooks
-from bradawl.agent.calls.call import Prepared, tool_failed
+from bradawl.agent.calls.call import NOT_RUN, Prepared, tool_failed
 from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of
 from bradawl.agent.calls.running_call import CallQuestions, QuestionFailed
 from bradawl.agent.recovery import state_of
@@ -71,18 +71,38 @@ async def _run_and_find_changes(
     services: CallServices, prepared: Prepared, grant: Grant, printed: "Printed"
 ) -> ToolOutput:
     """Run a call between the save of the state before it and the search for what it changed. Raises `_NotSaved`."""
-    changes, call_id, has_begun = services.changes, prepared.call.id, False
-    if changes is not None:
-        try:
-            has_begun = await changes.begin(call_id, prepared.effects)
-        except ToolError as error:
-            raise _NotSaved(str(error)) from error
+    has_begun = await _begin(services, prepared)
     try:
-        await _log_start(services, prepared)
         return await _run(services, prepared, grant, printed)
     finally:
-        if changes is not None and has_begun:
+        if services.changes is not None and has_begun:
+            services.changes.end(prepared.call.id)
+
+
+async def _begin(services: CallServices, prepared: Prepared) -> bool:
+    """Save the state before a call and, at the same time, log its start. Whether `changes` waits for the call's end.
+
+    Raises `_NotSaved`.
+    """
+    changes, call_id = services.changes, prepared.call.id
+    if changes is None or prepared.effects.is_read_only:
+        await _log_start(services, prepared)
+        return False
+    saving = asyncio.create_task(changes.begin(call_id, prepared.effects))
+    try:
+        await _log_start(services, prepared)
+    except BaseException:
+        # A save that is cancelled ends the call by itself.
+        if not saving.cancel() and not saving.cancelled() and saving.exception() is None and saving.result():
             changes.end(call_id)
+        raise
+    try:
+        return await saving
+    except ToolError as error:
+        raise _NotSaved(str(error)) from error
+    except Exception:  # a defect of the port: the turn fails
+        services.conversation.record(ToolFinished(call_id, "cancelled", (Text(NOT_RUN),)))
+        raise
 
 
 class Printed:
@@ -90,6 +110,7 @@ class Printed:
 
     def __init__(self) -> None:
         self._pieces: deque[str] = deque(maxlen=200)
+        self.has_begun = False
 
     def add(self, text: str) -> None:
         """Append text."""
@@ -102,6 +123,8 @@ class Printed:
 def _cancelled(call: ToolCall, output: ToolOutput | None, printed: Printed) -> ToolFinished:
     if output is not None:  # the tool had finished; only its full text was not stored yet
         return ToolFinished(call.id, "error" if output.is_error else "ok", fitted(output)[0])
+    if not printed.has_begun:
+        return ToolFinished(call.id, "cancelled", (Text(NOT_RUN),))
     text = "[cancelled while it was running; it may have done part of its work]"
     return ToolFinished(call.id, "cancelled", (Text(f"{printed}\n{text}".lstrip()),))
 
@@ -110,6 +133,7 @@ async def _run(services: CallServices, prepared: Prepared, grant: Grant, printed
     """Make the call. Raises `QuestionFailed` if a question during the call failed, whatever the tool makes of it."""
     context = context_of(services, prepared.call, prepared.place, grant, printed.add)
     questions, files = CallQuestions(services, prepared, grant), JudgedFiles(context.files, prepared.effects)
+    printed.has_begun = True
     context = msgspec.structs.replace(context, files=files, permit=questions.permit, approver=questions)
     try:
         output = await _output(prepared, context)
