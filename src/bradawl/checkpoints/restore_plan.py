@@ -12,7 +12,13 @@ from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same, read_content, read_state
 from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
-from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
+from bradawl.checkpoints.kept_copies import (
+    KeptCopies,
+    find_kept_copies,
+    identity_of,
+    is_known_file,
+    present_status,
+)
 from bradawl.checkpoints.made_folders import rest_of_made_folders, staying_folders
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.opened_notes import noted_walk
@@ -252,6 +258,18 @@ class _Comparison:
                 content = read_content(self.walk, path)
         return self.is_same(path, now, expected, content)
 
+    def is_rewritten(self, path: bytes, now: FileState | None, expected: FileState | None) -> bool:
+        """Whether a file whose content is too large to be saved was changed or replaced since, at the same size.
+
+        One whose content is saved by now was restored by an undo or redo.
+        """
+        if now is None or now.kind != "file" or expected is None or expected.content or expected.identity is None:
+            return False
+        found = present_status(self.walk, path)
+        if found is None or is_known_file(found, expected.identity):
+            return False
+        return not now.content or not self.store.has(now.content)
+
     def is_packed(self, path: bytes, expected: FileState | None) -> bool:
         """Whether a reference without a file of its own has the expected value in `packed-refs`."""
         value = packed_reference(self.walk, path) if expected is not None and expected.content else b""
@@ -366,6 +384,8 @@ def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileStat
 
 
 def _conflict(same: _Comparison, path: bytes, now: FileState | None, composed: ComposedChange) -> str:
+    if same.is_rewritten(path, now, composed.expected) and not same.is_between(path, now, composed):
+        return "it was changed since"
     if same.is_as_expected(path, now, composed.expected) or same.is_between(path, now, composed):
         if now is not None and now.size > same.store.largest_bytes and not _has_content(composed.wanted, now):
             return _TOO_LARGE
