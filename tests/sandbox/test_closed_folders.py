@@ -14,7 +14,8 @@ from bradawl.sandbox.filesystem.closed_folders import open_parents, open_with_ac
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.restore.git_history import GitHistory, RepositoryLocation, WorkspaceWatch
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back
+from bradawl.sandbox.restore.restore_path import forget_old, put_back
+from bradawl.sandbox.restore.set_aside import SetAsideFolder
 
 NAMES = (".git/config", ".git/hooks", ".git/commondir", "*/.git/config", ".vscode", ".mcp.json", "migrations/001.sql")
 CLOSED = (0, 0o111, 0o300, 0o400, 0o444, 0o500, 0o555)
@@ -138,7 +139,7 @@ def test_closed_folders_can_be_moved_to_another_file_system(place: Path) -> None
     as_owner(act)
 
 
-def test_a_tree_too_deep_to_copy_to_another_file_system_is_removed(place: Path) -> None:
+def test_a_tree_too_deep_to_copy_to_another_file_system_stays_under_another_name(place: Path) -> None:
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK) or shared.stat().st_dev == place.stat().st_dev:
         pytest.skip("there is no other file system to write to")
@@ -151,9 +152,14 @@ def test_a_tree_too_deep_to_copy_to_another_file_system_is_removed(place: Path) 
         held = inner
     os.close(held)
     with tempfile.TemporaryDirectory(dir=shared) as other:
-        put_back(str(place / "folder"), str(place), None, SetAsideFolder(other))
+        aside = SetAsideFolder(other)
+        put_back(str(place / "folder"), str(place), None, aside)
         forget_old(other)
+        assert not any(Path(other).iterdir())
     assert not (place / "folder").exists()
+    (kept,) = place.glob(".bradawl-*.aside/*")
+    assert (kept / "a/a/a").is_dir()
+    assert f"{kept.parent} " in aside.places[0]
 
 
 def test_parent_folders_are_opened_without_following_links_and_closed_again(place: Path) -> None:

@@ -229,3 +229,25 @@ def test_what_an_abandoned_restore_has_done_is_no_conflict(work: Workspace, stop
     (work.top / "folder/old1").write_text("the user's")
     planned = plan(work.store, [inverse(first)], roots, abandoned=intended)
     assert [each.path for each in planned.conflicts] == [work.path("folder/old1")]
+
+
+@pytest.mark.parametrize("lost", [b"", bytes(6_000), b"01" * 1_024, b"01" * 1_024 + bytes(3_952)], ids=len)
+def test_a_file_whose_end_a_loss_of_power_has_kept_from_the_disk_is_no_conflict(work: Workspace, lost: bytes) -> None:
+    removed, changed = work.top / "removed", work.top / "changed"
+    for file in (removed, changed):
+        file.write_bytes(b"01" * 3_000)
+    work.start()
+    removed.unlink()
+    changed.write_bytes(b"xyz" * 4_000)
+    work.changed()
+    for file in (removed, changed):
+        file.write_bytes(lost)
+    roots = [os.fsencode(work.top)]
+    assert len(plan(work.store, work.records, roots).conflicts) == 2, "without a restore that was killed they are"
+    made = plan(work.store, work.records, roots, is_interrupted=True)
+    assert made.conflicts == ()
+    apply(made, work.store)
+    assert work.scan() == work.trees[0]
+    for users in (b"01" * 1_000, b"01" * 255 + b"0Q", b"01" * 255 + b"\0\0"):
+        removed.write_bytes(users)
+        assert len(plan(work.store, work.records, roots, is_interrupted=True).conflicts) == (users[-1] != 0)

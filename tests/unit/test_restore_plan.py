@@ -11,7 +11,7 @@ from restored_workspace import Workspace
 
 from bradawl.checkpoints.kept_copies import identity_of
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
-from bradawl.checkpoints.restore import RestorePlan, plan
+from bradawl.checkpoints.restore import RestorePlan, apply, plan
 from bradawl.checkpoints.restore_plan import PlannedChange
 
 FOLDER = FileState("folder", 0o755)
@@ -173,6 +173,30 @@ def test_each_conflict_says_what_happened(work: Workspace):
     assert only_change(planned(work, Change(path, msgspec.structs.replace(new, mode=0o600), new))).conflict == ""
     work.store.largest_bytes = 3
     assert only_change(planned(work, Change(path, None, new))).conflict == ""
+
+
+@pytest.mark.parametrize("how", ["in place", "replaced"])
+def test_a_file_too_large_to_be_saved_that_was_rewritten_at_its_size_since_is_a_conflict(work: Workspace, how: str):
+    file = write(work, "made", "by the call")
+    change = Change(work.path("made"), None, unsaved(file))
+    assert only_change(planned(work, change)).conflict == ""
+    if how == "replaced":
+        write(work, "new", "by the user").rename(file)
+    else:
+        file.write_text("by the user")
+        os.utime(file, ns=(1, 1))
+    assert only_change(planned(work, change)).conflict == "it was changed since"
+
+
+def test_a_file_too_large_to_be_saved_that_undo_and_redo_made_again_is_no_conflict(work: Workspace):
+    file = write(work, "made", "by the call")
+    change = Change(work.path("made"), None, unsaved(file))
+    undone = apply(planned(work, change), work.store)
+    assert not file.exists()
+    apply(plan(work.store, [undone], [os.fsencode(work.top)]), work.store)
+    os.utime(file, ns=(1, 1))
+    assert file.read_text() == "by the call"
+    assert only_change(planned(work, change)).conflict == ""
 
 
 def test_each_impossible_path_says_why(work: Workspace):

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
 from bradawl.sandbox.restore import restore_path as putting_back
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
-from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back
+from bradawl.sandbox.restore.restore_path import forget_old, put_back
+from bradawl.sandbox.restore.set_aside import SetAsideFolder
 
 
 class ProtectedWorkspace:

@@ -422,3 +422,31 @@ def test_contents_of_the_index_are_named_for_garbage_collection(
     tree.changes()
     (sha256,) = tree.contents()
     assert contents.saved[sha256] == b"22"
+
+
+def test_a_large_file_that_was_written_at_its_size_is_said_though_its_time_of_change_was_set_back(
+    root: Path, make_tree: MakeTree
+) -> None:
+    large = root / "large"
+    large.write_bytes(bytes(1_001))
+    os.utime(large, (1_000_000_000, 1_000_000_000))
+    tree = make_tree(file_bytes=1_000)
+    with large.open("r+b") as opened:
+        opened.write(b"x")
+    os.utime(large, (1_000_000_000, 1_000_000_000))
+    assert tree.changes() == ((), ("Files over the size limit are not saved: large may have changed.",))
+    (root / "another name").hardlink_to(large)
+    found, uncovered = tree.changes()
+    assert (paths(found, root), uncovered) == (["another name"], ())
+    large.chmod(0o600)
+    found, uncovered = tree.changes()
+    assert "may have changed" not in "".join(uncovered)
+
+
+def test_a_large_file_is_recorded_with_what_shows_a_later_change(root: Path, make_tree: MakeTree) -> None:
+    tree = make_tree(file_bytes=1_000)
+    (root / "large").write_bytes(bytes(1_001))
+    (change,) = tree.changes()[0]
+    status = (root / "large").stat()
+    assert change.after is not None and change.after.identity is not None
+    assert change.after.identity[1::2] == (status.st_ino, status.st_mtime_ns)

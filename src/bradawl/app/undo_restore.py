@@ -17,7 +17,7 @@ from bradawl.app.undo_attribution import (
 from bradawl.app.undo_jobs import changes_beside_jobs, with_conflicts_beside_jobs
 from bradawl.app.undo_line import UndoLine
 from bradawl.app.undo_plan import UndoPlan, UndoRefused, UndoStopped
-from bradawl.app.undo_text import stopped_text
+from bradawl.app.undo_text import not_written_text, stopped_text
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.core.errors import BradawlError
@@ -148,6 +148,7 @@ class SessionRestores:
         Raises `UndoRefused` with nothing changed, `UndoStopped`, `RestoreRefused` and `StoreError`.
         """
         from bradawl.checkpoints import restore, restore_intent
+        from bradawl.checkpoints.disk_sync import sync_changes
         from bradawl.checkpoints.errors import RestoreStopped
 
         earlier, temporary = self.unfinished(), restore_intent.new_temporary_name()
@@ -175,10 +176,15 @@ class SessionRestores:
                 )
             except RestoreStopped as error:
                 raise UndoStopped(stopped_text(plan, error.done, error.total, self._line)) from error
+        whole = _as_one(begun, record)
+        try:
+            sync_changes(whole.changes, self._store.folder, self._roots)
+        except OSError as error:
+            raise UndoStopped(not_written_text(plan, error)) from error
         if earlier is not None:
             restore_intent.close_opened_folders(earlier, self._roots)
         with contextlib.suppress(OSError):  # the intended record says nearly the same
-            ref = self._store.save_record(_as_one(begun, record))
+            ref = self._store.save_record(whole)
             self._store.flush()
         return record, ref
 

@@ -337,6 +337,16 @@ def stopped_text(plan: UndoPlan, done: int, total: int, line: UndoLine) -> str:
     )
 
 
+def not_written_text(plan: UndoPlan, error: OSError) -> str:
+    """That a restored file may not be on the disk, and how to go on."""
+    kind = plan.kind if plan.resumes is None else plan.resumes.kind
+    return (
+        f"The files were restored, but it is not certain that they are on the disk: {error.strerror}: "
+        f"{error.filename!r}. So the {kind} is not finished. Free some space or check the disk, then run the same "
+        "command again."
+    )
+
+
 def _since(plan: UndoPlan) -> str:
     return "" if plan.step is None else f", to before step {plan.step.name}"
 

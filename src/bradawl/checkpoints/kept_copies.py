@@ -63,6 +63,11 @@ def identity_of(found: os.stat_result) -> Identity:
     return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_mtime_ns)
 
 
+def is_known_file(found: os.stat_result, identity: Identity) -> bool:
+    """Whether a status is that of the identified file, and its content was not written since."""
+    return (found.st_dev, found.st_ino, found.st_mtime_ns) == (*identity[:2], identity[3])
+
+
 def present_status(walk: "FolderWalk", path: bytes) -> os.stat_result | None:
     """Status of a path, links not followed; None if it does not exist, or can't be reached."""
     with contextlib.suppress(OSError):

@@ -12,10 +12,17 @@ from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same, read_content, read_state
 from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
-from bradawl.checkpoints.kept_copies import KeptCopies, find_kept_copies, identity_of, present_status
+from bradawl.checkpoints.kept_copies import (
+    KeptCopies,
+    find_kept_copies,
+    identity_of,
+    is_known_file,
+    present_status,
+)
 from bradawl.checkpoints.made_folders import rest_of_made_folders, staying_folders
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.opened_notes import noted_walk
+from bradawl.checkpoints.passing_states import has_passing_mode, is_of_both, is_on_the_way, lacks_end
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 
@@ -226,7 +233,7 @@ class _Comparison:
     def _is_own_work(self, path: bytes, state: FileState | None) -> bool:
         """Whether a restore that was not finished has left a state."""
         return any(
-            is_same(state, each.after) or _is_on_the_way(state, each.before, each.after)
+            is_same(state, each.after) or is_on_the_way(state, each.before, each.after)
             for each in self._abandoned.get(path, ())
         )
 
@@ -251,6 +258,18 @@ class _Comparison:
                 content = read_content(self.walk, path)
         return self.is_same(path, now, expected, content)
 
+    def is_rewritten(self, path: bytes, now: FileState | None, expected: FileState | None) -> bool:
+        """Whether a file whose content is too large to be saved was changed or replaced since, at the same size.
+
+        One whose content is saved by now was restored by an undo or redo.
+        """
+        if now is None or now.kind != "file" or expected is None or expected.content or expected.identity is None:
+            return False
+        found = present_status(self.walk, path)
+        if found is None or is_known_file(found, expected.identity):
+            return False
+        return not now.content or not self.store.has(now.content)
+
     def is_packed(self, path: bytes, expected: FileState | None) -> bool:
         """Whether a reference without a file of its own has the expected value in `packed-refs`."""
         value = packed_reference(self.walk, path) if expected is not None and expected.content else b""
@@ -266,13 +285,15 @@ class _Comparison:
         if self._is_interrupted:
             ways.append((composed.expected, composed.wanted))
         return self._is_own_work(path, now) or any(
-            _is_on_the_way(now, *way) or self._is_mixture(path, now, way) for way in ways
+            is_on_the_way(now, *way) or self._is_mixture(path, now, way) for way in ways
         )
 
     def _is_mixture(self, path: bytes, present: FileState | None, way: tuple[FileState | None, ...]) -> bool:
-        """Whether a file begins like one of two contents and ends like the other: overwritten in place in part."""
+        """Whether a file begins like one of two contents and ends like the other, overwritten in place in part, or
+        lacks its end, which a loss of power has kept from the disk.
+        """
         states = [state for state in way if state is not None and state.kind == "file" and state.content]
-        if len(states) != 2 or present is None or not _has_passing_mode(present, states):
+        if not states or present is None or not has_passing_mode(present, states):
             return False
         if present.size > max(state.size for state in states):
             return False
@@ -281,34 +302,7 @@ class _Comparison:
             contents = [self.store.read(state.content) for state in states]
         except (OSError, StoreError):
             return False
-        for new, old in (contents, contents[::-1]):
-            same = _common_length(now, new)
-            if len(now) in (len(old), max(len(old), same)) and now[same:] == old[same:]:
-                return True
-        return False
-
-
-def _is_on_the_way(now: FileState | None, one: FileState | None, other: FileState | None) -> bool:
-    """Whether a restore leaves a state for a moment between two others, apart from contents in parts."""
-    if now is None:
-        known = [state for state in (one, other) if state is not None]
-        is_removed_first = any(state.identity is not None for state in known)  # what is renamed replaces nothing
-        return len(known) == 2 and (is_removed_first or (known[0].kind == "folder") != (known[1].kind == "folder"))
-    known = [state for state in (one, other) if state is not None and state.kind == now.kind]
-    if now.kind == "folder":
-        return any(now.mode & 0o777 == 0o700 or now.mode == state.mode | 0o700 for state in known)
-    return _has_passing_mode(now, known) and now.content in [state.content for state in known]
-
-
-def _has_passing_mode(now: FileState, known: Sequence[FileState]) -> bool:
-    """Whether a file has the mode of one of the states, or the one that it has while it is overwritten."""
-    return now.kind == "file" and any(now.mode in (state.mode, state.mode | 0o200) for state in known)
-
-
-def _common_length(one: bytes, other: bytes) -> int:
-    """Number of bytes at the beginning that are the same."""
-    shorter = min(len(one), len(other))
-    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
+        return any(lacks_end(now, each) for each in contents) or is_of_both(now, contents)
 
 
 def _plan_renamed(
@@ -390,6 +384,8 @@ def _why_impossible(store: ContentStore, now: FileState | None, wanted: FileStat
 
 
 def _conflict(same: _Comparison, path: bytes, now: FileState | None, composed: ComposedChange) -> str:
+    if same.is_rewritten(path, now, composed.expected) and not same.is_between(path, now, composed):
+        return "it was changed since"
     if same.is_as_expected(path, now, composed.expected) or same.is_between(path, now, composed):
         if now is not None and now.size > same.store.largest_bytes and not _has_content(composed.wanted, now):
             return _TOO_LARGE

@@ -232,7 +232,9 @@ class Search:
             self._unsaved.add_new(after, found)
         folder.states[name], folder.signatures[name] = after, at
         if before is None or differs(before, after):
-            self._record(folder.path_of(name), before, after, is_known=folder.is_listed)
+            is_large = after.kind == "file" and after.size > self._limits.file_bytes
+            recorded = identified(folder, name) if is_large else after  # later its content alone can't be compared
+            self._record(folder.path_of(name), before, recorded, is_known=folder.is_listed)
         if before is not None and before.identity is not None and self.records:
             self._unsaved.add_changed(Change(folder.path_of(name), before, after), before.identity, at)
 

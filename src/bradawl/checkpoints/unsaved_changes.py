@@ -16,6 +16,10 @@ class UnsavedChanges:
         """New entries by device and inode."""
         self._lost: list[tuple[bytes, Identity, Gap]] = []
         """Files whose earlier contents were not saved, and may be gone."""
+        self._touched: list[tuple[bytes, Identity, Gap]] = []
+        """Files of which only the ctime has changed: they got another name or owner, or a program that wrote them has
+        set the time of change back.
+        """
         self._other_names: dict[tuple[int, int], Change] = {}
         """Files that only have another number of names (hard links) than before, by device and inode."""
         self._replaced: list[tuple[Change, Identity]] = []
@@ -40,8 +44,11 @@ class UnsavedChanges:
             self._other_names[identity[:2]] = Change(change.path, state, state)
         if is_other and before.kind == after.kind and not differs(before, after):
             self._replaced.append((change, identity))
+        gap: Gap = "large" if before.size > self._file_bytes else "lost"
         if before.kind == "file" and (is_other or identity[3] != at[4] or before.size != after.size):
-            self._lost.append((change.path, identity, "large" if before.size > self._file_bytes else "lost"))
+            self._lost.append((change.path, identity, gap))
+        elif before.kind == "file" and identity[2] not in (0, at[3]) and before.mode == after.mode:
+            self._touched.append((change.path, identity, gap))
 
     def completed(self, changes: list[Change], gaps: Gaps) -> list[Change]:
         """The changes, with what is known at the end of the search; adds what is lost to the gaps.
@@ -53,6 +60,10 @@ class UnsavedChanges:
             if (other := self._other_names.get(identity[:2])) is not None:
                 others.append(other)
             elif identity[:2] not in self._new:
+                gaps.add(gap, path)
+        with_names = {identity[:2] for _, identity, _ in self._lost} | self._new.keys()
+        for path, identity, gap in self._touched:
+            if identity[:2] not in with_names:
                 gaps.add(gap, path)
         known = {change.path for change in changes}
         replaced = [

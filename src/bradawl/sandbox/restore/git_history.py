@@ -26,7 +26,8 @@ from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
 from bradawl.sandbox.restore.git_references import References, shortened
 from bradawl.sandbox.restore.protected_files import IsDue, ProtectedFiles
-from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back, put_copy_back
+from bradawl.sandbox.restore.restore_path import forget_old, put_back, put_copy_back
+from bradawl.sandbox.restore.set_aside import SetAsideFolder
 from bradawl.sandbox.restore.snapshot import Entry, is_changed, pipes_in
 
 _FOLDERS: Final = ("objects", "refs")
@@ -311,7 +312,7 @@ class _WatchedRepository:
         if lost or missing:
             self._make_folders(aside)
         restored += self._set_pipes_aside(aside)
-        self.set_aside += (aside.folder,) if aside.folder else ()
+        self.set_aside += aside.places
         if restored:
             forget_old(aside_in)
         if takes_changes:

@@ -24,7 +24,8 @@ from bradawl.safety.path_walk import real_path
 from bradawl.sandbox.check_failures import CheckFailures, still_not_checked
 from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
 from bradawl.sandbox.restore.index_places import IndexPlace, IndexPlaces
-from bradawl.sandbox.restore.restore_path import SetAsideFolder, put_back
+from bradawl.sandbox.restore.restore_path import put_back
+from bradawl.sandbox.restore.set_aside import SetAsideFolder
 from bradawl.sandbox.restore.snapshot import Entry
 
 _MOST_BYTES: Final = 100_000_000
@@ -359,7 +360,7 @@ class GitIndexes:
         except OSError as error:
             return _LEFT.format(f"{finding.reason}; {error.strerror}")
         finally:
-            self._set_aside += (aside.folder,) if aside.folder else ()
+            self._set_aside += aside.places
         return f" ({finding.reason})"
 
     def _put_all_back(self, place: IndexPlace, before: _Version | None, aside: SetAsideFolder) -> None:

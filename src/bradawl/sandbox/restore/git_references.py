@@ -13,7 +13,8 @@ from typing import Final
 from bradawl.safety.git.small_files import named_in
 from bradawl.safety.path_walk import real_path
 from bradawl.sandbox.discovery.git_folders import folders_in
-from bradawl.sandbox.restore.restore_path import SetAsideFolder, put_back
+from bradawl.sandbox.restore.restore_path import put_back
+from bradawl.sandbox.restore.set_aside import SetAsideFolder
 from bradawl.sandbox.restore.snapshot import (
     Entry,
     Snapshot,

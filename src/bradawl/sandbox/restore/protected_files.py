@@ -19,7 +19,8 @@ from bradawl.core.effects import is_within
 from bradawl.sandbox.check_failures import CheckFailures, drained, still_not_checked
 from bradawl.sandbox.restore.harmless_git_files import without_added_programs
 from bradawl.sandbox.restore.new_repositories import is_new_repository
-from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, is_without_copy, put_back
+from bradawl.sandbox.restore.restore_path import forget_old, is_without_copy, put_back
+from bradawl.sandbox.restore.set_aside import SetAsideFolder
 from bradawl.sandbox.restore.snapshot import (
     Baseline,
     Entry,
@@ -329,8 +330,7 @@ class ProtectedFiles:
         return before.get(path)
 
     def _note_set_aside(self, aside: SetAsideFolder) -> None:
-        if aside.folder:
-            self._set_aside[aside.folder] = None
+        self._set_aside.update(dict.fromkeys(aside.places))
 
     def _put_back(self, path: str, place: str, entry: Entry | None, aside: SetAsideFolder) -> str:
         """Restore a path. Returns the path, with a remark if that failed."""

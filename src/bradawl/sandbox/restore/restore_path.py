@@ -13,78 +13,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from bradawl.sandbox.filesystem.closed_folders import make_readable, open_with_access
+from bradawl.sandbox.filesystem.closed_folders import open_with_access
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.restore.git_objects import copy
+from bradawl.sandbox.restore.set_aside import MOST_COPIED_BYTES, SetAsideFolder
 from bradawl.sandbox.restore.snapshot import Entry
 
 _COPIED_BYTES = 16_777_216
-_KEPT_BYTES = 1_000_000_000
+_KEPT_BYTES = MOST_COPIED_BYTES
 _KEPT_S = 30 * 86_400
 _NAME_BYTES = 4_096
 _OBJECT_MODE = 0o444
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """Errors of file systems without hard links."""
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class SetAsideFolder:
-    """Moves files and folders in the way to a new folder below `folder`, created when first needed."""
-
-    def __init__(self, folder: str) -> None:
-        self._parent = folder
-        self._folder = ""
-
-    @property
-    def folder(self) -> str:
-        """The new folder; empty as long as nothing was moved."""
-        return self._folder
-
-    def move_in(self, name: str, parent: int, path: str) -> None:
-        """Move a file, link or folder away; does nothing if it does not exist. `path` names it in the new folder."""
-        kind = _kind(name, parent)
-        if kind is None:
-            return
-        if kind == stat.S_IFDIR:
-            # Moving a folder changes its entry "..", so it must be writable.
-            with contextlib.suppress(OSError):
-                os.close(open_with_access(name, parent))
-        if not self._folder:
-            self._folder = f"{self._parent}/{os.urandom(8).hex()}"
-            Path(self._folder).mkdir(mode=0o700, parents=True)
-        goal = f"{self._folder}/{os.urandom(2).hex()}{path.replace('/', '%')[-200:]}"
-        try:
-            os.rename(name, goal, src_dir_fd=parent)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            _move_to_other_file_system(name, parent, goal)
-
-
-def _move_to_other_file_system(name: str, parent: int, goal: str) -> None:
-    """Copy files, folders and links, at most `_KEPT_BYTES`; the rest is removed."""
-    import shutil
-
-    left = _KEPT_BYTES
-
-    def copy_some(source: str, to: str) -> None:
-        nonlocal left
-        found = os.lstat(source)
-        if stat.S_ISREG(found.st_mode) and found.st_size <= left:
-            left -= found.st_size
-            make_readable(source)
-            with contextlib.suppress(OSError):
-                shutil.copy2(source, to, follow_symlinks=False)
-
-    source = f"/proc/self/fd/{parent}/{name}"
-    try:
-        for folder, inner, _ in os.walk(source):
-            for each in inner:
-                with contextlib.suppress(OSError):  # a link
-                    os.close(open_with_access(f"{folder}/{each}"))
-        shutil.move(source, goal, copy_function=copy_some)
-    except RecursionError:
-        remove_folder(source)
 
 
 def forget_old(kept: str) -> None:
@@ -131,9 +73,9 @@ def put_back(path: str, place: str, entry: Entry | None, aside: SetAsideFolder) 
         if entry is not None and entry.kind in ("folder", "parent") and is_folder:
             return
         if entry is not None and entry.kind == "file":
-            _replace(name, parent, path, aside, partial(_make_file, parent=parent, entry=entry))
+            _replace(name, parent, path, place, aside, partial(_make_file, parent=parent, entry=entry))
             return
-        aside.move_in(name, parent, path)
+        aside.move_in(name, parent, path, place)
         if entry is not None:
             _make(name, parent, entry)
 
@@ -150,10 +92,10 @@ def put_copy_back(path: str, place: str, kept: str, aside: SetAsideFolder) -> No
     """
     folder, name = os.path.split(path)
     with _entered(folder, place, aside) as parent:
-        _replace(name, parent, path, aside, partial(_make_copy, parent=parent, kept=kept))
+        _replace(name, parent, path, place, aside, partial(_make_copy, parent=parent, kept=kept))
 
 
-def _replace(name: str, parent: int, path: str, aside: SetAsideFolder, make: Callable[[str], None]) -> None:
+def _replace(name: str, parent: int, path: str, place: str, aside: SetAsideFolder, make: Callable[[str], None]) -> None:
     """Put a new file in the place of whatever is there. It is complete when it gets its name, also if bradawl is killed
     or the disk is full. If it can't be made, what may not stay is moved away all the same.
     """
@@ -162,7 +104,7 @@ def _replace(name: str, parent: int, path: str, aside: SetAsideFolder, make: Cal
         try:
             make(temporary)
         finally:
-            aside.move_in(name, parent, path)
+            aside.move_in(name, parent, path, place)
         try:
             os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
         except OSError as error:
@@ -218,7 +160,7 @@ def _entered(path: str, place: str, aside: SetAsideFolder) -> Iterator[int]:
         for name in path[len(place) :].split("/"):
             if name:
                 reached = f"{reached.rstrip('/')}/{name}"
-                inner = _enter(name, held, reached, aside)
+                inner = _enter(name, held, reached, place, aside)
                 os.close(held)
                 held = inner
         yield held
@@ -226,9 +168,9 @@ def _entered(path: str, place: str, aside: SetAsideFolder) -> Iterator[int]:
         os.close(held)
 
 
-def _enter(name: str, parent: int, path: str, aside: SetAsideFolder) -> int:
+def _enter(name: str, parent: int, path: str, place: str, aside: SetAsideFolder) -> int:
     if _kind(name, parent) != stat.S_IFDIR:
-        aside.move_in(name, parent, path)
+        aside.move_in(name, parent, path, place)
         os.mkdir(name, 0o755, dir_fd=parent)
     return open_with_access(name, parent)
 
