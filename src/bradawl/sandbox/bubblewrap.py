@@ -437,7 +437,8 @@ def _hold_placeholders(
     """Create placeholders; returns the function to call when the program has ended."""
     if watched:
         hidden = (each.path for each in plan.mounts.values() if each.kind in (*UNREADABLE, "missing"))
-        watched.begin(hidden, grant.uncovered)  # before placeholders exist
+        mounts = {path: each.kind == "write" for path, each in plan.mounts.items()}
+        watched.begin(hidden, grant.uncovered, mounts)  # before placeholders exist
     try:
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
     except BaseException:

@@ -26,7 +26,7 @@ from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
 from bradawl.sandbox.restore.git_references import References, shortened
 from bradawl.sandbox.restore.history_records import AbandonedState, HistoryRecords, HistoryState
-from bradawl.sandbox.restore.protected_files import IsDue, ProtectedFiles
+from bradawl.sandbox.restore.protected_files import IsDue, Mounts, ProtectedFiles
 from bradawl.sandbox.restore.restore_path import SetAsideFolder, forget_old, put_back, put_copy_back
 from bradawl.sandbox.restore.snapshot import Entry, is_changed, pipes_in
 
@@ -210,9 +210,11 @@ class WorkspaceWatch:
         """Set the paths that no program that writes can move. Call before one starts."""
         self._immovable = covered
 
-    def begin(self, hidden: Iterable[str] = (), allowed: tuple[str, ...] = ()) -> None:
-        """Call before a program starts. It can't read `hidden`; checks while it runs leave `allowed` as they are."""
-        self._files.begin()
+    def begin(self, hidden: Iterable[str] = (), allowed: tuple[str, ...] = (), mounts: Mounts | None = None) -> None:
+        """Call before a program starts, which sees `mounts`. It can't read `hidden`; checks while it runs leave
+        `allowed` as they are.
+        """
+        self._files.begin(mounts)
         try:
             self._history.begin(self._running_allowed())
         except BaseException:
