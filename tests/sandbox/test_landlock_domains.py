@@ -215,6 +215,75 @@ print(os.read(reading, 1))
     assert result.stdout.split() == [b"ENOTSOCK"] * 4 + [b"b''"], "the supervisor held the end of the pipe open"
 
 
+# Each makes the handshake of `s` with the supervisor's listener fail.
+SILENT = {
+    "hops": "s.setsockopt(0, 21, 255)",  # IP_MINTTL
+    "signature": (  # TCP_MD5SIG
+        "s.setsockopt(6, 14, packed(proxy) + bytes(112) + struct.pack('=BBHi', 0, 0, 3, 0) + b'key' + bytes(77))"
+    ),
+}
+WAITS = """
+import resource
+silent = []
+def wait(s):
+    try: s.connect(proxy)
+    except OSError as error: codes.append(errno.errorcode[error.errno])
+codes, threads = [], []
+for number in range(8):
+    s = socket.socket()
+    {silence}
+    if not {is_blocking}: s.setblocking(False)
+    silent.append(s); threads.append(threading.Thread(target=wait, args=(s,))); threads[-1].start()
+    if {changes}:
+        def change(s=s):
+            while len(codes) < 8: s.setblocking(True)
+        threading.Thread(target=change, daemon=True).start()
+began = time.monotonic()
+t = socket.create_connection(proxy)
+t.sendall(b"GET http://granted.example/page HTTP/1.1\\r\\nHost: granted.example\\r\\n\\r\\n")
+print(t.makefile().read().endswith("a page\\n"), time.monotonic() - began < 1.5)
+if not {changes}:
+    for each in threads: each.join()
+    print(sorted(set(codes)))
+    for s in silent:  # it must not go on trying
+        print(s.getsockopt(6, 11, 1)[0])
+sys.stdout.flush(); os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("is_blocking", [True, False])
+@pytest.mark.parametrize("name", SILENT)
+def test_a_handshake_that_does_not_succeed_holds_up_no_other_connection(online, name, is_blocking):
+    script = HEAD + WAITS.format(silence=SILENT[name], is_blocking=is_blocking, changes=False)
+    online.here.write("try.py", script.replace("\\\\", "\\"))
+    result = online.run("python3 try.py", env={"TARGET": "1"}, timeout_s=20)
+    assert not result.stderr
+    first, codes, *states = result.stdout.decode().splitlines()
+    assert (first, codes) == ("True True", "['ECONNREFUSED']"), result
+    assert set(states) == {"7"}, "a socket is not closed"  # TCP_CLOSE
+
+
+def test_a_program_that_switches_its_sockets_meanwhile_holds_up_no_other_connection(online):
+    script = HEAD + WAITS.format(silence=SILENT["hops"], is_blocking=True, changes=True)
+    online.here.write("try.py", script.replace("\\\\", "\\"))
+    for _ in range(3):
+        result = online.run("python3 try.py", env={"TARGET": "1"}, timeout_s=20)
+        assert result.stdout.split()[:1] == [b"True"], result
+
+
+def test_a_blocking_socket_stays_one_and_is_connected(online):
+    online.here.write(
+        "try.py",
+        HEAD
+        + """
+s = socket.socket(); s.connect(proxy)
+print(os.get_blocking(s.fileno()), errno.errorcode[s.connect_ex(proxy)], s.getpeername()[0])
+""",
+    )
+    result = online.run("python3 try.py", env={"TARGET": "1"})
+    assert result.stdout.split() == [b"True", b"EISCONN", b"127.0.0.1"], result
+
+
 def test_many_connections_at_a_time(online):
     line = "for n in $(seq 40); do curl -sS -m 20 http://granted.example/page & done; wait"
     assert online.out(line) == "a page\n" * 40

@@ -5,6 +5,7 @@ import resource
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,10 @@ from bradawl.sandbox.restore.snapshot import Entry
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Repository:
-    return Repository(tmp_path)
+def work(tmp_path: Path) -> Iterator[Repository]:
+    made = Repository(tmp_path)
+    yield made
+    made.close()
 
 
 # ------------------------------------------------------------------ beside background jobs
@@ -339,6 +342,7 @@ def test_a_repository_that_is_new_beside_a_job_is_watched(work: Repository):
     (work.data).rename(work.top / "data")
     locations: list[RepositoryLocation] = []
     history = GitHistory(lambda: locations, str(work.kept))
+    work.histories.append(history)
     history.begin()
     (work.top / "data").rename(work.data)
     locations.append(RepositoryLocation(str(work.data), str(work.root)))

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from watched_history import Repository, full_disk, rewrite
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Repository:
-    return Repository(tmp_path)
+def work(tmp_path: Path) -> Iterator[Repository]:
+    made = Repository(tmp_path)
+    yield made
+    made.close()
 
 
 # ------------------------------------------------------------------ copies

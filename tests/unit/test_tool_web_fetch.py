@@ -384,6 +384,30 @@ async def test_a_host_with_a_private_address_is_not_connected_to(place, addresse
         assert server.connections == 0
 
 
+async def test_a_host_at_an_address_of_this_machine_is_not_connected_to(place):
+    tool = WebFetch(ADAPTERS["h11"], resolve=resolver_of("8.8.8.8", "9.9.9.9"), is_own="9.9.9.9".__eq__)
+    with pytest.raises(
+        ToolError, match=r"pages\.example\.org is at 9\.9\.9\.9, an address of this machine's own network"
+    ):
+        await place.call(tool, url="http://pages.example.org/")
+
+
+def test_an_address_of_this_machine_is_refused_at_once_and_so_is_one_that_can_not_be_checked(place):
+    tool = WebFetch(ADAPTERS["h11"], is_own="9.9.9.9".__eq__)
+    with pytest.raises(ToolError, match=r"9\.9\.9\.9 is an address of this machine's own network interfaces"):
+        tool.effects(tool.params(url="http://9.9.9.9/"), place.context())
+    assert tool.effects(tool.params(url="http://8.8.8.8/"), place.context()).hosts == ("8.8.8.8",)
+
+    def fails(address: str) -> bool:
+        raise OSError(24, "Too many open files")
+
+    tool = WebFetch(ADAPTERS["h11"], is_own=fails)
+    with pytest.raises(ToolError, match=r"could not be checked \(Too many open files\)"):
+        tool.effects(tool.params(url="http://9.9.9.9/"), place.context())
+    own = WebFetch(ADAPTERS["h11"], is_own="9.9.9.9".__eq__, allow_private=True)
+    assert own.effects(own.params(url="http://9.9.9.9/"), place.context()).hosts == ("9.9.9.9",)
+
+
 async def test_the_adapter_connects_to_the_given_addresses_and_resolves_once():
     async with RawServer(lambda exchange: exchange.answer(exchange.header("host").encode())) as server:
         http = DirectHttp(addresses=(resolve := resolver_of("127.0.0.2", "127.0.0.1")))

@@ -225,6 +225,25 @@ def test_the_changes_of_a_job_come_when_the_job_has_ended(log: Log) -> None:
     assert history.steps[history.applied[-1].step].name == "3"
 
 
+def test_what_a_job_changed_under_its_own_name_is_credited_to_its_call(log: Log) -> None:
+    """A later call has the id of the call that started the job."""
+    log.prompt("three")
+    log.step("same", ref=False)
+    log.add(ToolStarted("same"))
+    log.add(JobStarted("job-1", "same", "serve"))
+    log.add(ToolFinished("same", "ok"))
+    log.step("same", ref=False)
+    log.add(ToolStarted("same"))
+    log.add(ToolFinished("same", "ok"))
+    log.add(CheckpointTaken("same", "ref-second"))
+    log.add(CheckpointTaken("job-1", "", "late", is_known=False))
+    log.add(CheckpointTaken("job-1", "ref-job"))
+    second, of_job = [each for each in log.history.applied if each.call_id == "same"]
+    assert (second.ref, second.job) == ("ref-second", None)
+    assert of_job.ref == "ref-job" and of_job.job == CallJob("job-1", "serve", "/project")
+    assert of_job.prepared < second.prepared and of_job.step < second.step
+
+
 def test_what_a_running_job_changed_after_another_call_comes_after_that_call(log: Log) -> None:
     """The search at the end of a turn credits the running job with what it changed since the last call ended."""
     log.prompt("three")

@@ -17,13 +17,20 @@ _ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_
 class Repository:
     def __init__(self, top: Path) -> None:
         self.top, self.root, self.data, self.kept = top, top / "ws", top / "ws/.git", top / "state"
+        self.histories: list[GitHistory] = []
         self.root.mkdir()
         self.git("init", "-q", "-b", "main")
         self.commit("one")
         self.history = self.new_history()
 
     def new_history(self) -> GitHistory:
-        return GitHistory(lambda: [RepositoryLocation(str(self.data), str(self.root))], str(self.kept))
+        made = GitHistory(lambda: [RepositoryLocation(str(self.data), str(self.root))], str(self.kept))
+        self.histories.append(made)
+        return made
+
+    def close(self) -> None:
+        for each in self.histories:
+            each.close()
 
     def git(self, *words: str, folder: Path | None = None) -> str:
         ended = subprocess.run(

@@ -54,19 +54,28 @@ class UnsavedChanges:
 class ConversationChanges:
     """The port `WorkspaceChanges` for the calls of one conversation. Logs what they changed.
 
-    A call that leaves a job running ends with that job.
+    A call that leaves a job running ends with that job. A later call with the same id, which some servers give, has
+    another key meanwhile, and what changed while the job ran is logged under the job's id.
     """
 
     def __init__(self, changes: WorkspaceChanges, conversation: Conversation) -> None:
         self._changes = changes
         self._conversation = conversation
         self._owner = f"{conversation.log.session_id}.{conversation.name}"
+        self._keys: dict[str, str] = {}
+        """By call id, the key of the last call. The key of a call is its id, unless that is in use."""
+        self._ids: dict[str, str] = {}
+        """Call ids by keys that are none."""
+        self._job_ids: dict[str, str] = {}
+        """By key, the job that the call has started last."""
+        self._open: set[str] = set()
+        """Keys of the calls that have begun and not ended."""
         self._jobs: Counter[str] = Counter()
-        """Number of running jobs by call id."""
+        """Number of running jobs by key."""
         self._unknown: dict[str, None] = {}
-        """Ended calls without a checkpoint."""
+        """Keys of ended calls without a checkpoint."""
         self._late: set[str] = set()
-        """Ended calls that were logged as not known, and that a search may still find."""
+        """Keys of ended calls that were logged as not known, and that a search may still find."""
 
     async def begin(self, call_id: str, effects: Effects) -> bool:
         """Save the state before a call; False if it changes no file. The call must be ended then, also if this raises.
@@ -76,24 +85,45 @@ class ConversationChanges:
         paths = files_it_may_change(effects)
         if paths == ():
             return False
+        key = self._new_key(call_id)
         try:
-            self._log(await self._changes.begin(self._key(call_id), paths))
+            self._log(await self._changes.begin(self._named(key), paths))
         except asyncio.CancelledError:
-            self._changes.end(self._key(call_id))
+            self._open.discard(key)
+            self._changes.end(self._named(key))
             raise
         return True
 
+    def _new_key(self, call_id: str) -> str:
+        key, number = call_id, 1
+        while key in self._open:
+            number += 1
+            key = f"{call_id}~{number}"
+        if key != call_id:
+            self._ids[key] = call_id
+        self._keys[call_id] = key
+        self._open.add(key)
+        return key
+
     def end(self, call_id: str) -> None:
         """Search for what the call changed, in the background; does nothing while a job of the call runs."""
-        if self._jobs[call_id]:
-            self._jobs[call_id] -= 1
-        else:
-            self._changes.end(self._key(call_id))
-            self._unknown[call_id] = None
+        self.end_job(self._keys.get(call_id, call_id))
 
-    def continues(self, call_id: str) -> None:
-        """The running call has started a job, which calls `end` once more."""
-        self._jobs[call_id] += 1
+    def continues(self, call_id: str, job_id: str) -> str:
+        """The running call has started a job. Returns the key for `end_job`."""
+        key = self._keys.get(call_id, call_id)
+        self._jobs[key] += 1
+        self._job_ids[key] = job_id
+        return key
+
+    def end_job(self, key: str) -> None:
+        """As `end`, for a job that `continues` has returned the key of."""
+        if self._jobs[key]:
+            self._jobs[key] -= 1
+        else:
+            self._open.discard(key)
+            self._changes.end(self._named(key))
+            self._unknown[key] = None
 
     async def settle(self) -> None:
         """Wait for the searches of ended calls, and log what they found."""
@@ -103,7 +133,7 @@ class ConversationChanges:
         """As `settle`. For a call whose search did not end in time, log that it is not known what the call changed."""
         await self.settle()
         late = tuple(self._unknown)
-        self._log([Checkpoint(call_id, "", _LATE, is_known=False) for call_id in late])
+        self._log([Checkpoint(key, "", _LATE, is_known=False) for key in late])
         self._late.update(late)
 
     @property
@@ -125,12 +155,18 @@ class ConversationChanges:
         """Whether undo can bring back all files of the workspace."""
         return await self._changes.covers()
 
-    def _key(self, call_id: str) -> str:
-        return f"{self._owner}/{call_id}"
+    def _named(self, key: str) -> str:
+        return f"{self._owner}/{key}"
 
     def _log(self, found: Iterable[Checkpoint]) -> None:
         """Log what ended calls have changed, also that a call changed nothing: without an entry it is not known."""
         for each in found:
-            self._conversation.record(CheckpointTaken(each.call_id, each.ref, each.uncovered, each.is_known))
+            name = self._name_in_log(each.call_id)
+            self._conversation.record(CheckpointTaken(name, each.ref, each.uncovered, each.is_known))
             self._unknown.pop(each.call_id, None)
             self._late.discard(each.call_id)
+
+    def _name_in_log(self, key: str) -> str:
+        call_id = self._ids.get(key, key)
+        is_last = self._keys.get(call_id, key) == key
+        return call_id if is_last else self._job_ids.get(key, call_id)

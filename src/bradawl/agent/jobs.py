@@ -18,9 +18,9 @@ _KEPT_BYTES: Final = 250_000
 class _Running:
     """One job; kept until the session is closed."""
 
-    def __init__(self, job_id: str, call_id: str, command: str, process: Process, now: float) -> None:
+    def __init__(self, job_id: str, changes_key: str, command: str, process: Process, now: float) -> None:
         self.job_id = job_id
-        self.call_id = call_id
+        self.changes_key = changes_key
         self.command = command
         self.process = process
         self.started = now
@@ -99,10 +99,10 @@ class BackgroundJobs:
         if self.tasks is None:
             raise ToolError("nothing can go on in the background here")
         self._number += 1
-        job = _Running(f"job-{self._number}", call_id, command, process, self._conversation.clock.monotonic())
+        job_id = f"job-{self._number}"
+        key = self._changes.continues(call_id, job_id) if self._changes is not None else call_id
+        job = _Running(job_id, key, command, process, self._conversation.clock.monotonic())
         self._jobs[job.job_id] = job
-        if self._changes is not None:
-            self._changes.continues(call_id)
         self._conversation.record(JobStarted(job.job_id, call_id, command))
         self.tasks.create_task(self._watch(job))
         self._checks.begin(self.tasks)
@@ -177,7 +177,7 @@ class BackgroundJobs:
             job.seconds = self._conversation.clock.monotonic() - job.started
             self._conversation.record(JobEnded(job.job_id, job.result.exit_code))
             if self._changes is not None:
-                self._changes.end(job.call_id)
+                self._changes.end_job(job.changes_key)
             job.has_ended.set()
             self._checks.say(job.result.restored, to_model=not job.watchers)
             self._checks.warn_user()

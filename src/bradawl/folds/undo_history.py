@@ -258,7 +258,7 @@ class _Fold:
                 call = self._call(entry, call_id)
                 self._step_of_agent[spawned] = self._step_of_call.get(call, len(self.steps) - 1)
             case CheckpointTaken() as taken if self.steps:
-                call = self._call(entry, taken.call_id)
+                call = self._call_with_changes(entry, taken.call_id)
                 self._forget_unknown(call)
                 if taken.checkpoint_ref or taken.uncovered:
                     self._add(call, taken, entry.seq)
@@ -297,6 +297,11 @@ class _Fold:
     def _call(self, entry: Envelope, call_id: str) -> _Call:
         found = self._present.get((entry.agent, call_id)) or self._last.get(call_id)
         return found or (entry.agent, call_id, -1)
+
+    def _call_with_changes(self, entry: Envelope, name: str) -> _Call:
+        """The call with this id; or that of the job, if a later call has the id of the job's."""
+        of_job = None if (entry.agent, name) in self._present else self._call_of_job.get((entry.agent, name))
+        return of_job or self._call(entry, name)
 
     def _prepare(self, entry: Envelope, prepared: CallPrepared) -> None:
         call = (entry.agent, prepared.call_id, entry.seq)
@@ -353,7 +358,7 @@ class _Fold:
         started, finished = self._times.get(call, (0, 0))
         change = CallChange(
             step,
-            taken.call_id,
+            call[1],
             name,
             arguments,
             taken.checkpoint_ref,

@@ -101,8 +101,24 @@ class ChangeSearch(Protocol):
         """Search to the end. May block for seconds, and may run in another thread."""
         ...
 
+    def stop(self) -> None:
+        """Let `finish` end soon in the other thread: what it did not reach counts as not searched."""
+        ...
+
     def notes(self) -> tuple[str, ...]:
         """Sentences for the program's result. Call after `Launch.on_end`."""
+        ...
+
+
+class SearchAhead(Protocol):
+    """What is left of a search before a program."""
+
+    def __call__(self) -> None:
+        """Search to the end. May run in another thread."""
+        ...
+
+    def stop(self) -> None:
+        """Let it end soon."""
         ...
 
 
@@ -155,7 +171,7 @@ class Launch(msgspec.Struct, frozen=True):
 class SearchesAhead(Protocol):
     """A sandbox backend that searches the workspace before programs start."""
 
-    def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
+    def search_ahead(self, grant: Grant) -> SearchAhead | None:
         """Search for the next `launch`. Returns what is left to do, which may run in another thread; None if nothing
         is.
         """

@@ -59,7 +59,7 @@ from bradawl.sandbox.restore.index_places import IndexPlaces
 from bradawl.sandbox.restore.protected_files import ChangeRules, ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.running_check import WorkspaceCheck
-from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, writes_in_workspace
+from bradawl.sandbox.restore.workspace_search import AheadSearch, ChangeSearch, WorkspaceSearch, writes_in_workspace
 from bradawl.sandbox.running_covers.cover_list import CoverList
 from bradawl.sandbox.running_covers.running_covers import RunningCovers
 from bradawl.sandbox.seccomp import filter_for
@@ -159,7 +159,7 @@ class BubblewrapBackend:
 
     # ------------------------------------------------------------------ a start
 
-    def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
+    def search_ahead(self, grant: Grant) -> AheadSearch | None:
         """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""
         return self._search.ahead() if self._watched and writes_in_workspace(grant, self._layout) else None
 
@@ -437,7 +437,8 @@ def _hold_placeholders(
     """Create placeholders; returns the function to call when the program has ended."""
     if watched:
         hidden = (each.path for each in plan.mounts.values() if each.kind in (*UNREADABLE, "missing"))
-        watched.begin(hidden, grant.uncovered)  # before placeholders exist
+        mounts = {path: each.kind == "write" for path, each in plan.mounts.items()}
+        watched.begin(hidden, grant.uncovered, mounts)  # before placeholders exist
     try:
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
     except BaseException:

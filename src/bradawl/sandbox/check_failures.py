@@ -11,6 +11,7 @@ from bradawl.core.errors import ToolError
 
 NOT_CHECKED: Final = "(could not be checked: "
 """Marks paths in `CommandResult.restored` that were not compared."""
+KILLED: Final = "bradawl was killed while a command ran"
 _ABSENT: Final = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG))
 _REFUSED: Final = frozenset((errno.EACCES, errno.EPERM))
 

@@ -43,7 +43,13 @@ from bradawl.sandbox.restore.protected_files import ChangeRules, ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories, suspect_since
 from bradawl.sandbox.restore.running_check import WorkspaceCheck
 from bradawl.sandbox.restore.snapshot import WatchedPath
-from bradawl.sandbox.restore.workspace_search import ChangeSearch, WorkspaceSearch, too_large, writes_in_workspace
+from bradawl.sandbox.restore.workspace_search import (
+    AheadSearch,
+    ChangeSearch,
+    WorkspaceSearch,
+    too_large,
+    writes_in_workspace,
+)
 from bradawl.sandbox.seccomp import filter_for, is_known
 from bradawl.sandbox.tool_caches import cache_variables
 
@@ -293,7 +299,7 @@ class LandlockBackend:
             return tuple(text for _, text in texts)
         return tuple(compile(text, name, "exec", dont_inherit=True) for name, text in texts)
 
-    def search_ahead(self, grant: Grant) -> Callable[[], None] | None:
+    def search_ahead(self, grant: Grant) -> AheadSearch | None:
         """Search the workspace for the next `launch`, if programs may write there; see `SearchesAhead`."""
         return self._search.ahead() if writes_in_workspace(grant, self._layout) else None
 

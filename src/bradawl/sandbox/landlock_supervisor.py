@@ -11,6 +11,9 @@ The kernel asks this process about each `connect` of the program, which Landlock
 accepts is that of the network proxy. It takes a duplicate of the program's socket and connects that to a listener of
 its own, which it opens for this connection; the accepted end goes to the agent. The kernel never continues the
 program's own call, so that it makes no difference what the program changes meanwhile.
+
+The program's options of its socket can make the connection fail silently. So each question has a thread of its own, and
+the socket does not block: the program could make it block again in between, but then only that thread waits.
 """
 
 import _socket  # `socket` takes long to import
@@ -29,11 +32,15 @@ _PROXY = (b"\x7f\0\0\1", 19_080)
 _MAPPED = bytes(10) + b"\xff\xff"
 _INET, _INET6, _STREAM, _TCP = 2, 10, 1, 6
 _LONGEST_ADDRESS = 128
-_ACCEPT_LIMIT_S = 2.0
+_CONNECT_LIMIT_S = 2.0
+_MOST_THREADS = 64
+"""Connections at a time; further ones are refused for the moment."""
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _NOTICE = "=QIIiIQ6Q"  # struct seccomp_notif
 _OPEN_PIDFD, _GET_FD = 434, 438
 _ONE_THREAD = 0o200  # PIDFD_THREAD
+_NOWHERE = bytes(16)  # an address of AF_UNSPEC, to which a socket connects to be free again
+_DO_NOT_WAIT = 0x40  # MSG_DONTWAIT
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -138,18 +145,39 @@ def answer_connects(network: int, channel: int) -> None:
     (questions,) = struct.unpack("i", messages[0][2][:4])
     agent = Socket(fileno=network)
     size = struct.calcsize(_NOTICE)
+    free = [None] * _MOST_THREADS
     while True:
         notice = ctypes.create_string_buffer(size)  # the kernel wants zeros
         if libc.ioctl(questions, ctypes.c_ulong(_RECEIVE), notice) < 0:
             time.sleep(_PAUSE_S)
             continue
-        key, thread, _, _, _, _, descriptor, address, length, *_ = struct.unpack(_NOTICE, notice.raw)
         try:
-            code = connect(agent, questions, key, thread, (descriptor, address, length))
-        except OSError as error:
-            code = error.errno or errno.EACCES
-        answer = ctypes.create_string_buffer(struct.pack("=QqiI", key, 0, -code, 0))
-        libc.ioctl(questions, ctypes.c_ulong(_SEND), answer)
+            free.pop()
+        except IndexError:
+            send_answer(questions, struct.unpack(_NOTICE, notice.raw)[0], errno.EAGAIN)
+            continue
+        try:
+            _thread.start_new_thread(answer, (agent, questions, notice.raw, free))
+        except RuntimeError:  # the program has used up the processes
+            answer(agent, questions, notice.raw, free)
+
+
+def answer(agent: Socket, questions: int, notice: bytes, free: "list[None]") -> None:
+    """Answer one question; adds to `free` at the end."""
+    key, thread, _, _, _, _, descriptor, address, length, *_ = struct.unpack(_NOTICE, notice)
+    try:
+        code = connect(agent, questions, key, thread, (descriptor, address, length))
+    except OSError as error:
+        code = error.errno or errno.EACCES
+    except Exception:  # noqa: BLE001 - without an answer the program would wait forever
+        code = errno.EACCES
+    send_answer(questions, key, code)
+    free.append(None)
+
+
+def send_answer(questions: int, key: int, code: int) -> None:
+    """Let a call return with an error number, or 0."""
+    libc.ioctl(questions, ctypes.c_ulong(_SEND), ctypes.create_string_buffer(struct.pack("=QqiI", key, 0, -code, 0)))
 
 
 def connect(agent: Socket, questions: int, key: int, thread: int, arguments: tuple[int, int, int]) -> int:
@@ -233,23 +261,53 @@ def connect_to_agent(agent: Socket, theirs: Socket) -> int:
         is_connected = True
     except OSError:
         is_connected = False
+    number = theirs.fileno()
+    blocks = os.get_blocking(number)
     with Socket(_INET, _STREAM, 0) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(16)
-        port = listener.getsockname()[1]
-        code = theirs.connect_ex(("127.0.0.1" if theirs.family == _INET else "::ffff:127.0.0.1", port))
-        if is_connected or code not in (0, errno.EINPROGRESS):
-            return code
-        own = theirs.getsockname()[1]
-        listener.settimeout(_ACCEPT_LIMIT_S)
-        while True:
-            try:
-                accepted, peer = listener._accept()  # pyright: ignore[reportAttributeAccessIssue] - of `_socket`
-            except TimeoutError:
+        address = ("127.0.0.1" if theirs.family == _INET else "::ffff:127.0.0.1", listener.getsockname()[1])
+        os.set_blocking(number, False)
+        try:
+            code = theirs.connect_ex(address)
+            if is_connected or code not in (0, errno.EINPROGRESS):
+                return code
+            if not is_accepted(agent, listener, theirs.getsockname()[1]):
+                # It would try again later, when the port may be that of another program.
+                libc.connect(number, _NOWHERE, len(_NOWHERE))
                 return errno.ECONNREFUSED
-            try:
-                if peer == ("127.0.0.1", own):  # and no other program of this machine
-                    agent.sendmsg([b"c"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", accepted))])
-                    return code
-            finally:
-                os.close(accepted)
+            return theirs.connect_ex(address) if blocks else code  # for the kernel, the first call has not ended
+        finally:
+            if blocks:
+                os.set_blocking(number, True)
+
+
+def is_accepted(agent: Socket, listener: Socket, port: int) -> bool:
+    """Accept the connection from a port, and send it to the agent; False if that takes too long."""
+    until = time.monotonic() + _CONNECT_LIMIT_S
+    while (left := until - time.monotonic()) > 0:
+        listener.settimeout(left)
+        try:
+            accepted, peer = listener._accept()  # pyright: ignore[reportAttributeAccessIssue] - of `_socket`
+        except TimeoutError:
+            return False
+        try:
+            if peer == ("127.0.0.1", port):  # and no other program of this machine
+                return is_sent(agent, accepted, until)
+        finally:
+            os.close(accepted)
+    return False
+
+
+def is_sent(agent: Socket, accepted: int, until: float) -> bool:
+    """Send a connection to the agent; False if it takes none until then."""
+    passed = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", accepted))]
+    while True:
+        try:
+            agent.sendmsg([b"c"], passed, _DO_NOT_WAIT)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(_PAUSE_S)
+        else:
+            return True

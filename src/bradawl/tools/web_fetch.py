@@ -14,7 +14,7 @@ from bradawl.core.ports import CallContext, Http, HttpResponse, ToolOutput
 from bradawl.core.tools import ToolSpec
 
 if TYPE_CHECKING:
-    from bradawl.tools.web.addresses import PublicAddresses, Resolve, WebUrl
+    from bradawl.tools.web.addresses import IsOwn, PublicAddresses, Resolve, WebUrl
     from bradawl.tools.web.markdown import MarkdownPage, MarkdownWriter
 
 Connect = Callable[[str, "PublicAddresses | None"], Http]
@@ -71,15 +71,17 @@ class WebFetch:
         allow_private: bool = False,
         timeout_s: float = 30.0,
         resolve: "Resolve | None" = None,
+        is_own: "IsOwn | None" = None,
     ) -> None:
         """`connect` makes an adapter for each URL, which is closed after use. `allow_private` also permits this machine
-        and private networks. `timeout_s` is for all redirects together. `resolve` replaces the system's resolver. A
-        proxy resolves names itself; then only the host in the URL is checked.
+        and private networks. `timeout_s` is for all redirects together. `resolve` and `is_own` replace the system's
+        resolver and list of own addresses. A proxy resolves names itself; then only the host in the URL is checked.
         """
         self._connect = connect
         self._allow_private = allow_private
         self._timeout_s = timeout_s
         self._resolve = resolve
+        self._is_own = is_own
 
     def effects(self, params: WebFetchParams, context: CallContext) -> Effects:
         """Reaches the host. Raises `ToolError` for a URL that is invalid or not public."""
@@ -99,10 +101,10 @@ class WebFetch:
             raise ToolError(str(error)) from error
 
     def _checked(self, text: str) -> "WebUrl":
-        from bradawl.tools.web.addresses import parse_url, why_not_public
+        from bradawl.tools.web.addresses import is_own_address, parse_url, why_not_public
 
         url = parse_url(text)
-        if not self._allow_private and (what := why_not_public(url.host)):
+        if not self._allow_private and (what := why_not_public(url.host, self._is_own or is_own_address)):
             raise ToolError(f"{url.host} is {what}; web_fetch reaches public web addresses only")
         return url
 
@@ -136,9 +138,10 @@ class WebFetch:
 
     async def _one_hop(self, url: "WebUrl", hops: int) -> "_Fetched | str":
         """The page, or the address it redirects to."""
-        from bradawl.tools.web.addresses import PublicAddresses
+        from bradawl.tools.web.addresses import PublicAddresses, is_own_address
 
-        http = self._connect(str(url), None if self._allow_private else PublicAddresses(self._resolve))
+        checked = PublicAddresses(self._resolve, self._is_own or is_own_address)
+        http = self._connect(str(url), None if self._allow_private else checked)
         request = HttpRequest("GET", str(url), _HEADERS, idle_timeout_s=self._timeout_s)
         try:
             async with http.stream(request) as response:

@@ -14,6 +14,7 @@ import msgspec
 
 from bradawl.core.workspace import CommandResult
 from bradawl.safety.control_characters import in_remark
+from bradawl.safety.name_lists import first_of
 from bradawl.workspace.other_thread import in_other_thread
 from bradawl.workspace.process_tree import (
     ProcessState,
@@ -51,10 +52,17 @@ _NOT_ENDED = (
     "not everything was ended: {} still runs. It belongs to another user, as what sudo starts, or waits in the kernel. "
     "Tell the user, who can end it (sudo kill)"
 )
+_PUT_BACK = "a command that was cancelled had changed what commands may not change; it was put back or moved away: {}"
 _HIGHEST_SIGNAL = 64
 
 
 def _nothing(_: "ChildProcess") -> None: ...
+
+
+def _for_user(note: str) -> str:
+    """A note for the model about a cancelled command, as the user reads it."""
+    said = note.replace("Tell the user not to ", "Do not ").replace("; tell the user: ", ": ")
+    return f"about a command that was cancelled: {said}"
 
 
 class ChildSandbox(msgspec.Struct, frozen=True):
@@ -94,7 +102,7 @@ async def _search_changes(search: "ChangeSearch | None") -> None:
 
     failures = CheckFailures()  # `on_end` searches again, and says what it could not search
     if not failures.attempt("", search.shortly, default=False):
-        await in_other_thread(partial(failures.attempt, "", search.finish, None))
+        await in_other_thread(partial(failures.attempt, "", search.finish, None), search.stop)
 
 
 class ChildProcess:
@@ -128,6 +136,8 @@ class ChildProcess:
         self._not_ended: frozenset[int] = frozenset()
         """PIDs of processes that could not be killed."""
         self._has_begun = False
+        self._is_interrupted = False
+        """Nothing takes its result."""
         streams.on_flood = self._end_flood
         streams.watch(self._loop, self._on_drained)
         self._watch_exit()
@@ -227,6 +237,7 @@ class ChildProcess:
                 self._left_running = await self._end_leftovers() or self._left_running
                 await _search_changes(self._sandbox.search_after)
         except BaseException:
+            self._is_interrupted = True
             self.kill()
             raise
         self._close()
@@ -246,6 +257,7 @@ class ChildProcess:
             if not self._drained.done():
                 await asyncio.wait((self._drained,), timeout=_DRAIN_GRACE_S)
         except BaseException:
+            self._is_interrupted = True
             self.kill()
             raise
         self._reap()
@@ -287,6 +299,15 @@ class ChildProcess:
             notes=(*self._sandbox.all_notes(), *_remarks_on(self._not_ended)),
             spilled=self._streams.spilled(is_needed=dropped > 0),
         )
+
+    def unsaid(self) -> tuple[str, ...]:
+        """Sentences for the user about what was restored, or could not be checked, if nothing takes the result."""
+        if not self._is_interrupted:
+            return ()
+        search = self._sandbox.search_after
+        notes = search.notes() if search is not None else ()
+        paths = first_of(self._restored, _MOST_NAMED, in_remark) if self._restored else ""
+        return (*((_PUT_BACK.format(paths),) if paths else ()), *map(_for_user, notes))
 
     def add_restored(self, paths: tuple[str, ...]) -> None:
         """Add paths to `CommandResult.restored`."""

@@ -4,14 +4,18 @@ import asyncio
 from collections.abc import Callable
 
 
-async def in_other_thread(work: Callable[[], object]) -> None:
+async def in_other_thread(work: Callable[[], object], on_cancel: Callable[[], object] = lambda: None) -> None:
     """Run `work` in another thread and wait for it; in this one if the system starts no more threads.
 
-    A limit on processes must neither end a session nor leave out a check. Cancelling does not end `work`.
+    A limit on processes must neither end a session nor leave out a check. Cancelling calls `on_cancel`, and does not
+    end `work`.
     """
     turn = _Turn(work)
     try:
         await asyncio.to_thread(turn.run)
+    except asyncio.CancelledError:
+        on_cancel()
+        raise
     except RuntimeError:
         if not turn.take():  # the error is that of `work`
             raise

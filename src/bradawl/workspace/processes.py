@@ -191,7 +191,7 @@ class LocalProcesses:
         async with self._checks.lock():
             rest = backend.search_ahead(grant) if isinstance(backend, SearchesAhead) else None
             if rest is not None:
-                await in_other_thread(rest)
+                await in_other_thread(rest, rest.stop)
 
     async def check_running(
         self, jobs: Collection[object] = (), wake: Callable[[], None] | None = None
@@ -303,6 +303,7 @@ class LocalProcesses:
 
     def _forget(self, child: ChildProcess) -> None:
         self._running.discard(child)
+        self._checks.warn(child.unsaid())
         self._gate.release(child)
         self._watchdog.release(*child.leader_pids)
         self._checks.end(child)

@@ -78,6 +78,7 @@ class RunningChecks:
         self._resting: asyncio.TimerHandle | None = None
         self._covers: LaunchCovers | None = None
         """Those of the last sandboxed program."""
+        self._warnings: tuple[str, ...] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = asyncio.Lock()
 
@@ -155,7 +156,12 @@ class RunningChecks:
 
     def take_warnings(self) -> tuple[str, ...]:
         """Sentences for the user about protected paths that were replaced while programs ran, since the last call."""
-        return self._covers.take_warnings() if self._covers is not None else ()
+        warnings, self._warnings = self._warnings, ()
+        return (*warnings, *(self._covers.take_warnings() if self._covers is not None else ()))
+
+    def warn(self, sentences: tuple[str, ...]) -> None:
+        """Add sentences for the user."""
+        self._warnings += sentences
 
     def end(self, command: "ChildProcess") -> None:
         """Call when a program has ended; others than those of `begin` are ignored."""

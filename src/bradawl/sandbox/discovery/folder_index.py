@@ -76,6 +76,11 @@ class FolderIndex:
         self._within_s = within_s
         self._known: dict[str, Folder] = {}
         self._lock = threading.Lock()
+        self._until = 0.0
+
+    def stop(self) -> None:
+        """Let the search that runs in another thread end as if its time were over."""
+        self._until = 0.0
 
     def search(
         self, *, opens: bool = False, skipped: frozenset[str] = frozenset(), within_s: float | None = None
@@ -100,7 +105,7 @@ class FolderIndex:
     def _search(self, opened: dict[str, int] | None, skipped: frozenset[str], within_s: float) -> bool:
         known, found = self._known, dict[str, Folder]()
         marked, closed, rest, waiting = dict[str, Folder](), list[str](), list[str](), [self.root]
-        until, lstat, left = time.monotonic() + within_s, os.lstat, _CHECK_EACH
+        self._until, lstat, left = time.monotonic() + within_s, os.lstat, _CHECK_EACH
         while waiting:
             path = waiting.pop()
             if path in skipped:
@@ -109,7 +114,7 @@ class FolderIndex:
             left -= 1
             if not left:
                 left = _CHECK_EACH
-                if time.monotonic() > until:
+                if time.monotonic() > self._until:
                     waiting.append(path)
                     break
             try:
@@ -122,7 +127,7 @@ class FolderIndex:
                     or folder[1] != status[1]
                     or folder[0] != status[2]
                 ):
-                    folder = self._listed(path, status, until, opened)
+                    folder = self._listed(path, status, opened)
             except TimeoutError:
                 waiting.append(path)
                 break
@@ -149,7 +154,7 @@ class FolderIndex:
         self.failures.add(path, error)
         return (path,)
 
-    def _listed(self, path: str, status: os.stat_result, until: float, opened: dict[str, int] | None) -> Folder:
+    def _listed(self, path: str, status: os.stat_result, opened: dict[str, int] | None) -> Folder:
         """List one folder. Raises `OSError`; `TimeoutError` if it has too many entries for the time left."""
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, "not a folder", path)
@@ -158,7 +163,7 @@ class FolderIndex:
         held = os.open(path, _FOLDER)
         try:
             with os.scandir(held) as entries:
-                inner, names, links = self._sorted_out(path, entries, until)
+                inner, names, links = self._sorted_out(path, entries)
         finally:
             os.close(held)
         is_settled = time.time_ns() - status.st_ctime_ns > _SETTLED_NS  # else its next change may not show
@@ -166,7 +171,7 @@ class FolderIndex:
         return Folder(status.st_dev, status.st_ino, changed_ns, tuple(inner), names, links)
 
     def _sorted_out(
-        self, path: str, entries: "Iterable[os.DirEntry[str]]", until: float
+        self, path: str, entries: "Iterable[os.DirEntry[str]]"
     ) -> tuple[list[str], frozenset[str], frozenset[str]]:
         inner, names, links, start = list[str](), set[str](), set[str](), path.rstrip("/")
         is_of_git = "/.git/" in f"{path}/"
@@ -178,7 +183,7 @@ class FolderIndex:
                 inner.append(f"{start}/{name}")
             elif is_of_git and entry.is_symlink():
                 links.add(name)
-            if number % 4_096 == 4_095 and time.monotonic() > until:
+            if number % 4_096 == 4_095 and time.monotonic() > self._until:
                 raise TimeoutError(path)
         return inner, frozenset(names) if names else _NO_NAMES, frozenset(links) if links else _NO_NAMES
 

@@ -44,17 +44,30 @@ class FolderSearches:
         """`opens_first` says that closed folders are always opened."""
         self._indexes = indexes
         self._opens_first = opens_first
+        self._is_stopped = False
         self.skipped: frozenset[str] = frozenset()
         """Folders that programs can't write to: left out after programs."""
 
     def finish(self, *, opens: bool = False, within_s: float | None = None) -> None:
         """Search all folders; `opens` after programs. May run in another thread."""
         for index in self._indexes:
+            if self._is_stopped:
+                return
             index.search(
                 opens=opens or self._opens_first,
                 skipped=self.skipped if opens else frozenset(),
                 within_s=within_s,
             )
+
+    def stop(self) -> None:
+        """Let the search that runs in another thread end soon, and begin none before `allow`."""
+        self._is_stopped = True
+        for index in self._indexes:
+            index.stop()
+
+    def allow(self) -> None:
+        """Search again, after `stop`."""
+        self._is_stopped = False
 
     def shortly(self, *, opens: bool = False) -> bool:
         """As `finish`, in about 10 ms; False if that is not enough."""

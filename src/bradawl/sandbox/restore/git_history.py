@@ -19,13 +19,14 @@ from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.control_characters import in_remark
 from bradawl.safety.name_lists import first_of
-from bradawl.sandbox.check_failures import CheckFailures, reason_of, still_not_checked
+from bradawl.sandbox.check_failures import KILLED, NOT_CHECKED, CheckFailures, reason_of, still_not_checked
 from bradawl.sandbox.filesystem.closed_folders import open_parents
 from bradawl.sandbox.restore.git_data_events import GitDataEvents
 from bradawl.sandbox.restore.git_indexes import GitIndexes
 from bradawl.sandbox.restore.git_objects import LostObject, ObjectFiles
 from bradawl.sandbox.restore.git_references import References, shortened
-from bradawl.sandbox.restore.protected_files import IsDue, ProtectedFiles
+from bradawl.sandbox.restore.history_records import AbandonedState, HistoryRecords, HistoryState
+from bradawl.sandbox.restore.protected_files import IsDue, Mounts, ProtectedFiles
 from bradawl.sandbox.restore.restore_path import forget_old, put_back, put_copy_back
 from bradawl.sandbox.restore.set_aside import SetAsideFolder
 from bradawl.sandbox.restore.snapshot import Entry, is_changed, pipes_in
@@ -54,7 +55,7 @@ class RepositoryLocation(msgspec.Struct, frozen=True):
 
 
 class GitHistory:
-    """The history of some repositories, watched while programs run. Not thread-safe."""
+    """The history of some repositories, watched while programs run. Not thread-safe; its owner closes it."""
 
     def __init__(self, repositories: Callable[[], Iterable[RepositoryLocation]], kept: str) -> None:
         """`repositories` is called when the first of several overlapping programs begins. `kept` is a folder in
@@ -62,6 +63,9 @@ class GitHistory:
         """
         self._repositories = repositories
         self._kept = kept
+        self._records = HistoryRecords(kept)
+        self._abandoned: list[tuple[str, tuple[AbandonedState, ...]]] | None = None
+        """What killed agents watched, and could not be compared yet; None before the first search."""
         self._watched: dict[str, _WatchedRepository] = {}
         self._running = 0
         self._recovered: tuple[str, ...] = ()
@@ -93,6 +97,7 @@ class GitHistory:
                 if each.data not in self._watched:
                     self._watched[each.data] = _WatchedRepository(each, self._kept)
                     _begin(self._watched[each.data])
+        self._records.begin(self._watched.values())
         self._running += 1
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -107,13 +112,46 @@ class GitHistory:
         restored = self._compare(allowed, failures, takes_changes=self._running > 0)
         recovered, self._recovered = self._recovered, ()
         self._unchecked = failures.paths
+        if self._running:
+            self._records.begin(self._watched.values())
+        else:
+            self._records.end(keeps=bool(self._unchecked))
         return (*recovered, *restored, *failures.remarks())
 
     def check_again(self) -> None:
-        """Compare again what could not be compared before, unless a program runs. The next `end` returns what this
-        restores. Raises `ToolError` if it still can't be compared: then no program may start.
+        """Compare again what could not be compared before, unless a program runs, and at first what programs did whose
+        agent was killed. The next `end` returns what this restores. Raises `ToolError` if it still can't be compared:
+        then no program may start.
         """
-        if self._running or not self._unchecked:
+        if self._running:
+            return
+        self._repeat()
+        if self._abandoned is None:
+            self._abandoned = list(self._records.abandoned())
+        while self._abandoned:
+            name, states = self._abandoned[0]
+            self._resume(states)
+            self._repeat()
+            self._records.forget(name)
+            del self._abandoned[0]
+
+    def _resume(self, states: tuple[AbandonedState, ...]) -> None:
+        """Take over what a killed agent watched, as not compared yet. What can't be compared is only named."""
+        self._watched = {}
+        for each in states:
+            if not Path(each.place).is_dir():
+                continue
+            if each.state is not None and not each.is_replaced:
+                repository = RepositoryLocation(each.data, each.place)
+                self._watched[each.data] = _WatchedRepository(repository, self._kept, each.state)
+                continue
+            reason = "the record of its history can't be read" if each.state is None else "another folder is there now"
+            remark = f"{each.data} {NOT_CHECKED}{KILLED}, and {reason})"
+            self._recovered += () if remark in self._recovered else (remark,)
+        self._unchecked = tuple(self._watched)
+
+    def _repeat(self) -> None:
+        if not self._unchecked:
             return
         failures = CheckFailures()
         compared = tuple(data for data in self._watched if data not in self._unchecked)
@@ -121,6 +159,10 @@ class GitHistory:
         self._unchecked = failures.paths
         if failures.paths:
             raise still_not_checked(failures)
+
+    def close(self) -> None:
+        """Remove the records, unless something has to be compared at the next start; safe to call twice."""
+        self._records.close(keeps=bool(self._running or self._unchecked))
 
     def take_set_aside(self) -> tuple[str, ...]:
         """The folders to which files in the way were moved since the last call."""
@@ -169,9 +211,11 @@ class WorkspaceWatch:
         """Set the paths that no program that writes can move. Call before one starts."""
         self._immovable = covered
 
-    def begin(self, hidden: Iterable[str] = (), allowed: tuple[str, ...] = ()) -> None:
-        """Call before a program starts. It can't read `hidden`; checks while it runs leave `allowed` as they are."""
-        self._files.begin()
+    def begin(self, hidden: Iterable[str] = (), allowed: tuple[str, ...] = (), mounts: Mounts | None = None) -> None:
+        """Call before a program starts, which sees `mounts`. It can't read `hidden`; checks while it runs leave
+        `allowed` as they are.
+        """
+        self._files.begin(mounts)
         try:
             self._history.begin(self._running_allowed())
         except BaseException:
@@ -257,6 +301,7 @@ class WorkspaceWatch:
         """Remove the records and end the events; safe to call twice."""
         self.events.close()
         self._files.close()
+        self._history.close()
 
 
 def _begin(watched: "_WatchedRepository") -> None:
@@ -272,16 +317,25 @@ def _begin(watched: "_WatchedRepository") -> None:
 class _WatchedRepository:
     """The history of one repository."""
 
-    def __init__(self, repository: RepositoryLocation, kept: str) -> None:
+    def __init__(self, repository: RepositoryLocation, kept: str, state: HistoryState | None = None) -> None:
+        """`state` is what another agent has taken before."""
         self.data = repository.data
-        self._place = repository.place
-        self._kept = f"{kept}/{sha256(os.fsencode(self.data)).hexdigest()[:16]}"
-        self._objects = ObjectFiles(f"{self.data}/objects", self._place, f"{self._kept}/objects")
-        self._references = References(self.data, self._place)
+        self.place = repository.place
+        self.kept = f"{kept}/{sha256(os.fsencode(self.data)).hexdigest()[:16]}"
+        self._objects = ObjectFiles(f"{self.data}/objects", self.place, f"{self.kept}/objects")
+        self._references = References(self.data, self.place)
         self._links: frozenset[str] = frozenset()
+        if state is not None:
+            self._links = frozenset(state.links)
+            self._objects.resume(state.objects)
+            self._references.resume(state.references)
         self.set_aside: list[str] = []
         """The folders to which files in the way were moved."""
         self._is_new = True
+
+    def state(self) -> HistoryState:
+        """What it is compared with now."""
+        return HistoryState(tuple(sorted(self._links)), self._references.known, self._objects.state())
 
     def begin(self) -> None:
         """Take everything as it is now."""
@@ -330,7 +384,7 @@ class _WatchedRepository:
         """Restore this user's permissions on folders; True if a folder was closed."""
         top = ("", "/objects", "/objects/info", "/refs", *(f"/objects/{name}" for name in self._objects.folders))
         inner = (path[len(self.data) :] for path in self._references.folders())
-        opened = [open_parents(f"{self.data}{name}", self._place) for name in (*top, *inner)]
+        opened = [open_parents(f"{self.data}{name}", self.place) for name in (*top, *inner)]
         return any(opened)
 
     def _put_objects_back(self, lost: list[LostObject], aside: SetAsideFolder) -> list[str]:
@@ -342,7 +396,7 @@ class _WatchedRepository:
                 failed.append(f"{path} (could not be put back: there is no copy)")
                 continue
             try:
-                put_copy_back(path, self._place, each.kept, aside)
+                put_copy_back(path, self.place, each.kept, aside)
             except OSError as error:
                 self._objects.owe(each.name)
                 failed.append(f"{path} (could not be put back: {error.strerror})")
@@ -355,7 +409,7 @@ class _WatchedRepository:
         """Set aside git's caches of object data, which may be damaged, too; git recreates them."""
         for name in _CACHES:
             with contextlib.suppress(OSError):
-                put_back(f"{self.data}/objects/{name}", self._place, None, aside)
+                put_back(f"{self.data}/objects/{name}", self.place, None, aside)
 
     def _set_pipes_aside(self, aside: SetAsideFolder) -> list[str]:
         """Set aside named pipes among references and state files, which would block git forever."""
@@ -364,7 +418,7 @@ class _WatchedRepository:
         restored: list[str] = []
         for path in pipes_in(self.data, waiting):
             with contextlib.suppress(OSError):
-                put_back(path, self._place, None, aside)
+                put_back(path, self.place, None, aside)
                 restored.append(path)
         return shortened(restored, self.data, "pipes")
 
@@ -374,7 +428,7 @@ class _WatchedRepository:
         for name in _FOLDERS:
             if name not in self._links:
                 with contextlib.suppress(OSError):
-                    put_back(f"{self.data}/{name}", self._place, folder, aside)
+                    put_back(f"{self.data}/{name}", self.place, folder, aside)
 
     def _write_record(self) -> None:
         """Save the list of references, to recover one that is missed later."""
@@ -388,7 +442,7 @@ class _WatchedRepository:
                     [entry.content] if name == "packed-refs" else [entry.content.strip() + b" " + os.fsencode(name)]
                 )
         data = b"\n".join(lines)
-        folder = Path(f"{self._kept}/references")
+        folder = Path(f"{self.kept}/references")
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             path = folder / sha256(data).hexdigest()[:16]

@@ -49,7 +49,9 @@ Stamp = tuple[int, int, int, int]
 _UNKNOWN: Final[Stamp] = (0, 0, 0, 0)
 
 
-class _Folder(msgspec.Struct, frozen=True):
+class ObjectFolder(msgspec.Struct, frozen=True):
+    """The object files that were in a folder, and when."""
+
     stamp: Stamp
     files: dict[str, Stamp]
 
@@ -70,13 +72,21 @@ class ObjectFiles:
         """`objects` is the folder of objects, `kept` the folder for copies. Below `place` no link is followed."""
         self._way = (place, *objects[len(place) :].strip("/").split("/"))
         self._kept = kept
-        self._seen: dict[str, _Folder] = {}
+        self._seen: dict[str, ObjectFolder] = {}
         self._copied: dict[str, dict[str, int]] = {}
         """Names of the copies in each folder, and their sizes in bytes."""
         self._copied_bytes = self._linked = 0
         self._top = (0, 0)
         self._owed: dict[tuple[str, str], Stamp] = {}
         """Lost files that could not be restored yet."""
+
+    def state(self) -> dict[str, ObjectFolder]:
+        """The files of the last capture, by folders, for `resume`."""
+        return dict(self._seen)
+
+    def resume(self, state: dict[str, ObjectFolder]) -> None:
+        """Compare with what another agent captured."""
+        self._seen = dict(state)
 
     def capture(self, *, is_first: bool = True) -> None:
         """Copy new objects. An unchanged folder is not read again.
@@ -102,7 +112,7 @@ class ObjectFiles:
             if name in files:
                 del self._owed[folder, name]
             else:
-                self._seen[folder] = _Folder(_UNKNOWN, {**files, name: stamp})
+                self._seen[folder] = ObjectFolder(_UNKNOWN, {**files, name: stamp})
 
     def _folders_to_look_at(self, objects: int) -> tuple[str, ...]:
         """The known folders, if no folder can have been added since."""
@@ -127,7 +137,7 @@ class ObjectFiles:
             files = _files_in(folder, name, self._seen[name].files if name in self._seen else ())
             kept = {each: self._keep(name, each, files[each], folder) for each in files}
         is_complete = known.keys() <= kept.keys()
-        self._seen[name] = _Folder(stamp if is_complete else _UNKNOWN, {**kept, **known})
+        self._seen[name] = ObjectFolder(stamp if is_complete else _UNKNOWN, {**kept, **known})
 
     def has_new(self) -> bool:
         """Whether there are object files that the last capture did not find."""
@@ -202,7 +212,7 @@ class ObjectFiles:
             for name, each in firsts
         )
 
-    def _changed(self, name: str, known: _Folder, objects: int) -> Iterator[LostObject]:
+    def _changed(self, name: str, known: ObjectFolder, objects: int) -> Iterator[LostObject]:
         for each, before in known.files.items():
             path = f"{name}/{each}"
             try:  # the most frequent case first: nothing has changed

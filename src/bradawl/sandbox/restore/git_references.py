@@ -75,6 +75,10 @@ class References:
         """The entries to which references are restored."""
         return self._known
 
+    def resume(self, known: Snapshot) -> None:
+        """Compare with what another agent took."""
+        self._known = known
+
     def take(self) -> bool:
         """Take everything as it is now. Call while no program runs; True if a file changed since the last call.
 

@@ -8,7 +8,7 @@ runs: after a crash, the next start restores from it.
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +31,8 @@ from bradawl.sandbox.restore.snapshot import (
     take_snapshot,
 )
 
+Mounts = Mapping[str, bool]
+"""The paths that are mounted for programs, and whether they may write there."""
 IsDue = Callable[[str, Entry | None, Entry | None, Snapshot], bool]
 """Whether a changed path is restored while programs run: path, entry before, entry now, snapshot before."""
 _RECORD = "before-"
@@ -73,8 +75,8 @@ class ProtectedFiles:
         """`places` names protected paths; it is called when the first of overlapping programs begins.
 
         `new_paths` names paths that did not exist before, such as new repositories; it is called when a program has
-        ended, and defaults to `places`. `prevents_changes` says that programs can't change what existed before, so that
-        such changes come from outside and stay after a crash.
+        ended, and defaults to `places`. `prevents_changes` says that programs can't change what is mounted
+        read-only, so that such changes come from outside and stay after a crash.
         `suspect_since` gives remarks on what a program may have left whose agent was killed; its argument is the
         snapshot before. `kept` is the folder for changed files, created when first needed.
         """
@@ -92,17 +94,21 @@ class ProtectedFiles:
         self._recovered: tuple[str, ...] | None = None
         self._unchecked: tuple[str, ...] = ()
         """Paths that could not be compared after a program; they are compared again before the next one."""
+        self._mounts: Mounts = {}
         self._set_aside: dict[str, None] = {}
         self._removed_lines: dict[str, tuple[str, ...]] = {}
         self._not_put_back: dict[str, tuple[str, Entry | None]] = {}
         """Paths that could not be restored, with the folder that programs can't move, and the old state."""
 
-    def begin(self) -> None:
-        """Call before a program starts. Raises `ToolError` if what an earlier program did can't be checked."""
+    def begin(self, mounts: Mounts | None = None) -> None:
+        """Call before a program starts, which sees `mounts`. Raises `ToolError` if what an earlier program did can't be
+        checked.
+        """
         if self._recovered is None:
             self._recovered = self._recover()
         self.check_again()
         if self._running == 0:
+            self._mounts = mounts or {}
             self._watched = tuple(self._places())
             self._before = take_snapshot(self._watched, self._before, opens=not self._prevents_changes)
             self._keep_what_was_not_put_back()
@@ -239,7 +245,7 @@ class ProtectedFiles:
             self._record = self._record_again() if self._record_path else -1
             if self._record < 0:
                 self._open_record()
-            data = memoryview(_encode(self._watched, self._before))
+            data = memoryview(_encode(self._watched, self._before, self._mounts))
             while data:
                 data = data[os.write(self._record, data) :]
 
@@ -293,19 +299,30 @@ class ProtectedFiles:
         forget_old(self._kept)
         for record in records:
             with contextlib.suppress(OSError, msgspec.DecodeError):
-                places, before = _abandoned(str(record))
+                places, before, mounts = _abandoned(str(record))
                 failures = CheckFailures()
                 now = retake_snapshot(places, before, failures)
                 changed = [
                     path
                     for path in self._changed(before, now, failures)
-                    if not self._prevents_changes or path not in before
+                    if path not in before or self._is_of_program(path, before[path], now.get(path), mounts, failures)
                 ]
                 restored += (*self._restore(before, now, changed), *failures.remarks())
                 if before and self._suspect_since:
                     restored += self._suspect_since(before)
                 record.unlink()
         return tuple(restored)
+
+    def _is_of_program(
+        self, path: str, before: Entry, now: Entry | None, mounts: Mounts, failures: CheckFailures
+    ) -> bool:
+        """Whether a program whose agent was killed may have changed a path, as programs may not."""
+        if self._prevents_changes and (now is None or not _is_writable(path, mounts)):
+            return False
+        if now is None and (before.kind == "parent" or _has_lost_repository(path, os.fsdecode(before.place))):
+            return False
+        is_index = path.endswith("/index") and now is not None and now.kind == "file"
+        return not is_index and not self._may_stay(path, before, now, failures)
 
     # ------------------------------------------------------------------ putting back
 
@@ -361,18 +378,37 @@ def _differs(path: str, before: Entry | None, now: Entry | None, failures: Check
     return not failures.attempt(path, partial(is_same, before, now), default=are_folders)
 
 
-_Record = tuple[list[tuple[bytes, bytes]], list[tuple[bytes, Entry]]]
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    places: list[tuple[bytes, bytes]]
+    entries: list[tuple[bytes, Entry]]
+    mounts: list[tuple[bytes, bool]] = []
 
 
-def _encode(places: Iterable[WatchedPath], found: Snapshot) -> bytes:
-    record: _Record = (
+def _encode(places: Iterable[WatchedPath], found: Snapshot, mounts: Mounts) -> bytes:
+    record = _Record(
         [(os.fsencode(folder), os.fsencode(name)) for folder, name in places],
         [(os.fsencode(path), entry) for path, entry in found.items()],
+        [(os.fsencode(path), is_writable) for path, is_writable in mounts.items()],
     )
     return msgspec.msgpack.encode(record)
 
 
-def _abandoned(path: str) -> tuple[list[WatchedPath], Snapshot]:
+def _is_writable(path: str, mounts: Mounts) -> bool:
+    """Whether programs with these mounts may write a path; not if it is in none."""
+    while path not in mounts:
+        if path in ("", "/"):
+            return False
+        path = path.rpartition("/")[0]
+    return mounts[path]
+
+
+def _has_lost_repository(path: str, root: str) -> bool:
+    """Whether a file was removed with the whole repository, below the root, that it belonged to."""
+    folder, separator, _ = f"{path}/".partition("/.git/")
+    return bool(separator) and folder != root and not os.path.lexists(f"{folder}/.git")
+
+
+def _abandoned(path: str) -> tuple[list[WatchedPath], Snapshot, Mounts]:
     """The content of a record. Raises `BlockingIOError` if its agent still lives."""
     opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -382,10 +418,11 @@ def _abandoned(path: str) -> tuple[list[WatchedPath], Snapshot]:
     finally:
         os.close(opened)
     if not data:  # no program ran
-        return [], {}
-    places, pairs = msgspec.msgpack.decode(data, type=_Record)
-    named = [(os.fsdecode(folder), os.fsdecode(name)) for folder, name in places]
-    return named, {os.fsdecode(name): entry for name, entry in pairs}
+        return [], {}, {}
+    record = msgspec.msgpack.decode(data, type=_Record)
+    named = [(os.fsdecode(folder), os.fsdecode(name)) for folder, name in record.places]
+    entries = {os.fsdecode(name): entry for name, entry in record.entries}
+    return named, entries, {os.fsdecode(path): is_writable for path, is_writable in record.mounts}
 
 
 def _anything_in(folder: str, now: Snapshot) -> Entry:

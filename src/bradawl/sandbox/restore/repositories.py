@@ -17,7 +17,7 @@ from bradawl.safety.git.small_files import named_in
 from bradawl.safety.home_links import HomeLinks
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import watched_names
-from bradawl.sandbox.check_failures import NOT_CHECKED, CheckFailures, for_each, in_parts
+from bradawl.sandbox.check_failures import KILLED, NOT_CHECKED, CheckFailures, for_each, in_parts
 from bradawl.sandbox.discovery.folder_index import is_in_any
 from bradawl.sandbox.discovery.git_folders import data_folders, data_of, folders_in, folders_of_modules, kind_of
 from bradawl.sandbox.restore.created_repositories import CreatedRepositories
@@ -48,7 +48,6 @@ from bradawl.sandbox.restore.new_repositories import NewRepositoryFiles, was_onl
 from bradawl.sandbox.restore.removable_data import RemovableData
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot, WatchedPath
 
-_KILLED: Final = "bradawl was killed while a command ran"
 _MODULES: Final = 50
 _MOST_MOUNTED: Final = 20
 _MOST_NAMING: Final = 300
@@ -364,16 +363,16 @@ def suspect_since(found: Repositories, before: Snapshot) -> Iterator[str]:
     They are named and not moved: the user may have made them since. The caller searches the folders first.
     """
     for root in found._roots:
-        yield f"{root} {NOT_CHECKED}{_KILLED}; git's index and files that tools run later may have changed)"
+        yield f"{root} {NOT_CHECKED}{KILLED}; git's index and files that tools run later may have changed)"
     now = frozenset(found._current_repositories())
     known = {folder for path in before for folder in (path, *parents(path))}
     for folder in sorted(now):
         is_new = f"{folder}/.git" not in known and not found._belongs_to_known(folder, now)
         if is_new and not found._new_files.are_surely_harmless(tuple(found._repository_paths(folder))):
-            yield f"{folder} {NOT_CHECKED}{_KILLED}; git runs programs from this new repository)"
+            yield f"{folder} {NOT_CHECKED}{KILLED}; git runs programs from this new repository)"
     for data in found._directories.others():
         if data not in known and not _is_plain(found, data):
-            yield f"{data} {NOT_CHECKED}{_KILLED}; git runs programs from this new folder)"
+            yield f"{data} {NOT_CHECKED}{KILLED}; git runs programs from this new folder)"
 
 
 def data_of_roots(found: Repositories) -> tuple[str, ...]:

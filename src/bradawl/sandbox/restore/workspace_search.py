@@ -29,6 +29,7 @@ _PARTLY = (
     "the workspace has more folders than can be searched for repositories in the time for it, so these are read-only "
     f"for commands: {{}}. To change that, {_GO_ON}"
 )
+_CANCELLED = "the command was cancelled meanwhile"
 _NOT_EXAMINED = (
     "the command left more folders than can be searched for repositories in the time for it. Tell the user not to run "
     "git in these before the next command has searched them: {}"
@@ -52,19 +53,18 @@ class WorkspaceSearch:
         self._others = tuple(others)
         self._is_done = self._has_said = False
 
-    def ahead(self) -> Callable[[], None] | None:
+    def ahead(self) -> "AheadSearch | None":
         """Search before the next `around`. Returns what is left to do, which may run in a thread, or None."""
+        self._directories.searches.allow()
         self._is_done = self._directories.search_shortly()
-        return None if self._is_done else self._finish
+        return None if self._is_done else AheadSearch(self._directories, self._others, self._note_done)
 
-    def _finish(self) -> None:
-        for search in self._others:
-            search()
-        self._directories.search()
+    def _note_done(self) -> None:
         self._is_done = True
 
     def around(self) -> "ChangeSearch":
         """Search before a program starts, unless `ahead` has just done it. Returns the search after it."""
+        self._directories.searches.allow()
         if not self._is_done:
             self._directories.search()
         self._is_done = False
@@ -122,6 +122,34 @@ class WorkspaceSearch:
         return (_PARTLY.format(_shortened(covering(rest, "/", _MOST_CLOSED))),)
 
 
+class AheadSearch:
+    """What is left of a search before a program."""
+
+    def __init__(
+        self, directories: GitDirectories, others: tuple[Callable[[], None], ...], on_done: Callable[[], None]
+    ) -> None:
+        self._directories = directories
+        self._others = others
+        self._on_done = on_done
+        self._is_stopped = False
+
+    def __call__(self) -> None:
+        """Search to the end. May run in another thread."""
+        for search in self._others:
+            if self._is_stopped:
+                return
+            search()
+        self._directories.searches.finish()
+        if not self._is_stopped:
+            self._directories.search(is_searched=True)
+            self._on_done()
+
+    def stop(self) -> None:
+        """Let the search end soon. It is repeated before the next program."""
+        self._is_stopped = True
+        self._directories.searches.stop()
+
+
 class ChangeSearch:
     """The search for what one program changed. Call after it has ended. No method raises an `Exception`: what could
     not be searched is named by `notes`, and counts as not searched when the next program starts.
@@ -144,6 +172,12 @@ class ChangeSearch:
         if not self._is_done:
             self._failures.attempt("", lambda: self._directories.search(opens=True), None)
             self._is_done = True
+
+    def stop(self) -> None:
+        """Let the search in another thread end soon. The workspace counts as not searched."""
+        self._is_done = True
+        self._failures.add("", _CANCELLED)
+        self._directories.searches.stop()
 
     def conclude(self) -> None:
         """Record what the search found. Call before files are restored, and `notes` afterwards."""

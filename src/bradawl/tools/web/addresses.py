@@ -13,10 +13,16 @@ import msgspec
 from bradawl.core.errors import ToolError
 from bradawl.core.http import HttpError
 from bradawl.safety.public_addresses import why_not_public_address
+from bradawl.sandbox.network.own_addresses import is_own_address
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolves a host name and port to addresses. Raises `OSError` if there are none."""
 
+IsOwn = Callable[[str], bool]
+"""Whether connections to an address would end at this machine. Raises `OSError` if that can't be determined."""
+
+_OWN: Final = "an address of this machine's own network interfaces"
+"""Services that listen on all interfaces are there, too."""
 _NAME: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?")
 _NUMBER: Final = re.compile(r"\d+|0x[0-9a-f]*")
 _OF_NETWORKS: Final = frozenset(
@@ -109,12 +115,12 @@ def _is_ipv6(host: str) -> bool:
         return False
 
 
-def why_not_public(host: str) -> str:
+def why_not_public(host: str, is_own: IsOwn = is_own_address) -> str:
     """Why a host may not be fetched from, by its name or address; empty if it may. A name can still resolve to an
     address that is not public: `PublicAddresses` refuses it.
     """
     try:
-        return why_not_public_address(host)
+        return _why_not_public(host, is_own)
     except ValueError:
         last = host.rstrip(".").rpartition(".")[2]
         if "." not in host.rstrip(".") or last in _OF_NETWORKS:
@@ -122,19 +128,30 @@ def why_not_public(host: str) -> str:
         return ""
 
 
+def _why_not_public(address: str, is_own: IsOwn) -> str:
+    """As `why_not_public_address`, also for the addresses of this machine."""
+    if what := why_not_public_address(address):
+        return what
+    try:
+        return _OWN if is_own(address) else ""
+    except OSError as error:
+        return f"an address that could not be checked ({error.strerror})"
+
+
 class PublicAddresses:
     """Resolves names for an adapter of `Http` that then connects to these addresses only. A name can't resolve to one
     address when it is checked and to another when it is used.
     """
 
-    def __init__(self, resolve: Resolve | None = None) -> None:
+    def __init__(self, resolve: Resolve | None = None, is_own: IsOwn = is_own_address) -> None:
         self._resolve = resolve or system_addresses
+        self._is_own = is_own
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         """The addresses of a host. Raises `HttpError` if one of them is not public, `OSError` if there are none."""
         found = await self._resolve(host, port)
         for address in found:
-            if what := why_not_public_address(address):
+            if what := _why_not_public(address, self._is_own):
                 where = "" if address == host else f"is at {address}, "
                 raise HttpError("connection", f"{host} {where or 'is '}{what}: only public web addresses are fetched.")
         return found
