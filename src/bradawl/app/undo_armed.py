@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from bradawl.checkpoints.errors import ContentGone
-from bradawl.checkpoints.record import FileState
+from bradawl.app.undo_completed import text_of
 from bradawl.safety.git.config_file import parse
 from bradawl.safety.git.settings_without_programs import has_no_programs
 
@@ -24,7 +23,6 @@ _CONFIGS: Final = (b"config", b"config.worktree")
 _REDIRECTIONS: Final = (b"commondir", b"alternates")
 _OF_LINKED_TREE: Final = b"../.."
 _STEPS: Final = b"git-rebase-todo"
-_LARGEST: Final = 1 << 20
 
 
 def with_armed_conflicts(files: "RestorePlan", store: "ContentStore") -> "RestorePlan":
@@ -57,22 +55,12 @@ def _is_armed(change: "PlannedChange", store: "ContentStore", data: Collection[b
         return True
     if folder.endswith(b"/hooks"):
         return not name.endswith(b".sample")
-    text = _text(wanted, store)
+    text = text_of(wanted, store)
     if text is None:
         return True
     if name in _REDIRECTIONS:
         return text.strip().encode() != _OF_LINKED_TREE
     if name == _STEPS:
         return any(line.split(None, 1)[:1] in (["exec"], ["x"]) for line in text.splitlines())
-    known = parse(_text(change.now, store) or "") or () if change.now is not None else ()
+    known = parse(text_of(change.now, store) or "") or () if change.now is not None else ()
     return not has_no_programs(text, frozenset(known).__contains__)
-
-
-def _text(state: FileState | None, store: "ContentStore") -> str | None:
-    """The text of a saved file; None if it is not saved, or too large for a file of git that is read here."""
-    if state is None or state.kind != "file" or state.size > _LARGEST or not state.content:
-        return None
-    try:
-        return os.fsdecode(store.read(state.content))
-    except ContentGone:
-        return None

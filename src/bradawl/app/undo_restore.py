@@ -14,6 +14,7 @@ from bradawl.app.undo_attribution import (
     with_unnamed_conflicts,
     without_mapped_conflicts,
 )
+from bradawl.app.undo_completed import with_completing_conflicts
 from bradawl.app.undo_jobs import changes_beside_jobs, with_conflicts_beside_jobs
 from bradawl.app.undo_line import UndoLine
 from bradawl.app.undo_plan import UndoPlan, UndoRefused, UndoStopped
@@ -53,7 +54,8 @@ class FilePlans:
         if not any(refs):
             return None
         with refusing_for_the_store(self._store):
-            return self._plan([self._store.record(ref) for ref in refs if ref], None)
+            files = self._plan([self._store.record(ref) for ref in refs if ref], None)
+            return with_completing_conflicts(files, self._store)
 
     def of_calls(
         self,
@@ -76,7 +78,7 @@ class FilePlans:
                 left = {change.path for change in rest.changes}
                 kept = [call for call in undone if changes_of([call], self._store) is not None]
                 files = self._with_doubts(files, kept, records_of(kept, self._store, self._restores), left)
-            return with_armed_conflicts(files, self._store)
+            return with_completing_conflicts(with_armed_conflicts(files, self._store), self._store)
 
     def _with_doubts(
         self,
