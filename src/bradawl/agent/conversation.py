@@ -103,6 +103,10 @@ class Conversation:
         self.emit(envelope)
         return envelope
 
+    async def is_on_disk(self) -> bool:
+        """Wait until everything recorded is on the disk; false if that failed."""
+        return self._last is None or await self.log.durable(self._last)
+
     def entries(self) -> tuple[Envelope, ...]:
         """All entries of the log, those of sub-agents and of abandoned branches too. Raises `SessionError`."""
         if self._last is None:
