@@ -213,8 +213,9 @@ class Undo:
         calls = history.changes_since(step.start) if step is not None else ()
         goes_on = kind == intent.kind
         with refusing_for_the_store(self.store):
+            rest = inverse(record) if goes_on else record
             files = restore.plan(
-                self.store, [inverse(record) if goes_on else record], self._roots_as_bytes, is_interrupted=True
+                self.store, [rest], self._roots_as_bytes, is_interrupted=True, temporary=intent.temporary
             )
             if goes_on and kind == "undo":
                 with contextlib.suppress(BradawlError):
