@@ -19,6 +19,7 @@ from bradawl.app.undo import Undo, UndoRefused, UndoStopped, with_answers
 from bradawl.app.undo_diff import shown_path
 from bradawl.app.undo_line import UndoLine, line_of
 from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, refused_whole
+from bradawl.app.undo_progress import RestoreWatch
 from bradawl.core.errors import SessionNotFound
 from bradawl.core.events import Envelope, Live
 
@@ -168,7 +169,8 @@ async def _carry_out(undo: Undo, options: Options, line: UndoLine, console: Cons
         console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, line, overwrite))
     with signals.held():
-        outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=signals.has_arrived)
+        watch = RestoreWatch(plan, lambda text: console.say(f"bradawl: {text}"), signals.has_arrived)
+        outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=watch)
         console.answer(f"{undo_text.outcome_text(outcome, undo.root, line)}\n")
     return OK if outcome.is_complete else ERROR
 

@@ -333,7 +333,8 @@ def _outcome_line(plan: UndoPlan, *, is_any_restored: bool) -> str:
 def stopped_text(plan: UndoPlan, done: int, total: int, line: UndoLine) -> str:
     """Where an undo or redo was stopped, and how to go on."""
     kind = plan.kind if plan.resumes is None else plan.resumes.kind
-    undo, redo = structs.replace(line.of("", "both"), forced=()).command(), line.redo().command()
+    lines = structs.replace(line.of("", "both"), forced=()), line.redo()
+    undo, redo = (each.slash() if line.is_slash else each.command() for each in lines)
     finish, back = (undo, redo) if kind == "undo" else (redo, undo)
     return (
         f"Stopped: {done:,} of {total:,} files were restored. Run `{finish}` again to finish, "
