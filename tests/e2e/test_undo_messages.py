@@ -11,6 +11,8 @@ import pytest
 from terminal import START
 from test_undo_process import Project, differences
 
+from bradawl.sandbox.mounts.placeholders import Placeholder, PlaceholderStore
+
 EXIT_REFUSED = 1
 
 
@@ -179,3 +181,23 @@ def test_a_dry_run_says_that_a_lock_would_stop_the_undo(project: Project) -> Non
     lock.unlink()
     assert project.run("undo", "--dry-run").returncode == 0
     assert project.run("undo").returncode == 0
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_what_the_sandbox_of_a_killed_program_left_is_removed_and_that_of_a_running_one_stays(
+    project: Project, is_killed: bool
+) -> None:
+    project.bash("mkdir made && rm b.txt", is_first=True)
+    (state,) = project.home.glob(".local/share/bradawl/projects/*/checkpoints")
+    store = PlaceholderStore(str(state.with_name("sandbox")))
+    held = store.acquire(Placeholder(str(project.root / name), is_folder=True) for name in (".vscode", "made/.envrc"))
+    assert len(held) == 2
+    if is_killed:
+        os.close(store._record)
+        for each in store._held.values():
+            os.close(each.lock)
+    done = project.run("undo")
+    assert (project.root / "b.txt").exists() and (project.root / ".vscode").exists() is not is_killed
+    assert done.returncode == (0 if is_killed else EXIT_REFUSED) and (project.root / "made").exists() is not is_killed
+    if not is_killed:
+        store.close()
