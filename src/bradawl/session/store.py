@@ -66,6 +66,10 @@ class LocalStore:
         self._clock = clock
         self._ids = ids
 
+    def of(self, project_path: str | Path) -> "LocalStore":
+        """The store of another project in the same data folder."""
+        return LocalStore(self._projects.parent, project_path, self._clock, self._ids)
+
     def create(self) -> OpenSession:
         """A new, empty session. If it can't be written it is kept in memory, with a notice."""
         session_id = self._ids.ulid()
