@@ -2,14 +2,17 @@
 
 import os
 import resource
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from terminal import START
+from terminal import START, run_program
 from test_undo_process import Project, differences
+
+from bradawl.sandbox.mounts.placeholders import Placeholder, PlaceholderStore
 
 EXIT_REFUSED = 1
 
@@ -179,3 +182,37 @@ def test_a_dry_run_says_that_a_lock_would_stop_the_undo(project: Project) -> Non
     lock.unlink()
     assert project.run("undo", "--dry-run").returncode == 0
     assert project.run("undo").returncode == 0
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_what_the_sandbox_of_a_killed_program_left_is_removed_and_that_of_a_running_one_stays(
+    project: Project, is_killed: bool
+) -> None:
+    project.bash("mkdir made && rm b.txt", is_first=True)
+    (state,) = project.home.glob(".local/share/bradawl/projects/*/checkpoints")
+    store = PlaceholderStore(str(state.with_name("sandbox")))
+    held = store.acquire(Placeholder(str(project.root / name), is_folder=True) for name in (".vscode", "made/.envrc"))
+    assert len(held) == 2
+    if is_killed:
+        os.close(store._record)
+        for each in store._held.values():
+            os.close(each.lock)
+    done = project.run("undo")
+    assert (project.root / "b.txt").exists() and (project.root / ".vscode").exists() is not is_killed
+    assert done.returncode == (0 if is_killed else EXIT_REFUSED) and (project.root / "made").exists() is not is_killed
+    if not is_killed:
+        store.close()
+
+
+def test_in_a_folder_of_the_project_undo_names_the_project(project: Project) -> None:
+    project.bash("rm b.txt", is_first=True)
+    deep = project.root / "with a space" / "deep"
+    deep.mkdir(parents=True)
+    done = run_program(("undo",), deep, project.environ)
+    assert done.returncode == EXIT_REFUSED
+    command = f"bradawl undo -C {shlex.quote(str(project.root))}"
+    assert f"This folder has no session. The last one of a folder above it: `{command}`." in done.stderr
+    assert project.run(*shlex.split(command)[1:]).returncode == 0 and (project.root / "b.txt").exists()
+    (project.home / "other").mkdir()
+    elsewhere = run_program(("undo",), project.home / "other", project.environ)
+    assert "This folder has no session, so there is nothing to undo; use -C DIR" in elsewhere.stderr

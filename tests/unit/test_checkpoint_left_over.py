@@ -106,6 +106,26 @@ def test_a_stopped_undo_of_renames_is_finished_and_taken_back(
     assert work.state() == (before if goes_on else after)
 
 
+def test_the_temporary_file_of_a_killed_undo_does_not_keep_the_folder_that_it_made(work: Work) -> None:
+    (work / "gone").mkdir()
+    (work / "gone/file").write_text("x")
+    work.start()
+    shutil.rmtree(work / "gone")
+    work.call()
+    record = begun(work, 1)
+    assert record is not None and not any((work / "gone").iterdir())
+    (work / "gone/.bradawl-1.tmp").write_text("x")
+    (work / "gone/.bradawl-2.tmp").write_text("of another program")
+    roots = [os.fsencode(work.top)]
+
+    def staying() -> tuple[bytes, ...]:
+        return plan(work.store, [record], roots, is_interrupted=True, temporary=b".bradawl-1.tmp").staying
+
+    assert staying() == (work.path("gone"),)
+    (work / "gone/.bradawl-2.tmp").unlink()
+    assert staying() == ()
+
+
 class Killed(BaseException):
     """Ends a restore."""
 

@@ -315,6 +315,31 @@ def test_in_the_background_a_later_answer_for_the_session_reaches_a_refused_host
     assert first == at_once == "the command runs in the background, where the user is not asked" and later == ""
 
 
+@pytest.mark.parametrize(("port", "named"), [(443, "a.example"), (8443, "a.example:8443")])
+def test_a_command_that_ends_before_the_answer_is_told_that_the_user_was_asked(port: int, named: str):
+    async def check() -> tuple[str, ...]:
+        asked = asyncio.Event()
+
+        async def permit(_: Effects) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+        permissions = HostPermissions(permit, whole_network=False)
+        ended = asyncio.get_running_loop().create_future()
+        waiting = asyncio.create_task(permissions.wait_answering(ended, 60.0))
+        connection = asyncio.create_task(permissions.check(Destination("a.example", port)))
+        await asked.wait()
+        ended.set_result(None)
+        await waiting
+        assert await connection == "the command has ended"
+        return permissions.notes()
+
+    assert asyncio.run(check()) == (
+        f"the network proxy refused {named}: the user was asked, and had not answered when the command ended: it must"
+        " wait longer",
+    )
+
+
 def test_a_host_that_was_refused_in_the_foreground_stays_refused():
     asked: list[str] = []
 

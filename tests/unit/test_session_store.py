@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import resource
 import shutil
 import stat
 import subprocess
@@ -447,6 +448,20 @@ def test_a_text_is_found_across_the_pieces_in_which_a_file_is_read(tmp_path, pro
     data = path.read_bytes()
     path.write_bytes(data + b" " * (before - len(data)) + b"n" * 60 + b"e")
     assert [each.id for each in store.containing(re.compile(b"n{60}e"), 10**9)] == [name]
+
+
+def test_entries_that_waited_for_space_on_the_disk_are_read_once_there_is_space_again(store):
+    opened = store.create()
+    opened.log.append(OPENED)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        waiting = opened.log.append(PromptSubmitted((Text("written while the disk was full"),)))
+        assert waiting not in opened.read()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert opened.read()[-1] == waiting
+    assert opened.log.close()
 
 
 def test_the_entries_of_an_open_session_can_be_read(store):

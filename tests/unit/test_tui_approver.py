@@ -1,5 +1,6 @@
 """The terminal's permission question: it shows everything, states what consent grants, and saves rules."""
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -309,3 +310,24 @@ async def test_consent_for_the_session_is_not_offered_for_unsealed_commands():
     answer = await TerminalApprover(shown.append, read, lambda: None).ask(question)
     assert answer == Answer(True, by="user")
     assert shown[-1] == "Please answer y or n."
+
+
+async def test_a_question_about_a_host_says_that_it_needs_no_answer_any_more_when_its_command_has_ended():
+    shown, is_waiting = [], asyncio.Event()
+
+    async def read(_: str) -> str:
+        is_waiting.set()
+        await asyncio.Event().wait()
+        return ""
+
+    approver = TerminalApprover(shown.append, read, lambda: shown.append("CANCELLED"))
+    about_a_host = question({"command": "curl a.example"}, Effects(hosts=("a.example",), lifts=("host",)))
+    for asked, last in ((about_a_host, "The command has ended: this needs no answer any more."), (question(), None)):
+        is_waiting.clear()
+        asking = asyncio.create_task(approver.ask(asked))
+        await is_waiting.wait()
+        before = len(shown)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert shown[before:] == [*([last] if last else [])]

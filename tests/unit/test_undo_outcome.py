@@ -64,6 +64,27 @@ def test_the_model_hears_nothing_if_files_and_conversation_agree_and_when_they_a
     assert note_for_model(rest, restored(), (), "/w") == ""
 
 
+def test_a_folder_that_stays_is_not_listed_as_removed():
+    files = RestorePlan(
+        (b"/w",),
+        (PlannedChange(b"/w/d", FOLDER, None), PlannedChange(b"/w/d/a", ONE, None)),
+        (),
+        (),
+        (),
+        staying=(b"/w/d",),
+    )
+    said = plan_text(UndoPlan(kind="undo", part="both", to=3, files=files), "/w").splitlines()
+    assert "Files (1 removed):" in said and "- d/a" in said and "- d" not in said
+    assert said[said.index("Can't be removed:") + 1] == "! d: it holds other files, so it stays"
+
+
+def test_the_result_says_how_many_prompts_left_the_conversation():
+    one, three = plan(prompts=("fix it",)), plan(prompts=("fix it", "and this", "and that"))
+    assert 'The prompt was: "fix it"' in outcome_text(UndoOutcome(one, restored()), "/w").splitlines()
+    said = outcome_text(UndoOutcome(three, restored()), "/w").splitlines()
+    assert '3 prompts left the conversation. The first was: "fix it"' in said
+
+
 def test_a_folder_with_a_file_that_is_kept_stays():
     found = plan(
         PlannedChange(b"/w/d", FOLDER, None),

@@ -6,7 +6,7 @@ imports no other module of `agent`.
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -17,6 +17,11 @@ from bradawl.core.messages import Message, Note
 from bradawl.core.ports import Blobs, Clock, Emit, Ids, OpenSession, SessionLog
 from bradawl.folds.session_state import SessionState, add_spending, remember
 from bradawl.folds.transcript import Transcript, apply, branch
+
+_NOT_WRITTEN: Final = (
+    "Part of the history of this session is not on the disk, which may be full, so nothing can be undone. Free some"
+    " space, then try again before you close the session: that part is lost with it."
+)
 
 
 def ignore(_: Envelope | Live) -> None:
@@ -103,6 +108,10 @@ class Conversation:
         self.emit(envelope)
         return envelope
 
+    async def is_on_disk(self) -> bool:
+        """Wait until everything recorded is on the disk; false if that failed."""
+        return self._last is None or await self.log.durable(self._last)
+
     def entries(self) -> tuple[Envelope, ...]:
         """All entries of the log, those of sub-agents and of abandoned branches too. Raises `SessionError`."""
         if self._last is None:
@@ -111,7 +120,7 @@ class Conversation:
             raise SessionError("The history of this session can't be read again, so nothing in it can be undone.")
         entries = self._read()
         if self._last.seq != max((entry.seq for entry in entries if entry.agent == self.name), default=-1):
-            raise SessionError("Part of the history of this session is not on the disk, so nothing can be undone.")
+            raise SessionError(_NOT_WRITTEN)
         return entries
 
     def move_head(self, moved: HeadMoved) -> Envelope:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 
 from msgspec import structs
@@ -213,8 +212,9 @@ class Undo:
         calls = history.changes_since(step.start) if step is not None else ()
         goes_on = kind == intent.kind
         with refusing_for_the_store(self.store):
+            rest = inverse(record) if goes_on else record
             files = restore.plan(
-                self.store, [inverse(record) if goes_on else record], self._roots_as_bytes, is_interrupted=True
+                self.store, [rest], self._roots_as_bytes, is_interrupted=True, temporary=intent.temporary
             )
             if goes_on and kind == "undo":
                 with contextlib.suppress(BradawlError):
@@ -263,8 +263,9 @@ class Undo:
             raise UndoRefused(_kept_text(kept, self.root))
         if restores_nothing(plan):
             raise UndoRefused(refusal_text(plan, self.root, line))
-        was_late = partial(self._session.conversation.warn, f"The {plan.kind} was done before it could be interrupted.")
-        return await _to_its_end(self._carry_out(plan, overwrite, kept, should_stop), was_late)
+        was_late = f"The {plan.kind} was done before it could be interrupted."
+        work = self._carry_out(plan, overwrite, kept, should_stop)
+        return await _to_its_end(work, was_late, self._session.conversation.warn)
 
     async def _carry_out(
         self, plan: UndoPlan, overwrite: Collection[bytes], kept: tuple[bytes, ...], should_stop: Callable[[], bool]
@@ -358,8 +359,10 @@ class Undo:
             self._session.conversation.note(note)
 
 
-async def _to_its_end(work: Coroutine[object, object, UndoOutcome], was_late: Callable[[], None]) -> UndoOutcome:
-    """Await work to its end although the caller is cancelled, which is raised then, after `was_late` if it was done."""
+async def _to_its_end(
+    work: Coroutine[object, object, UndoOutcome], was_late: str, say: Callable[[str], None]
+) -> UndoOutcome:
+    """Await work to its end although the caller is cancelled, which is raised then, after a word on its end."""
 
     async def attempt() -> UndoOutcome | Exception:
         try:
@@ -373,8 +376,9 @@ async def _to_its_end(work: Coroutine[object, object, UndoOutcome], was_late: Ca
             done = await asyncio.shield(doing)
         except asyncio.CancelledError:
             await asyncio.wait([doing])
-            if not doing.cancelled() and doing.exception() is None and isinstance(doing.result(), UndoOutcome):
-                was_late()
+            if not doing.cancelled() and doing.exception() is None:
+                done = doing.result()
+                say(was_late if isinstance(done, UndoOutcome) else str(done))
             raise
     if isinstance(done, Exception):
         raise done

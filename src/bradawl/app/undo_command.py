@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
 import msgspec
+from msgspec import structs
 
 from bradawl.app import undo_text
 from bradawl.app.console import Console
@@ -19,6 +20,7 @@ from bradawl.app.undo import Undo, UndoRefused, UndoStopped, with_answers
 from bradawl.app.undo_diff import shown_path
 from bradawl.app.undo_line import UndoLine, line_of
 from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, refused_whole
+from bradawl.app.undo_progress import RestoreWatch
 from bradawl.core.errors import SessionNotFound
 from bradawl.core.events import Envelope, Live
 
@@ -113,7 +115,7 @@ async def _run(
         if options.get("sessions"):
             console.answer(f"{_sessions_text(agent, settings)}\n")
             return OK
-        async with agent.open(_session_id(agent, options)) as session:
+        async with agent.open(_session_id(agent, options, settings.cwd)) as session:
             session.show_with(emit)
             line = line_of(options)
             with build_undo(session, settings, line) as undo:
@@ -144,14 +146,27 @@ def _sessions_text(agent: "Agent", settings: "Settings") -> str:
         return sessions.listed() if sessions is not None else ""
 
 
-def _session_id(agent: "Agent", options: Options) -> str:
+def _session_id(agent: "Agent", options: Options, cwd: str) -> str:
     session_id = cast("str | None", options.get("session")) or agent.store.latest()
     if session_id is None:
+        if above := _folder_with_sessions(agent, cwd):
+            line = structs.replace(line_of(options), places=("-C", above)).command()
+            raise SessionNotFound(f"This folder has no session. The last one of a folder above it: `{line}`.")
         raise SessionNotFound(
             "This folder has no session, so there is nothing to undo; use -C DIR for another folder. If it was renamed "
             "or moved, move it back first: sessions belong to the path of their folder."
         )
     return session_id
+
+
+def _folder_with_sessions(agent: "Agent", cwd: str) -> str:
+    """The innermost folder above that has sessions; empty for none."""
+    from bradawl.session.store import LocalStore
+
+    store = agent.store
+    if not isinstance(store, LocalStore):
+        return ""
+    return next((str(folder) for folder in Path(cwd).parents if store.of(folder).latest() is not None), "")
 
 
 async def _carry_out(undo: Undo, options: Options, line: UndoLine, console: Console, signals: StopSignals) -> int:
@@ -168,7 +183,8 @@ async def _carry_out(undo: Undo, options: Options, line: UndoLine, console: Cons
         console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, line, overwrite))
     with signals.held():
-        outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=signals.has_arrived)
+        watch = RestoreWatch(plan, lambda text: console.say(f"bradawl: {text}"), signals.has_arrived)
+        outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=watch)
         console.answer(f"{undo_text.outcome_text(outcome, undo.root, line)}\n")
     return OK if outcome.is_complete else ERROR
 

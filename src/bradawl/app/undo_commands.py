@@ -121,7 +121,10 @@ def _step_and_part(step: str, part: Part | None) -> tuple[str, Part | None]:
 
 
 async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan, line: UndoLine) -> CommandResult:
-    """Carry the plan out; a user decides about files that were changed since."""
+    """Carry the plan out; a user decides about files that were changed since. A signal stops it between two files."""
+    from bradawl.app.undo_command import StopSignals
+    from bradawl.app.undo_progress import RestoreWatch
+
     overwrite, keep = (), False
     if conflicts := conflicts_of(plan):
         text = undo_text.plan_text(plan, undo.root)
@@ -137,6 +140,8 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan, line:
         overwrite, keep = (conflicts, False) if answer.startswith("a") else ((), True)
     if refused_whole(plan, keep_conflicts=True):
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, line))
-    outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep)
+    with StopSignals() as signals, signals.held():
+        watch = RestoreWatch(plan, session.session.conversation.warn, signals.has_arrived)
+        outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=watch)
     code = 0 if outcome.is_complete else 1
     return CommandResult(undo_text.outcome_text(outcome, undo.root, line), style="diff", exit_code=code)

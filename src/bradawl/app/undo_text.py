@@ -119,16 +119,19 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
     if plan.files is None:
         return lines
     files = plan.files
-    lines += _changes_group("Files", _agreed(files.changes), root, _MOST_FILES)
-    lines += _changes_group("Data of git", _agreed(files.git), root)
+    staying = set(files.staying)
+    for title, changes, most in (("Files", files.changes, _MOST_FILES), ("Data of git", files.git, _MOST_OTHERS)):
+        lines += _changes_group(title, [each for each in _agreed(changes) if each.path not in staying], root, most)
     conflicts = [f"! {shown_path(each.path, root)}: {each.conflict}" for each in files.conflicts if not each.job]
     lines += _group(
         "Changed by you or another program since, useless for git or maybe the only copy; restored only if you say so:",
         conflicts,
     )
     lines += [f"{text}; restored if you say so." for text in _texts_of_jobs(plan, root)]
-    staying = [f"! {shown_path(path, root)}: it holds other files, so it stays" for path in files.staying]
-    lines += _group("Can't be removed:", staying)
+    lines += _group(
+        "Can't be removed:",
+        [f"! {shown_path(path, root)}: it holds other files, so it stays" for path in files.staying],
+    )
     return lines + _impossible_lines(files, root) + _caches_line(files.caches, root)
 
 
@@ -300,7 +303,8 @@ def outcome_text(outcome: UndoOutcome, root: str, line: UndoLine = LAST_SESSION)
     lines += _first(kept, _MOST_FILES, "that were left alone")
     restored = set(conflicts_of(plan)) - set(outcome.kept)
     lines += [f"Left alone: {text[0].lower()}{text[1:]}." for text in _texts_of_jobs(plan, root, restored)]
-    lines += [f'The prompt was: "{cut(one_line(prompt), 200)}"' for prompt in plan.prompts[:1]]
+    left = f"{len(plan.prompts)} prompts left the conversation. The first" if len(plan.prompts) > 1 else "The prompt"
+    lines += [f'{left} was: "{cut(one_line(prompt), 200)}"' for prompt in plan.prompts[:1]]
     lines += _coverage_lines(plan)
     if record is not None and record.unrestored and plan.kind == "undo" and not plan.takes_back:
         lines.append(unrestored_text(len(record.unrestored), structs.replace(line, forced=())))
@@ -329,7 +333,8 @@ def _outcome_line(plan: UndoPlan, *, is_any_restored: bool) -> str:
 def stopped_text(plan: UndoPlan, done: int, total: int, line: UndoLine) -> str:
     """Where an undo or redo was stopped, and how to go on."""
     kind = plan.kind if plan.resumes is None else plan.resumes.kind
-    undo, redo = structs.replace(line.of("", "both"), forced=()).command(), line.redo().command()
+    lines = structs.replace(line.of("", "both"), forced=()), line.redo()
+    undo, redo = (each.slash() if line.is_slash else each.command() for each in lines)
     finish, back = (undo, redo) if kind == "undo" else (redo, undo)
     return (
         f"Stopped: {done:,} of {total:,} files were restored. Run `{finish}` again to finish, "

@@ -131,13 +131,15 @@ def plan(
     roots: Sequence[bytes],
     *,
     is_interrupted: bool = False,
+    temporary: bytes = b"",
     abandoned: Sequence[ChangeRecord] = (),
 ) -> RestorePlan:
     """What undoing the records would do; the newest comes first. Changes nothing, and blocks while it reads files.
 
     With `is_interrupted` a restore between the two states of the only record was killed: the states that it leaves
-    for a moment are no conflicts. The same holds for `abandoned`, the records of restores that were killed or stopped
-    and then neither finished nor taken back.
+    for a moment are no conflicts. `temporary` is the name of the file that it may have left in a folder, and that is
+    removed before restoring. What holds for the states holds for `abandoned` too, the records of restores that were
+    killed or stopped and then neither finished nor taken back.
 
     `roots` are absolute, resolved paths of folders. A closed folder is opened while it is read. Raises `OSError` only
     for the store's folder, and `RestoreRefused` if the only copy of an unsaved folder would be lost.
@@ -179,7 +181,7 @@ def plan(
         changes = sorted((*changes, *(PlannedChange(path, now, None) for path, now in rest.items())), key=_path)
         kept, blocked = _without_blocked(walk, changes)
         kept = _with_git_conflicts(same, kept)
-        staying, caches = _staying_folders(walk, kept)
+        staying, caches = _staying_folders(walk, kept, temporary)
         git = {change.path for change in kept if is_git_data(change.path, walk.root_of(change.path) or b"")}
     return RestorePlan(
         roots=tuple(roots),
@@ -450,11 +452,15 @@ def _without_blocked(
     return kept, blocked
 
 
-def _staying_folders(walk: FolderWalk, changes: Sequence[PlannedChange]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+def _staying_folders(
+    walk: FolderWalk, changes: Sequence[PlannedChange], temporary: bytes
+) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """The folders that hold what is not in the plan, and the caches among them; conflicts count as removed."""
     removed = [each for each in changes if each.now is not None and each.wanted is None and not each.moves_away]
     folders = [each.path for each in removed if each.now is not None and each.now.kind == "folder"]
     gone = {each.path for each in changes if each.moves_away} | {each.path for each in removed}
+    if temporary:
+        gone |= {folder + b"/" + temporary for folder in folders}
     return staying_folders(walk, folders, gone)
 
 

@@ -58,6 +58,8 @@ _SAVING_S: Final = 1.0
 """Seconds that a call must be able to wait, so that the index is saved before it begins."""
 _UNCOVERED_CHARACTERS: Final = 2_000
 _MOST_ANSWERS: Final = 200
+_RECORD_BYTES: Final = 1_048_576
+"""Room on the disk that a call which discards work must find: for its record, and for contents that are new in it."""
 
 _EARLY: Final = "Undo can't restore it: the first search of the workspace was not complete when it began."
 _LATE: Final = (
@@ -180,8 +182,9 @@ class Worker:
                 self._send(Ready(number))
             case Cover(number, until):
                 self._complete_index(until)
-                if not (covers := self._tree.covers_files()):
-                    self._send(Warn(self._why_not_covered()))
+                error = self._store_error()
+                if not (covers := error is None and self._tree.covers_files()):
+                    self._send(Warn(self._why_not_covered(error)))
                 self._send(Ready(number, covers))
             case Received(count):
                 for _ in range(max(0, len(self._answers) - (self._sent - count))):
@@ -189,12 +192,20 @@ class Worker:
             case Open():
                 raise ValueError("a workspace is open already")
 
-    def _why_not_covered(self) -> str:
+    def _store_error(self) -> OSError | None:
+        """Why what a call changes can't be saved now, although the contents of all files may be saved."""
+        try:
+            self._store.folder.check_space(_RECORD_BYTES)
+        except OSError as error:
+            return error
+        return self._tree.store_error
+
+    def _why_not_covered(self, error: OSError | None) -> str:
         """A sentence for the user on why `Cover` is answered with false."""
         sentences = self._tree.uncovered(with_rebuilt=False)
         if not self._tree.is_complete:
             sentences = ("The first search of the workspace is not complete yet.",)
-        elif (error := self._tree.store_error) is not None:
+        elif error is not None:
             sentences = (f"{self._folder} can't be written ({error.strerror or error}).", *sentences)
         return f"{_NOT_COVERED} {' '.join(sentences)}"[:_UNCOVERED_CHARACTERS]
 

@@ -326,6 +326,10 @@ class Journal:
         self._lines.add(envelope.seq, encode(envelope))
         return envelope
 
+    def flush(self) -> bool:
+        """Write the entries that could not be written yet; false if some still can't be."""
+        return self._lines.flush()
+
     async def durable(self, entry: Envelope) -> bool:
         """Wait until the entry is durable; one sync serves all requests made before it began (group commit).
 

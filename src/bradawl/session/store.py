@@ -66,6 +66,10 @@ class LocalStore:
         self._clock = clock
         self._ids = ids
 
+    def of(self, project_path: str | Path) -> "LocalStore":
+        """The store of another project in the same data folder."""
+        return LocalStore(self._projects.parent, project_path, self._clock, self._ids)
+
     def create(self) -> OpenSession:
         """A new, empty session. If it can't be written it is kept in memory, with a notice."""
         session_id = self._ids.ulid()
@@ -75,7 +79,7 @@ class LocalStore:
             log = MemoryLog(session_id, self._clock)
             return OpenSession(log, MemoryBlobs(), (), (_not_saved(error),), lambda: tuple(log.entries))
         notices = (journal.notice,) if journal.notice else ()
-        return OpenSession(journal, self._blobs_of(journal), (), notices, partial(self._read, session_id))
+        return OpenSession(journal, self._blobs_of(journal), (), notices, partial(self._read_open, journal))
 
     def open(self, session_id: str) -> OpenSession:
         """Resume a session, by its id or a unique prefix of it.
@@ -92,7 +96,7 @@ class LocalStore:
             raise SessionDamaged(f"{error} The file is {path}.") from error
         base, more = self._base_of(loaded, {path.stem})
         entries = (*base, *loaded.entries)
-        read = partial(self._read, path.stem)
+        read = partial(self._read_open, journal)
         return OpenSession(journal, self._blobs_of(journal), entries, (*notices, *more), read)
 
     def latest(self) -> str | None:
@@ -158,8 +162,13 @@ class LocalStore:
         entries = (*base, *loaded.entries)
         return OpenSession(log, blobs, entries, notices, lambda: (*entries, *log.entries))
 
+    def _read_open(self, journal: Journal) -> tuple[Envelope, ...]:
+        """All entries of the journal's session that are in its file, or can be written now. Raises `SessionError`."""
+        journal.flush()
+        return self._read(journal.session_id)
+
     def _read(self, session_id: str) -> tuple[Envelope, ...]:
-        """All entries of a session that is open. Raises `SessionError`."""
+        """All entries of a session in its file. Raises `SessionError`."""
         path = self._path(session_id)
         try:
             loaded = load(path)

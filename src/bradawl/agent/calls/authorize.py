@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from hashlib import sha256
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -17,6 +17,11 @@ from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, 
 from bradawl.core.ports import Files
 from bradawl.safety.permissions.builtin_rules import with_builtin_rules
 from bradawl.shaping.approval_scope import covered
+
+_NOT_SAVED: Final = (
+    "The history of this session can't be written to the disk, so undo would not know what was changed: commands that"
+    " discard work are asked about."
+)
 
 
 class SessionPolicy:
@@ -79,7 +84,12 @@ def _request(prepared: Prepared) -> Request:
 async def _undo_covers(services: CallServices, prepared: Prepared) -> bool:
     """Whether undo can bring back what the call discards."""
     changes = services.changes if prepared.effects.discards else None
-    return changes is not None and await changes.covers()
+    if changes is None:
+        return False
+    if not await services.conversation.is_on_disk():
+        services.conversation.warn(_NOT_SAVED)
+        return False
+    return await changes.covers()
 
 
 def decision_on(services: CallServices, prepared: Prepared, *, undo: bool = False) -> Decision:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def build_undo(session: "Session", settings: "Settings", line: UndoLine = LAST_SESSION) -> Undo:
     """Undo for a session of an agent that `build_agent` made with these settings.
 
-    Texts that name commands repeat what `line` says about the session and its folders.
+    Texts that name commands repeat what `line` says about the session and its folders. Placeholders that the sandbox of
+    a killed agent left in the workspace are removed.
     Raises `SettingsError`, also if the agent was built with a `changes` of the caller.
     """
     if isinstance(session.agent.changes, GivenChanges):
@@ -32,8 +33,10 @@ def build_undo(session: "Session", settings: "Settings", line: UndoLine = LAST_S
             "The agent was built with a `changes` of your own, whose records undo can't read. Restore the files "
             "yourself, and then move the conversation with `Session.rewind`."
         )
-    folders = folders_of(settings)
+    from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 
+    folders = folders_of(settings)
+    PlaceholderStore(folders.state).clean_up_after_others()  # a folder that a killed agent made would not be empty
     return Undo(
         session,
         lambda: _content_store(folders.checkpoints),

@@ -266,6 +266,10 @@ class TerminalApprover:
             except KeyboardInterrupt:
                 self._cancel()
                 return Answer(False, by="user", message="The user ended the turn.")
+            except asyncio.CancelledError:
+                if _is_about_a_host(question):  # what is typed now would be the next prompt
+                    self._show("The command has ended: this needs no answer any more.")
+                raise
 
     async def _answer(self, question: Question) -> Answer:
         shown, whole = question_text(question), question_text(question, whole=True)

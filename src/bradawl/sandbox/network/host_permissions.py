@@ -19,6 +19,7 @@ _MOST_REFUSALS: Final = 10
 _REFUSED_FOR_S: Final = 5.0
 _NOT_GRANTED: Final = "the command has no permission for it"
 _ENDED: Final = "the command has ended"
+_UNANSWERED: Final = "the user was asked, and had not answered when the command ended: it must wait longer"
 _FURTHER: Final = "the network proxy refused further hosts"
 
 
@@ -90,10 +91,11 @@ class HostPermissions:
     async def wait_answering(self, ended: asyncio.Future[None], timeout_s: float) -> None:
         """Wait for the end of the command, at most `timeout_s` seconds, and answer the proxy meanwhile.
 
-        The time of open questions does not count. Questions that are still open at the end are cancelled.
+        The time of open questions does not count. Questions that are still open at the end are cancelled, and named
+        in the command's result.
         """
         deadline = self._loop.time() + timeout_s
-        open_questions: set[asyncio.Task[None]] = set()
+        open_questions: dict[asyncio.Task[None], str] = {}
         async with asyncio.TaskGroup() as group:
             try:
                 while not ended.done():
@@ -107,11 +109,13 @@ class HostPermissions:
                     elif self._loop.time() >= deadline:
                         self._is_in_background = True
                         break
-                    open_questions = {task for task in open_questions if not task.done()}
-                    open_questions |= {group.create_task(self._judge(label)) for label in self._take_questions()}
+                    open_questions = {task: label for task, label in open_questions.items() if not task.done()}
+                    open_questions |= {group.create_task(self._judge(label)): label for label in self._take_questions()}
             finally:
-                for task in open_questions:
-                    task.cancel()
+                for task, label in open_questions.items():
+                    if task.cancel() and ended.done():
+                        host, _, port = label.partition(":")
+                        self.refuse(Refusal(host, int(port or 0), _UNANSWERED))
 
     def _take_questions(self) -> list[str]:
         self._asked.clear()
