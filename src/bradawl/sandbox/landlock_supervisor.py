@@ -169,8 +169,8 @@ def answer(agent: Socket, questions: int, notice: bytes, free: "list[None]") -> 
         code = connect(agent, questions, key, thread, (descriptor, address, length))
     except OSError as error:
         code = error.errno or errno.EACCES
-    except Exception:  # noqa: BLE001 - without an answer the program would wait forever
-        code = errno.EACCES
+    except (LookupError, MemoryError, RuntimeError, StopIteration, ValueError, struct.error):
+        code = errno.EACCES  # without an answer the program would wait forever
     send_answer(questions, key, code)
     free.append(None)
 

@@ -88,6 +88,17 @@ class ChildSandbox(msgspec.Struct, frozen=True):
     covers: "LaunchCovers | None" = None
     """Its covers, which `on_end` releases."""
 
+    def for_user(self, restored: tuple[str, ...]) -> tuple[str, ...]:
+        """Sentences for the user about a command without a result: what was restored, and the notes of the search."""
+        notes = self.search_after.notes() if self.search_after is not None else ()
+        paths = first_of(restored, _MOST_NAMED, in_remark) if restored else ""
+        return (*((_PUT_BACK.format(paths),) if paths else ()), *map(_for_user, notes))
+
+    def explained(self, stderr: bytes) -> bytes:
+        """The standard error of a launcher that did not start the program, with an explanation if there is one."""
+        why = self.explain_setup_error(stderr) if self.explain_setup_error else ""
+        return f"{why}\n".encode("utf-8", "replace") if why else stderr
+
     def all_notes(self) -> tuple[str, ...]:
         """The notes, those of covers, network and the end of processes, and those of the search for changes."""
         parts = (self.covers, self.network, self.init, self.search_after)
@@ -132,12 +143,10 @@ class ChildProcess:
         self._exited = self._loop.create_future()
         self._drained = self._loop.create_future()
         self._pidfd = -1
-        self._was_ended = self._is_flood = self._left_running = self._is_gone = False
+        self._was_ended = self._is_flood = self._left_running = self._is_gone = self._has_begun = False
         self._not_ended: frozenset[int] = frozenset()
         """PIDs of processes that could not be killed."""
-        self._has_begun = False
-        self._is_interrupted = False
-        """Nothing takes its result."""
+        self._is_interrupted = False  # nothing takes its result
         streams.on_flood = self._end_flood
         streams.watch(self._loop, self._on_drained)
         self._watch_exit()
@@ -274,14 +283,8 @@ class ChildProcess:
         is_own_end = not (self._was_ended or self._is_flood)
         said = self._streams.report()
         report = parse_report(said, self._streams.key, code) if is_own_end else Report()
-        if (
-            self._sandbox.explain_setup_error
-            and is_own_end
-            and code == 1
-            and not said
-            and (why := self._sandbox.explain_setup_error(stderr))
-        ):
-            stderr = f"{why}\n".encode("utf-8", "replace")
+        if is_own_end and code == 1 and not said:
+            stderr = self._sandbox.explained(stderr)
         if self._sandbox.reports_signals_as_codes and report == Report() and 128 < code <= 128 + _HIGHEST_SIGNAL:
             code = 128 - code
         return CommandResult(
@@ -302,12 +305,7 @@ class ChildProcess:
 
     def unsaid(self) -> tuple[str, ...]:
         """Sentences for the user about what was restored, or could not be checked, if nothing takes the result."""
-        if not self._is_interrupted:
-            return ()
-        search = self._sandbox.search_after
-        notes = search.notes() if search is not None else ()
-        paths = first_of(self._restored, _MOST_NAMED, in_remark) if self._restored else ""
-        return (*((_PUT_BACK.format(paths),) if paths else ()), *map(_for_user, notes))
+        return self._sandbox.for_user(self._restored) if self._is_interrupted else ()
 
     def add_restored(self, paths: tuple[str, ...]) -> None:
         """Add paths to `CommandResult.restored`."""

@@ -303,7 +303,6 @@ class LocalProcesses:
 
     def _forget(self, child: ChildProcess) -> None:
         self._running.discard(child)
-        self._checks.warn(child.unsaid())
         self._gate.release(child)
         self._watchdog.release(*child.leader_pids)
         self._checks.end(child)

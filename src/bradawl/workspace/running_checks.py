@@ -159,12 +159,9 @@ class RunningChecks:
         warnings, self._warnings = self._warnings, ()
         return (*warnings, *(self._covers.take_warnings() if self._covers is not None else ()))
 
-    def warn(self, sentences: tuple[str, ...]) -> None:
-        """Add sentences for the user."""
-        self._warnings += sentences
-
     def end(self, command: "ChildProcess") -> None:
-        """Call when a program has ended; others than those of `begin` are ignored."""
+        """Call when a program has ended; of others than those of `begin`, only `unsaid` is used."""
+        self._warnings += command.unsaid()
         if (timer := self._timers.pop(command, None)) is not None:
             timer.cancel()
         self._wakers.pop(command, None)

@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from bradawl.core.effects import is_within
+from bradawl.core.errors import ToolError
 from bradawl.safety.git.tracked_files import is_tracked
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import is_secret_name
+from bradawl.sandbox.check_failures import is_absent_or_closed, reason_of
 from bradawl.sandbox.discovery.file_tracking import FileTracker
 
 _DEPTH: Final = 3
@@ -124,7 +126,7 @@ class WorkspaceSurvey:
             self._is_caching, self._cached = False, None
 
     def result(self) -> SurveyResult:
-        """The current result."""
+        """The current result. Raises `ToolError` for a folder that can't be examined, and might hold keys."""
         if self._cached is not None:
             return self._cached
         with self._lock:
@@ -241,8 +243,10 @@ class WorkspaceSurvey:
                 if path != self._root
                 else _read(path, status, self._passed_over)
             )
-        except OSError:
-            return None
+        except OSError as error:
+            if is_absent_or_closed(error):
+                return None
+            raise _not_examined(path, error) from error
 
 
 class _GradualSearch:
@@ -264,12 +268,17 @@ class _GradualSearch:
         self._has_begun = True
         while self._waiting and time.monotonic() < until:
             path = self._waiting.popleft()
-            with contextlib.suppress(OSError):
+            try:
                 folder = _examine_folder(path, os.lstat(path), passed_over)
-                secrets += folder.secrets
-                self._waiting.extend(folder.inner)
-                if folder.is_closed:
-                    closed.append(path)
+            except OSError as error:
+                if is_absent_or_closed(error):
+                    continue
+                self._waiting.append(path)
+                break  # the next call tries again
+            secrets += folder.secrets
+            self._waiting.extend(folder.inner)
+            if folder.is_closed:
+                closed.append(path)
         self.is_whole = self.is_whole or not self._waiting
         return secrets
 
@@ -312,20 +321,32 @@ def _secret(entry: "os.DirEntry[str]") -> _Secret | None:
             if not is_secret_name(path.rpartition("/")[2]):
                 return None
         status = os.lstat(path)
-    except OSError:
-        return None
+    except OSError as error:
+        if is_absent_or_closed(error):
+            return None
+        raise
     return _Secret(path, (status.st_dev, status.st_ino)) if stat.S_ISREG(status.st_mode) else None
 
 
 def secrets_below(folder: str) -> tuple[str, ...]:
     """Files with keys below a folder, at any depth; searched now.
 
-    Raises `UnsupportedSyntax` if there are too many folders.
+    Raises `UnsupportedSyntax` if there are too many folders, or one that can't be examined.
     """
-    survey = WorkspaceSurvey(folder, _FOLDERS_AT_ONCE, frozenset({".git"}))
-    secrets = survey.result().secrets
-    if survey.is_truncated:
-        from bradawl.safety.shell.errors import UnsupportedSyntax  # only commands without a sandbox need it
+    from bradawl.safety.shell.errors import UnsupportedSyntax  # only commands without a sandbox need it
 
+    survey = WorkspaceSurvey(folder, _FOLDERS_AT_ONCE, frozenset({".git"}))
+    try:
+        secrets = survey.result().secrets
+    except ToolError as error:
+        raise UnsupportedSyntax from error
+    if survey.is_truncated:
         raise UnsupportedSyntax
     return secrets
+
+
+def _not_examined(path: str, error: OSError) -> ToolError:
+    return ToolError(
+        f"nothing can run in the sandbox: {path} may hold keys and could not be examined ({reason_of(error)}). Try "
+        "again, or ask to run without the sandbox"
+    )

@@ -158,7 +158,7 @@ class HistoryRecords:
     def abandoned(self) -> Iterator[tuple[str, tuple[AbandonedState, ...]]]:
         """The repositories that killed agents watched, with a name for `forget`. No agent that lives is among them."""
         try:
-            names = [name for name in os.listdir(self._kept) if name.startswith(_RUNNING)]  # noqa: PTH208 - strings
+            names = [name for name in os.listdir(self._kept) if name.startswith(_RUNNING)]  # noqa: PTH208 - strings are enough
         except OSError:
             return
         for name in names:

@@ -292,37 +292,27 @@ class ProtectedFiles:
     def _recover(self) -> tuple[str, ...]:
         """Restore changes by programs whose agent was killed."""
         restored: list[str] = []
-        try:
-            records = [path for path in Path(self._kept).iterdir() if path.name.startswith(_RECORD)]
-        except OSError:
-            return ()
         forget_old(self._kept)
-        for record in records:
+        for record in _records_in(self._kept):
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 places, before, mounts = _abandoned(str(record))
                 failures = CheckFailures()
                 now = retake_snapshot(places, before, failures)
+                mounted = mounts if self._prevents_changes else None
                 changed = [
                     path
                     for path in self._changed(before, now, failures)
-                    if path not in before or self._is_of_program(path, before[path], now.get(path), mounts, failures)
+                    if (was := before.get(path)) is None
+                    or not (
+                        _is_by_user(path, was, now.get(path), mounted)
+                        or self._may_stay(path, was, now.get(path), failures)
+                    )
                 ]
                 restored += (*self._restore(before, now, changed), *failures.remarks())
                 if before and self._suspect_since:
                     restored += self._suspect_since(before)
                 record.unlink()
         return tuple(restored)
-
-    def _is_of_program(
-        self, path: str, before: Entry, now: Entry | None, mounts: Mounts, failures: CheckFailures
-    ) -> bool:
-        """Whether a program whose agent was killed may have changed a path, as programs may not."""
-        if self._prevents_changes and (now is None or not _is_writable(path, mounts)):
-            return False
-        if now is None and (before.kind == "parent" or _has_lost_repository(path, os.fsdecode(before.place))):
-            return False
-        is_index = path.endswith("/index") and now is not None and now.kind == "file"
-        return not is_index and not self._may_stay(path, before, now, failures)
 
     # ------------------------------------------------------------------ putting back
 
@@ -391,6 +381,24 @@ def _encode(places: Iterable[WatchedPath], found: Snapshot, mounts: Mounts) -> b
         [(os.fsencode(path), is_writable) for path, is_writable in mounts.items()],
     )
     return msgspec.msgpack.encode(record)
+
+
+def _records_in(kept: str) -> list[Path]:
+    try:
+        return [path for path in Path(kept).iterdir() if path.name.startswith(_RECORD)]
+    except OSError:
+        return []
+
+
+def _is_by_user(path: str, before: Entry, now: Entry | None, mounts: Mounts | None) -> bool:
+    """Whether a path must have been changed by the user after a program was killed with its agent, or may have been and
+    makes nothing run. `mounts` are those that kept the program from changing it, None without any.
+    """
+    if now is None:
+        is_of_user = before.kind == "parent" or _has_lost_repository(path, os.fsdecode(before.place))
+        return is_of_user or mounts is not None
+    is_index = path.endswith("/index") and now.kind == "file"
+    return is_index or (mounts is not None and not _is_writable(path, mounts))
 
 
 def _is_writable(path: str, mounts: Mounts) -> bool:
