@@ -9,7 +9,9 @@ from bradawl.agent.calls import hooks
 from bradawl.agent.calls.call import NOT_RUN, Prepared, tool_failed
 from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of
 from bradawl.agent.calls.running_call import CallQuestions, QuestionFailed
+from bradawl.agent.changes import ConversationChanges
 from bradawl.agent.recovery import state_of
+from bradawl.core.effects import Effects
 from bradawl.core.errors import SessionError, ToolError
 from bradawl.core.events import ResultAmended, ToolFinished, ToolStarted
 from bradawl.core.messages import Text, ToolCall, ToolResult
@@ -88,21 +90,30 @@ async def _begin(services: CallServices, prepared: Prepared) -> bool:
     if changes is None or prepared.effects.is_read_only:
         await _log_start(services, prepared)
         return False
-    saving = asyncio.create_task(changes.begin(call_id, prepared.effects))
+    saving = None
     try:
-        await _log_start(services, prepared)
+        async with asyncio.TaskGroup() as group:
+            saving = group.create_task(_saved(changes, call_id, prepared.effects))
+            await _log_start(services, prepared)
     except BaseException:
-        # A save that is cancelled ends the call by itself.
-        if not saving.cancel() and not saving.cancelled() and saving.exception() is None and saving.result():
+        if saving and not saving.cancelled() and saving.result() is True:  # a save that is cancelled ends the call by itself
             changes.end(call_id)
         raise
-    try:
-        return await saving
-    except ToolError as error:
-        raise _NotSaved(str(error)) from error
-    except Exception:  # a defect of the port: the turn fails
+    has_begun = saving.result()
+    if isinstance(has_begun, ToolError):
+        raise _NotSaved(str(has_begun)) from has_begun
+    if isinstance(has_begun, Exception):  # a defect of the port: the turn fails
         services.conversation.record(ToolFinished(call_id, "cancelled", (Text(NOT_RUN),)))
-        raise
+        raise has_begun
+    return has_begun
+
+
+async def _saved(changes: ConversationChanges, call_id: str, effects: Effects) -> bool | Exception:
+    """What `changes.begin` returns or raises: its failure does not end the logging beside it."""
+    try:
+        return await changes.begin(call_id, effects)
+    except Exception as error:
+        return error
 
 
 class Printed:
