@@ -135,3 +135,31 @@ def test_of_an_unknown_step_and_of_nothing_to_undo_in_another_session(sessions: 
     assert refused.returncode == 1 and f"bradawl undo {first} --redo" in refused.stderr
     assert sessions.program("undo", first, "--redo").returncode == 0
     assert sessions.files() == {"f": "f\n", "g": "g\n", "one": "1\n", "two": "2\n"}
+
+
+def test_for_another_folder_names_it(sessions: Sessions, tmp_path: Path) -> None:
+    first = sessions.session("a", "echo 1 > one")
+    sessions.session("b", "true")
+    place = ("-C", str(sessions.root))
+
+    def elsewhere(*argv: str) -> "subprocess.CompletedProcess[str]":
+        return run_program(argv, tmp_path, sessions.environ)
+
+    def commands(text: str) -> list[str]:
+        return [command for command in re.findall(r"`(bradawl undo[^`]*)`", text) if "DIR" not in command]
+
+    start = shlex.join(("bradawl", "undo", *place))
+    assert commands(elsewhere("undo", *place, "--sessions").stdout) == [f"{start} SESSION", f"{start} SESSION --list"]
+    nothing = elsewhere("undo", *place)
+    assert nothing.returncode == 1
+    assert commands(nothing.stderr) == [f"{start} {first}", f"{start} --sessions"]
+    listed = elsewhere("undo", *place, "--list")
+    assert commands(listed.stderr) == [f"{start} {first}", f"{start} --sessions"]
+    slash = elsewhere(*place, "-c", "-p", "/undo")
+    assert commands(slash.stderr)[:1] == [f"{start} {first}"], slash.stderr
+    (sessions.root / "one").write_text("mine")
+    refused = elsewhere(*place, "-r", first, "-p", "/undo")
+    advised = commands(refused.stdout + refused.stderr)[-1]
+    assert advised.startswith(f"{start} {first} "), refused.stderr
+    done = elsewhere(*[str(sessions.root / "one") if each == "PATH" else each for each in shlex.split(advised)[1:]])
+    assert done.returncode == 0, done.stderr

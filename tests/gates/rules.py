@@ -90,7 +90,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|sandbox/(discovery/(file_tracking|folder_index|workspace_survey)|filesystem/(closed_folders|inotify|memory_file|tree_copy|tree_removal))\.py"
     r"|sandbox/mounts/(mask_sources|placeholder_records|placeholders|spare_placeholders)\.py"
     r"|sandbox/restore/(created_repositories|git_data_events|git_history|git_objects|history_records|protected_files|restore_path|set_aside|snapshot)\.py"
-    r"|checkpoints/(content_index|disk_sync|file_states|git_objects|opened_folders|packs|restore|restore_intent|restored_files|store|store_folder)\.py"
+    r"|checkpoints/(content_index|disk_sync|file_states|git_objects|opened_folders|owners|packs|restore|restore_intent|restored_files|store|store_folder)\.py"
     r"|checkpoints/(birth_time|kept_copies|made_folders|planned_renames|renames)\.py"  # what restoring must keep
     r"|checkpoints/(folder_reader|folder_walk|folder_watches|tree)\.py"  # read the workspace
     r"|checkpoints/(call_journal|client|index_files|worker)\.py"  # a process of its own, and its index

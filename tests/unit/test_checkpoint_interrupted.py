@@ -19,6 +19,7 @@ from bradawl.checkpoints.restore_intent import (
     close_opened_folders,
     new_temporary_name,
     remove_temporary_files,
+    unfinished_text,
 )
 from bradawl.checkpoints.store import ContentStore
 
@@ -251,3 +252,9 @@ def test_a_file_whose_end_a_loss_of_power_has_kept_from_the_disk_is_no_conflict(
     for users in (b"01" * 1_000, b"01" * 255 + b"0Q", b"01" * 255 + b"\0\0"):
         removed.write_bytes(users)
         assert len(plan(work.store, work.records, roots, is_interrupted=True).conflicts) == (users[-1] != 0)
+
+
+def test_the_commands_for_a_restore_that_stopped_name_its_folder() -> None:
+    said = unfinished_text(INTENT, "session", ("-C", "/the project"))
+    assert "`bradawl undo -C '/the project' session` finishes it" in said
+    assert "`bradawl undo -C '/the project' session --redo` takes it back" in said

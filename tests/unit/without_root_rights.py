@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 _VERSION = 0x20080522
 _READ_RIGHTS = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+_OWNER_RIGHT = 1 << 0  # CAP_CHOWN
 _SIGNAL_RIGHT = 1 << 5  # CAP_KILL
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -16,6 +17,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def modes_hold() -> Iterator[None]:
     """Modes of files hold for this thread; the rights come back at the end."""
     with _without(_READ_RIGHTS):
+        yield
+
+
+@contextmanager
+def owners_stay() -> Iterator[None]:
+    """This thread can't give files to other users; the right comes back at the end."""
+    with _without(_OWNER_RIGHT):
         yield
 
 

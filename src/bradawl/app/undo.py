@@ -419,7 +419,7 @@ def _check_is_of(intent: "RestoreIntent", kind: str, line: UndoLine) -> None:
     if not is_same_step or part == "talk" or (part == "code" and intent.part == "both" and kind == intent.kind):
         from bradawl.checkpoints.restore_intent import unfinished_text
 
-        raise UndoRefused(unfinished_text(intent, "" if line.is_slash else line.session))
+        raise UndoRefused(unfinished_text(intent, "" if line.is_slash else line.session, line.places))
 
 
 def _with_paths_outside(files: "RestorePlan", whole: "RestorePlan | None") -> "RestorePlan":

@@ -113,37 +113,37 @@ async def _run(
     agent = build_agent(settings)
     try:
         if options.get("sessions"):
-            console.answer(f"{_sessions_text(agent, settings)}\n")
+            console.answer(f"{_sessions_text(agent, settings, line_of(options))}\n")
             return OK
         async with agent.open(_session_id(agent, options, settings.cwd)) as session:
             session.show_with(emit)
             line = line_of(options)
             with build_undo(session, settings, line) as undo:
                 for intent in undo.unfinished_elsewhere():
-                    console.say(f"bradawl: {unfinished_text(intent, intent.session)}")
+                    console.say(f"bradawl: {unfinished_text(intent, intent.session, line.places)}")
                 if options.get("list"):
                     history = await undo.history()
                     if (unfinished := undo.unfinished(history)) is not None:
-                        console.say(f"bradawl: {unfinished_text(unfinished, line.session)}")
+                        console.say(f"bradawl: {unfinished_text(unfinished, line.session, line.places)}")
                     elif rest := undo.unrestored(history):
                         console.say(f"bradawl: {undo_text.unrestored_text(len(rest), line)}")
                     console.answer(undo_text.steps_text(history, undo.changes_of) + "\n")
-                    if history.last_changed() is None and (others := other_sessions_text(session, settings)):
+                    if history.last_changed() is None and (others := other_sessions_text(session, settings, line)):
                         console.say(f"bradawl: {others}")
                     return OK
                 try:
                     return await _carry_out(undo, options, line, console, signals)
                 except NothingToUndo as error:
-                    raise UndoRefused(f"{error} {other_sessions_text(session, settings)}".rstrip()) from error
+                    raise UndoRefused(f"{error} {other_sessions_text(session, settings, line)}".rstrip()) from error
     finally:
         await agent.aclose()
 
 
-def _sessions_text(agent: "Agent", settings: "Settings") -> str:
+def _sessions_text(agent: "Agent", settings: "Settings", line: UndoLine) -> str:
     from bradawl.app.build.undo import build_changed_sessions
 
     with build_changed_sessions(agent.store, settings) as sessions:
-        return sessions.listed() if sessions is not None else ""
+        return sessions.listed(line) if sessions is not None else ""
 
 
 def _session_id(agent: "Agent", options: Options, cwd: str) -> str:

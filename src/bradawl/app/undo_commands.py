@@ -7,7 +7,7 @@ from bradawl.app import undo_text
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.slash_commands import CommandError, CommandResult, command
 from bradawl.app.undo import Undo, UndoRefused
-from bradawl.app.undo_line import UndoLine
+from bradawl.app.undo_line import UndoLine, places_of
 from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, has_only_conflicts, refused_whole
 from bradawl.checkpoints.record import Change
 from bradawl.folds.undo_history import Part
@@ -78,7 +78,7 @@ async def _listed(session: FrontendSession, undo: Undo) -> str:
     if history.last_changed() is None:
         steps = f"{steps}\n{_others_text(session)}".rstrip()
     if intent is not None:
-        return f"{unfinished_text(intent)}\n{steps}"
+        return f"{unfinished_text(intent, places=_line_of(session).places)}\n{steps}"
     rest = undo.unrestored(history)
     return f"{undo_text.unrestored_text(len(rest), _line_of(session))}\n{steps}" if rest else steps
 
@@ -94,7 +94,7 @@ async def show_diff(session: FrontendSession, step: str = "") -> CommandResult:
 def _others_text(session: FrontendSession) -> str:
     from bradawl.app.build.undo import other_sessions_text
 
-    return other_sessions_text(session.session, session.frontend.settings)
+    return other_sessions_text(session.session, session.frontend.settings, _line_of(session))
 
 
 def _with_diff(text: str, undo: Undo, changes: Sequence[Change]) -> str:
@@ -108,7 +108,8 @@ def _undo_of(session: FrontendSession) -> Undo:
 
 
 def _line_of(session: FrontendSession) -> UndoLine:
-    return UndoLine(session=session.session.id, is_slash=True)
+    settings = session.frontend.settings
+    return UndoLine(session=session.session.id, places=places_of(settings.cwd, settings.add_dirs), is_slash=True)
 
 
 def _step_and_part(step: str, part: Part | None) -> tuple[str, Part | None]:

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, cast
 
 import msgspec
@@ -54,6 +55,15 @@ class UndoLine(msgspec.Struct, frozen=True, kw_only=True):
 
 LAST_SESSION: Final = UndoLine()
 """The last session of the folder."""
+
+
+def places_of(folder: str, added: Sequence[str]) -> tuple[str, ...]:
+    """Options with which a command started in the present folder has this folder and the added ones."""
+    try:
+        is_here = Path(folder).samefile(Path.cwd())
+    except OSError:
+        is_here = False
+    return (*(() if is_here else ("-C", folder)), *(word for each in added for word in ("--add-dir", each)))
 
 
 def line_of(options: Mapping[str, object]) -> UndoLine:

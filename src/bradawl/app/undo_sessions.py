@@ -11,6 +11,7 @@ import msgspec
 
 from bradawl.agent.changes import files_it_may_change
 from bradawl.app.rendering import cut
+from bradawl.app.undo_line import LAST_SESSION, UndoLine
 from bradawl.app.undo_text import changes_text, time_text
 from bradawl.checkpoints.record import Change
 from bradawl.core.errors import SessionError
@@ -102,24 +103,25 @@ class ChangedSessions:
             elif found.id in interrupted and _may_have_changed(entries):
                 yield ChangedSession(found.id, found.modified_s, found.preview, None, is_interrupted=True)
 
-    def listed(self) -> str:
-        """A line for each of the last 40 sessions, and how to undo one."""
+    def listed(self, line: UndoLine = LAST_SESSION) -> str:
+        """A line for each of the last 40 sessions, and how to undo one in the folders of `line`."""
         found = [_line(each) for each in islice(self.find(_MOST_LISTED_BYTES), _MOST_LISTED)]
         if not found:
             return "No session of this folder has changed files that undo can restore."
-        how = "`bradawl undo SESSION` undoes the last step of a session, `bradawl undo SESSION --list` lists its steps."
+        one = UndoLine(session="SESSION", places=line.places)
+        how = f"`{one.command()}` undoes the last step of a session, `{one.command('--list')}` lists its steps."
         return "\n".join((*found, how))
 
-    def others_text(self, session_id: str) -> str:
+    def others_text(self, session_id: str, line: UndoLine = LAST_SESSION) -> str:
         """A sentence that names the last sessions but this one, and the command that undoes one; empty if none."""
         others = islice((each for each in self.find() if each.id != session_id), _MOST_NAMED)
-        named = [f"{each.id} ({_details(each)})" for each in others]
+        named = {each.id: f"{each.id} ({_details(each)})" for each in others}
         if not named:
             return ""
+        first, all_of = UndoLine(session=next(iter(named)), places=line.places), UndoLine(places=line.places)
         return (
-            f"Other sessions of this folder changed files: {', '.join(named)}. "
-            f"`bradawl undo {named[0].partition(' ')[0]}` undoes the last step of that one, "
-            "`bradawl undo --sessions` lists all."
+            f"Other sessions of this folder changed files: {', '.join(named.values())}. "
+            f"`{first.command()}` undoes the last step of that one, `{all_of.command('--sessions')}` lists all."
         )
 
 

@@ -5,6 +5,8 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
+import msgspec
+
 from bradawl.checkpoints.coverage import Coverage
 from bradawl.checkpoints.folder import Folder
 from bradawl.checkpoints.folder_reader import Contents, NotSaved, open_folder, save_file
@@ -91,6 +93,6 @@ class UnsavedContents:
             at = None
             content = ""
         if at == folder.signatures[name]:
-            folder.states[name] = FileState("file", state.mode, content, state.size)
+            folder.states[name] = msgspec.structs.replace(state, content=content)
         else:
             self._failed.add((folder, name))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bradawl.checkpoints.opened_folders import FolderWalk, change_mode
+from bradawl.checkpoints.owners import owner_of
 from bradawl.checkpoints.record import FileState
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -37,10 +38,11 @@ def read_state(walk: FolderWalk, path: bytes, digest: Digest = digest_of) -> Fil
     except (FileNotFoundError, NotADirectoryError):
         return None
     mode = stat.S_IMODE(found.st_mode)
+    owner = owner_of(found, parent)
     if stat.S_ISDIR(found.st_mode):
-        return FileState("folder", walk.mode_of(path, found))
+        return FileState("folder", walk.mode_of(path, found), owner=owner)
     if stat.S_ISLNK(found.st_mode):
-        return FileState("link", mode, target=os.readlink(name, dir_fd=parent))
+        return FileState("link", mode, target=os.readlink(name, dir_fd=parent), owner=owner)
     if not stat.S_ISREG(found.st_mode):
         return FileState("other", mode)
     with contextlib.ExitStack() as held:
@@ -49,7 +51,7 @@ def read_state(walk: FolderWalk, path: bytes, digest: Digest = digest_of) -> Fil
         opened = os.fstat(file)
         if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
             raise OSError(f"it was replaced while it was read: {os.fsdecode(path)}")
-        return FileState("file", mode, digest(file, opened.st_size), opened.st_size)
+        return FileState("file", mode, digest(file, opened.st_size), opened.st_size, owner=owner)
 
 
 def read_content(walk: FolderWalk, path: bytes) -> bytes:

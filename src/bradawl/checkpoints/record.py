@@ -8,6 +8,10 @@ Identity = tuple[int, int, int, int]
 """Device, inode, ctime and mtime in ns. A ctime of 0 is not known."""
 
 
+Owner = tuple[int, int]
+"""Numbers of the user and the group."""
+
+
 class FileState(msgspec.Struct, frozen=True, array_like=True):
     """The state of a file, folder or link that undo restores exactly."""
 
@@ -22,6 +26,8 @@ class FileState(msgspec.Struct, frozen=True, array_like=True):
     """Target of a link."""
     identity: Identity | None = None
     """Of a file whose content is not saved, or a folder that is not entered: finds it again after a rename."""
+    owner: Owner | None = None
+    """None if it is the one that restoring gives: for root that of the folder, for others this process's."""
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):

@@ -16,13 +16,13 @@ from bradawl.checkpoints.errors import RestoreRefused, RestoreStopped, StoreErro
 from bradawl.checkpoints.file_states import digest_of, is_same, read_state
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.opened_notes import noted_walk
+from bradawl.checkpoints.owners import give_owner
 from bradawl.checkpoints.planned_renames import CHANGED, PlannedRenames, Stamp, stamp_of
-from bradawl.checkpoints.record import Change, ChangeRecord, FileState
+from bradawl.checkpoints.record import Change, ChangeRecord, FileState, Owner
 from bradawl.checkpoints.restore_intent import new_temporary_name
 from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, compose, plan
 from bradawl.checkpoints.restored_files import (
     overwrite_file,
-    own_like_folder,
     place_file,
     place_link,
     place_name,
@@ -32,6 +32,7 @@ from bradawl.checkpoints.store import ContentStore, add_checked
 
 __all__ = ["PlannedChange", "RestorePlan", "apply", "compose", "plan"]
 
+_OWNER: Final = "was restored, but not its owner (user {}, group {}): only root may give files to other users."
 _FOLDER_STAYS: Final = "the folder holds other files, so it stays"
 _REPOSITORY_STAYS: Final = (
     "git's objects or hooks in it stay, because they are too large or were changed since; remove the folder to make the"
@@ -123,6 +124,8 @@ class _Restoration:
         """The failed paths whose failure has a cause outside of the file, such as a full disk."""
         self._unread: list[Change] = []
         self._separated: list[bytes] = []
+        self._other_owner: dict[bytes, Owner] = {}
+        """The owners that could not be given."""
         self._stayed: dict[bytes, bool] = {}
         """Folders that were to be removed and hold only caches, or files of a cache; true for the caches."""
 
@@ -254,6 +257,7 @@ class _Restoration:
             uncovered=(
                 *(f"{os.fsdecode(path)!r} was not restored: {why}." for path, why in sorted(self._failed.items())),
                 *(f"{os.fsdecode(path)!r} {separated}" for path in self._separated),
+                *(f"{os.fsdecode(path)!r} {_OWNER.format(*owner)}" for path, owner in self._other_owner.items()),
             ),
             stayed=tuple(sorted(path for path, is_cache in self._stayed.items() if is_cache)),
             unrestored=tuple(unrestored),
@@ -330,19 +334,21 @@ class _Restoration:
         if change.now is None or change.now.kind != "folder" or change.moves_away:
             parent, name = self._parent(change.path)
             os.mkdir(name, 0o700, dir_fd=parent)
-            own_like_folder(parent, name)
+            self._note_owner(change.path, wanted, give_owner(parent, name, wanted.owner))
         self._walk.set_mode(change.path, wanted.mode)
 
     def _make_link(self, change: PlannedChange, wanted: FileState) -> None:
         parent, name = self._parent(change.path)
-        place_link(parent, name, wanted.target, self._temporary, partial(self._is_there, change, parent, name))
+        check = partial(self._is_there, change, parent, name)
+        has_owner = place_link(parent, name, wanted.target, self._temporary, check, wanted.owner)
+        self._note_owner(change.path, wanted, has_owner)
 
     def _make_file(self, change: PlannedChange, wanted: FileState) -> None:
         parent, name = self._parent(change.path)
         found = _status(parent, name)
         self._check_unchanged(change, found)
         if change.link:
-            self._make_name(change, wanted, parent, name)
+            _make_name(self._walk, change, wanted, (parent, name), self._temporary)
             return
         if found is not None and not wanted.content:
             set_file_mode(parent, name, wanted.mode, (found.st_dev, found.st_ino))
@@ -360,17 +366,14 @@ class _Restoration:
         elif found is not None and change.now is not None and change.now.content == wanted.content:
             set_file_mode(parent, name, wanted.mode, (found.st_dev, found.st_ino))
             return
-        is_locked = self._is_locked_by_git(change.path)
+        is_locked = change.path in self._git and _lock_of(change.path) == change.path + b".lock"
         check = partial(self._is_there, change, parent, name)
-        place_file(parent, name, wanted, self._store, self._temporary, check=check, lock=is_locked)
+        has_owner = place_file(parent, name, wanted, self._store, self._temporary, check=check, lock=is_locked)
+        self._note_owner(change.path, wanted, has_owner)
 
-    def _make_name(self, change: PlannedChange, wanted: FileState, parent: int, name: bytes) -> None:
-        """Give a file with another name this one, too. Raises `OSError`, also if the other one has changed."""
-        parent = os.dup(parent)
-        try:
-            place_name(self._walk.parent(change.link), (parent, name), wanted, self._temporary)
-        finally:
-            os.close(parent)
+    def _note_owner(self, path: bytes, wanted: FileState, has_owner: bool) -> None:
+        if not has_owner and wanted.owner is not None:
+            self._other_owner[path] = wanted.owner
 
     def _check_unchanged(self, change: PlannedChange, found: os.stat_result | None) -> None:
         """Raises `OSError` if the path is not as saved, or as left by the removals."""
@@ -384,9 +387,6 @@ class _Restoration:
         self._check_unchanged(change, found)
         return found is not None
 
-    def _is_locked_by_git(self, path: bytes) -> bool:
-        return path in self._git and _lock_of(path) == path + b".lock"
-
     def _parent(self, path: bytes) -> tuple[int, bytes]:
         """Descriptor of a path's folder and the name in it; folders that were removed since are made again."""
         try:
@@ -395,10 +395,21 @@ class _Restoration:
             folder = os.path.dirname(path)  # noqa: PTH120 names are bytes
             parent, name = self._parent(folder)
             os.mkdir(name, 0o755, dir_fd=parent)
-            own_like_folder(parent, name)
+            give_owner(parent, name, None)
             self._changes.setdefault(folder, PlannedChange(folder, None, FileState("folder", 0o755)))
             self._walk.set_mode(folder, 0o755)
             return self._walk.parent(path)
+
+
+def _make_name(
+    walk: FolderWalk, change: PlannedChange, wanted: FileState, place: tuple[int, bytes], temporary: bytes
+) -> None:
+    """Give a file with another name this one, too. Raises `OSError`, also if the other one has changed."""
+    parent = os.dup(place[0])
+    try:
+        place_name(walk.parent(change.link), (parent, place[1]), wanted, temporary)
+    finally:
+        os.close(parent)
 
 
 def _holds_caches_only(walk: FolderWalk, path: bytes, stayed: Collection[bytes]) -> bool:

@@ -8,6 +8,7 @@ of the change record is added to `SESSION.abandoned`: what that restore had done
 import contextlib
 import fcntl
 import os
+import shlex
 import stat
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
@@ -47,11 +48,14 @@ class RestoreIntent(msgspec.Struct, frozen=True):
     """Folders without rights for their owner that were opened, with their modes."""
 
 
-def unfinished_text(intent: RestoreIntent, session: str = "") -> str:
-    """That an undo or redo stopped in the middle, and how to go on; `session` is named if it is another one."""
+def unfinished_text(intent: RestoreIntent, session: str = "", places: Sequence[str] = ()) -> str:
+    """That an undo or redo stopped in the middle, and how to go on; `session` is named if it is another one.
+
+    `places` are the options of the command that name folders.
+    """
     to = f" to before step {intent.step}" if intent.step else ""
     of = f" of session {session}" if session else ""
-    command = f"bradawl undo {session}".strip()
+    command = shlex.join(["bradawl", "undo", *places, *filter(None, [session])])
     finish, back = ("/undo", "/redo") if intent.kind == "undo" else ("/redo", "/undo")
     commands = {"/undo": f"`{command}`", "/redo": f"`{command} --redo`"}
     inside = dict.fromkeys(commands, "") if session else {each: f"{each} or " for each in commands}

@@ -24,6 +24,7 @@ from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.opened_notes import noted_walk
 from bradawl.checkpoints.passing_states import has_passing_mode, is_of_both, is_on_the_way, lacks_end
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
+from bradawl.checkpoints.spellings import other_spellings
 from bradawl.checkpoints.store import ContentStore
 
 _BETWEEN = "it was changed between the calls that are undone, and not by them"
@@ -157,7 +158,7 @@ def plan(
             for path, each in sorted(composed_changes.items())
             if walk.root_of(path) is None and os.path.isabs(path) and os.path.normpath(path) == path  # noqa: PTH117 names are bytes
         ]
-        done = copies.impossible | _impossible_outside([each.path for each in outside])
+        done = copies.impossible | _impossible_outside([each.path for each in outside]) | other_spellings(walk, wanted)
         impossible += done.items()
         for path, composed in sorted(composed_changes.items()):
             if path in done or path.startswith(copies.left_out):

@@ -9,7 +9,8 @@ from typing import Final
 
 from bradawl.checkpoints.file_states import open_readable
 from bradawl.checkpoints.opened_folders import change_mode
-from bradawl.checkpoints.record import FileState
+from bradawl.checkpoints.owners import give_owner
+from bradawl.checkpoints.record import FileState, Owner
 from bradawl.checkpoints.restore_intent import new_temporary_name
 from bradawl.checkpoints.store import ContentStore
 
@@ -31,8 +32,9 @@ def place_file(
     *,
     check: Check,
     lock: bool = False,
-) -> None:
-    """Make or replace a file; at every instant there is the old or the new one. A file keeps its owner.
+) -> bool:
+    """Make or replace a file; at every instant there is the old or the new one. Returns whether it has its owner: the
+    recorded one, else that of the file that it replaces.
 
     The new file is written under the name `temporary`, or another one if that exists. With `lock` it is written to the
     disk, and gets the name by which git locks the file. Raises `OSError`, `StoreError`, and `FileExistsError` if git
@@ -41,12 +43,14 @@ def place_file(
     with _new_file(parent, temporary) as (file, made):
         store.copy_to(wanted.content, file)
         _copy_owner(parent, name, file)
+        has_owner = wanted.owner is None or give_owner(parent, made, wanted.owner)
         os.fchmod(file, wanted.mode)
         if lock:
             os.fsync(file)
             _rename_with_lock(parent, made, name, check)
         else:
             _take_name(parent, made, name, check)
+    return has_owner
 
 
 def _take_name(parent: int, temporary: bytes, name: bytes, check: Check) -> None:
@@ -108,13 +112,6 @@ def _new_file(parent: int, temporary: bytes) -> Iterator[tuple[int, bytes]]:
                 os.unlink(name, dir_fd=parent)
 
 
-def own_like_folder(parent: int, name: bytes) -> None:
-    """Give what root has made the owner of the folder that it is in. Raises `OSError`."""
-    if os.geteuid() == 0:
-        like = os.fstat(parent)
-        os.chown(name, like.st_uid, like.st_gid, dir_fd=parent, follow_symlinks=False)
-
-
 def _copy_owner(parent: int, name: bytes, file: int) -> None:
     """Give a new file owner and extended attributes of the file that it replaces, or the owner of its folder."""
     with contextlib.suppress(FileNotFoundError):
@@ -147,19 +144,25 @@ def _copy_attributes(parent: int, name: bytes, file: int) -> None:
             os.close(old)
 
 
-def place_link(parent: int, name: bytes, target: bytes, temporary: bytes, check: Check) -> None:
-    """Make a link, or replace a file or link by it; first under the name `temporary`. Raises `OSError`."""
+def place_link(
+    parent: int, name: bytes, target: bytes, temporary: bytes, check: Check, owner: Owner | None = None
+) -> bool:
+    """Make a link, or replace a file or link by it; first under the name `temporary`. Raises `OSError`.
+
+    Returns whether it has the recorded owner.
+    """
     try:
         os.symlink(target, temporary, dir_fd=parent)
     except FileExistsError:
         temporary = new_temporary_name()
         os.symlink(target, temporary, dir_fd=parent)
     try:
-        own_like_folder(parent, temporary)
+        has_owner = give_owner(parent, temporary, owner)
         _take_name(parent, temporary, name, check)
     except BaseException:
         os.unlink(temporary, dir_fd=parent)
         raise
+    return has_owner
 
 
 def place_name(source: tuple[int, bytes], target: tuple[int, bytes], wanted: FileState, temporary: bytes) -> None:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import msgspec
+
 from bradawl.checkpoints.coverage import Coverage, is_virtual_environment, reason_by_name
 from bradawl.checkpoints.folder import Folder, Signature
 from bradawl.checkpoints.folder_reader import (
@@ -23,6 +25,7 @@ from bradawl.checkpoints.folder_reader import (
 from bradawl.checkpoints.folder_watches import FolderWatches
 from bradawl.checkpoints.gaps import Gaps
 from bradawl.checkpoints.git_data import NAMED_IF_REMOVED, Role, covers_file, role_of_folder
+from bradawl.checkpoints.owners import owner_of
 from bradawl.checkpoints.record import Change, FileState
 from bradawl.checkpoints.sandbox_placeholders import SandboxPlaceholders
 from bradawl.checkpoints.unsaved_changes import UnsavedChanges, differs, identified
@@ -220,6 +223,7 @@ class Search:
             return
         try:
             after, at = self._state(folder, descriptor, name, found)
+            after = _with_owner(after, descriptor, name)
         except FileNotFoundError:
             if before is not None:
                 self.remove(folder, name)
@@ -232,8 +236,7 @@ class Search:
             self._unsaved.add_new(after, found)
         folder.states[name], folder.signatures[name] = after, at
         if before is None or differs(before, after):
-            is_large = after.kind == "file" and after.size > self._limits.file_bytes
-            recorded = identified(folder, name) if is_large else after  # later its content alone can't be compared
+            recorded = _recorded(folder, name, after, self._limits)
             self._record(folder.path_of(name), before, recorded, is_known=folder.is_listed)
         if before is not None and before.identity is not None and self.records:
             self._unsaved.add_changed(Change(folder.path_of(name), before, after), before.identity, at)
@@ -279,9 +282,7 @@ class Search:
     def _file_state(self, folder: Folder, descriptor: int, name: str, found: Signature) -> tuple[FileState, Signature]:
         path, mode, size = folder.path_of(name), stat.S_IMODE(found[0]), found[2]
         unsaved = FileState("file", mode, size=size)
-        if not self._saves:
-            return unsaved, found
-        if size > self._limits.file_bytes:
+        if not self._saves or size > self._limits.file_bytes:
             return unsaved, found
         if self.reading_s > self._limits.reading_s or self.store_error is not None:
             if self._looks_the_same(folder, name, found):
@@ -359,6 +360,17 @@ class Search:
     def finish(self) -> None:
         """Add what is known only at the end: which of the unsaved files and folders were renamed."""
         self.changes = self._unsaved.completed(self.changes, self.gaps)
+
+
+def _recorded(folder: Folder, name: str, state: FileState, limits: Coverage) -> FileState | None:
+    """The state to record of an entry; of a large file with its identity, which shows later whether it was written."""
+    return identified(folder, name) if state.kind == "file" and state.size > limits.file_bytes else state
+
+
+def _with_owner(state: FileState, folder: int, name: str) -> FileState:
+    """The state of an entry of an open folder, with its owner if that is to be recorded."""
+    owner = owner_of(os.stat(name, dir_fd=folder, follow_symlinks=False), folder)
+    return state if owner == state.owner else msgspec.structs.replace(state, owner=owner)
 
 
 def _note_left_out(search: Search, folder: Folder, names: Iterable[str]) -> None:

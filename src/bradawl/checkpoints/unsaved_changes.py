@@ -104,5 +104,5 @@ def _is_known(folder: Folder) -> bool:
 
 
 def differs(before: FileState, after: FileState) -> bool:
-    """Whether two states differ in more than the identity."""
-    return msgspec.structs.replace(before, identity=None) != after
+    """Whether two states differ in more than identity and owner."""
+    return msgspec.structs.replace(before, identity=None, owner=after.owner) != after

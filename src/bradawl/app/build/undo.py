@@ -79,10 +79,13 @@ def build_changed_sessions(store: SessionStore, settings: "Settings") -> Iterato
         yield ChangedSessions(logs, lambda calls: changes_of(calls, contents))
 
 
-def other_sessions_text(session: "Session", settings: "Settings") -> str:
-    """A sentence that names other sessions of the folder that changed files; empty if there are none."""
+def other_sessions_text(session: "Session", settings: "Settings", line: UndoLine = LAST_SESSION) -> str:
+    """A sentence that names other sessions of the folder that changed files; empty if there are none.
+
+    Its commands repeat the folders of `line`.
+    """
     with build_changed_sessions(session.agent.store, settings) as sessions:
-        return sessions.others_text(session.id) if sessions is not None else ""
+        return sessions.others_text(session.id, line) if sessions is not None else ""
 
 
 def _content_store(folder: str) -> "ContentStore":
