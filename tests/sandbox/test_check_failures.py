@@ -316,3 +316,34 @@ def test_history_that_could_not_be_compared_is_restored_before_the_next_command(
         result = session.run("true")
         assert any("/.git/objects" in each for each in result.restored)
         assert session.bare("git rev-parse HEAD") == before and not session.bare("git fsck 2>&1 >&-")
+
+
+@needs_bwrap
+def test_working_trees_that_can_not_be_listed_are_not_taken_for_none(tmp_path, monkeypatch):
+    scandir = os.scandir
+
+    def fail(path: object = ".") -> object:
+        if str(path).endswith("/.git/worktrees"):
+            raise OSError(24, "Too many open files", path)
+        return scandir(path)
+
+    with sandboxed_session(tmp_path) as session:
+        session.bare(SETUP)
+        session.bare("git worktree add -q ../tree")
+        session.run("true")
+        with monkeypatch.context() as patched:
+            launch = session.backend.launch
+
+            def launch_and_fail(*arguments: Any) -> object:
+                launched = launch(*arguments)
+                patched.setattr(os, "scandir", fail)
+                return launched
+
+            session.backend.launch = launch_and_fail
+            result = session.run(f"mkdir .git/worktrees/new; echo {session.root}/a > .git/worktrees/new/commondir")
+            session.backend.launch = launch
+            assert any("could not be checked: Too many open files" in each for each in result.restored), result
+            with pytest.raises(ToolError):
+                session.run("true")
+        session.run("true")
+        assert not (session.root / ".git/worktrees/new/commondir").exists()

@@ -77,3 +77,30 @@ def test_further_folders_that_can_not_be_examined_are_searched_again(tmp_path, m
     assert survey.result().secrets == (f"{last}/.env",)
     assert survey.is_whole
     survey.close()
+
+
+def test_a_renamed_file_with_keys_is_not_given_up_because_a_folder_can_not_be_examined(inner, tmp_path, monkeypatch):
+    survey = WorkspaceSurvey(str(tmp_path), follows=True)
+    (inner / "other").hardlink_to(inner / ".env")
+    assert survey.result().secrets == (f"{inner}/.env",)
+    (inner / ".env").unlink()  # a program did it
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", failing_at_second(os.scandir, inner))
+        with pytest.raises(ToolError, match=rf"{inner} may hold keys and could not be examined"):
+            survey.result()
+    assert survey.result().secrets == (f"{inner}/other",)
+    survey.close()
+
+
+def failing_at_second(call: Callable[..., object], path: Path) -> Callable[..., object]:
+    """The survey itself lists the folder first."""
+    calls: list[object] = []
+
+    def fail(*arguments: object) -> object:
+        if str(arguments[0]) == str(path):
+            calls.append(path)
+            if len(calls) == 2:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        return call(*arguments)
+
+    return fail

@@ -1,5 +1,6 @@
 """Finds the existing files and folders that permission rules match."""
 
+import errno
 import os
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
@@ -16,11 +17,23 @@ _PASSED_OVER: Final = frozenset(
 )
 """Folders of packages and caches: searched only for a rule that starts inside one."""
 
+_ABSENT_OR_CLOSED: Final = frozenset(
+    (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EINVAL)
+)
+
 Kind = Literal["file", "folder", "link"]
 
 
-class TooManyFolders(Exception):
-    """A rule applies to more folders than can be searched; the text is the rule's. Callers catch it."""
+class IncompleteSearch(Exception):
+    """Not all matches could be found. Callers catch it."""
+
+
+class TooManyFolders(IncompleteSearch):
+    """A rule applies to more folders than can be searched; the text is the rule's."""
+
+
+class UnreadablePath(IncompleteSearch):
+    """A path could not be examined, although it may exist and this user may read it; the text says why."""
 
 
 class Match(NamedTuple):
@@ -57,7 +70,7 @@ class RuleMatcher:
         self._left = 0
 
     def matches(self, top: str = "/") -> Iterator[Match]:
-        """All matches at or below a folder. Raises `TooManyFolders`."""
+        """All matches at or below a folder. Raises `TooManyFolders` and `UnreadablePath`."""
         self._left = MOST_FOLDERS
         for number, group in enumerate(self._groups):
             for start in self._existing_spellings(group.place):
@@ -84,7 +97,8 @@ class RuleMatcher:
             if known is None or known.changed_ns != changed_ns:
                 known = _read(path, group, changed_ns)
                 self._folders[number, path] = known
-        except OSError:
+        except OSError as error:
+            _check_absent(path, error)
             return None
         return known
 
@@ -110,7 +124,8 @@ class RuleMatcher:
                     for entry in entries:
                         names.setdefault(folded(entry.name), []).append(entry.name)
                 known = self._names[parent] = (_if_settled(changed_ns), names)
-        except OSError:
+        except OSError as error:
+            _check_absent(parent, error)
             return [name]
         return list(dict.fromkeys((name, *known[1].get(folded(name), ()))))
 
@@ -157,10 +172,19 @@ def _read(path: str, group: _Group, changed_ns: int) -> _Folder:
     return _Folder(_if_settled(changed_ns), tuple(matches), tuple(inner))
 
 
+def _check_absent(path: str, error: OSError) -> None:
+    """Raises `UnreadablePath` unless the error says that there is nothing at a path, or that this user can't open it:
+    of too many open files, for instance, nothing follows.
+    """
+    if error.errno not in _ABSENT_OR_CLOSED:
+        raise UnreadablePath(f"{path} could not be examined: {error.strerror}") from error
+
+
 def _kind(path: str) -> Kind | None:
     try:
         mode = os.lstat(path).st_mode
-    except OSError:
+    except OSError as error:
+        _check_absent(path, error)
         return None
     import stat
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 
 from bradawl.core.rules import Rule, Subject, speaks_of
-from bradawl.safety.permissions.rule_targets import RuleMatcher, TooManyFolders
+from bradawl.safety.permissions.rule_targets import IncompleteSearch, RuleMatcher
 from bradawl.safety.shell.errors import UnsupportedSyntax
 
 
@@ -35,7 +35,7 @@ class PathRules:
             return ()
         try:
             found = {os.path.realpath(match.path) for match in self._tree.matches(folder) if match.rule.on == on}
-        except TooManyFolders:
+        except IncompleteSearch:
             raise UnsupportedSyntax from None
         return tuple(sorted(found))
 

@@ -10,6 +10,7 @@ from typing import Final
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.safety.permissions.protected_paths import is_secret_name
+from bradawl.sandbox.check_failures import is_absent_or_closed, reason_of
 
 _MOST: Final = 400
 _MOST_ENTRIES: Final = 300_000
@@ -35,9 +36,7 @@ class FileTracker:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise ToolError(
-                f"nothing can run in the sandbox: {path} may hold keys and could not be examined ({error.strerror})"
-            ) from error
+            raise not_examined(path, error) from error
         if _inode(os.fstat(file)) != inode or len(self._held) >= _MOST:
             os.close(file)
             return
@@ -101,7 +100,8 @@ def _hard_links_of(inodes: Collection[Inode], root: str) -> Iterator[tuple[str, 
     """In one search for all of them: each takes long."""
     waiting, left = [root], _MOST_ENTRIES
     while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+        folder = waiting.pop()
+        with _examining(folder), os.scandir(folder) as entries:
             for entry in entries:
                 left -= 1
                 if left < 0:
@@ -114,6 +114,24 @@ def _hard_links_of(inodes: Collection[Inode], root: str) -> Iterator[tuple[str, 
                     waiting.append(entry.path)
                 elif (inode := _inode(entry.stat(follow_symlinks=False))) in inodes:
                     yield entry.path, inode
+
+
+@contextlib.contextmanager
+def _examining(folder: str) -> Iterator[None]:
+    """Pass over a folder that is gone or closed to this user."""
+    try:
+        yield
+    except OSError as error:
+        if not is_absent_or_closed(error):
+            raise not_examined(folder, error) from error
+
+
+def not_examined(path: str, error: OSError) -> ToolError:
+    """The refusal to start a program while it is not known whether there are keys at a path."""
+    return ToolError(
+        f"nothing can run in the sandbox: {path} may hold keys and could not be examined ({reason_of(error)}). Try "
+        "again, or ask to run without the sandbox"
+    )
 
 
 def _inode(status: os.stat_result) -> Inode:

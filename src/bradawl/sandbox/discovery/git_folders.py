@@ -10,6 +10,7 @@ from bradawl.core.effects import is_within
 from bradawl.safety.git.separate_data import data_above, data_folder
 from bradawl.safety.git.small_files import named_in
 from bradawl.safety.path_walk import real_path
+from bradawl.sandbox.check_failures import is_absent_or_closed
 
 
 def data_folders(roots: Iterable[str], repositories: Iterable[str], home: str) -> tuple[str, ...]:
@@ -48,12 +49,16 @@ def _places_of_modules(data: str) -> list[str]:
 
 
 def folders_in(folder: str) -> list[str]:
-    """Folders inside a folder, links left out; empty if it can't be read."""
+    """Folders inside a folder, links left out; empty if there is none, or it is closed to this user. Raises `OSError`
+    otherwise: of too many open files it does not follow that there are none.
+    """
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
+    except OSError as error:
+        if is_absent_or_closed(error):
+            return []
+        raise
 
 
 def kind_of(path: str) -> Literal["", "file", "folder", "link"]:

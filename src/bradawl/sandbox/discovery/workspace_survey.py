@@ -17,8 +17,8 @@ from bradawl.core.errors import ToolError
 from bradawl.safety.git.tracked_files import is_tracked
 from bradawl.safety.path_walk import real_path
 from bradawl.safety.permissions.protected_paths import is_secret_name
-from bradawl.sandbox.check_failures import is_absent_or_closed, reason_of
-from bradawl.sandbox.discovery.file_tracking import FileTracker
+from bradawl.sandbox.check_failures import is_absent_or_closed
+from bradawl.sandbox.discovery.file_tracking import FileTracker, not_examined
 
 _DEPTH: Final = 3
 """Levels below the root at which repositories are searched. Files with keys are searched at any level."""
@@ -246,7 +246,7 @@ class WorkspaceSurvey:
         except OSError as error:
             if is_absent_or_closed(error):
                 return None
-            raise _not_examined(path, error) from error
+            raise not_examined(path, error) from error
 
 
 class _GradualSearch:
@@ -343,10 +343,3 @@ def secrets_below(folder: str) -> tuple[str, ...]:
     if survey.is_truncated:
         raise UnsupportedSyntax
     return secrets
-
-
-def _not_examined(path: str, error: OSError) -> ToolError:
-    return ToolError(
-        f"nothing can run in the sandbox: {path} may hold keys and could not be examined ({reason_of(error)}). Try "
-        "again, or ask to run without the sandbox"
-    )

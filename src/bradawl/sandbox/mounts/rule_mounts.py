@@ -11,7 +11,13 @@ from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule, Subject, speaks_of
 from bradawl.safety.git.tracked_files import tracks_below
 from bradawl.safety.path_walk import real_path
-from bradawl.safety.permissions.rule_targets import MOST_FOLDERS, Match, RuleMatcher, TooManyFolders
+from bradawl.safety.permissions.rule_targets import (
+    MOST_FOLDERS,
+    Match,
+    RuleMatcher,
+    TooManyFolders,
+    UnreadablePath,
+)
 from bradawl.sandbox.mounts.plan import Mount
 from bradawl.sandbox.restore.snapshot import WatchedPath
 
@@ -126,6 +132,8 @@ class RuleMounts:
             yield from self._tree.matches()
         except TooManyFolders as error:
             raise _too_much(str(error), f"{MOST_FOLDERS:,} folders") from None
+        except UnreadablePath as error:
+            raise _not_found(error) from error
 
     def _may_be_moved(self, match: Match) -> bool:
         """Whether a read rule matches the same name in every folder of the workspace."""
@@ -166,11 +174,13 @@ class RuleMounts:
                 yield from self._place(match.path)
 
     def _written(self) -> Iterator[Match]:
-        """As far as the search reaches; the next start reports if that is not everything."""
+        """As far as the search reaches; the next start reports if that is not everything. Raises `ToolError`."""
         try:
             yield from (match for match in self._tree.matches() if match.rule.on == "write")
         except TooManyFolders:
             return
+        except UnreadablePath as error:
+            raise _not_found(error) from error
 
     def _place(self, path: str) -> Iterator[WatchedPath]:
         if (root := self._root_of(path)) and path != root:
@@ -229,4 +239,11 @@ def _too_much(rules: str, limit: str) -> ToolError:
     return ToolError(
         f"nothing can run in the sandbox: a permission rule refuses more than it can cover ({limit}): {rules[:300]}. "
         "Change the rule so that it begins with the name of a folder, or ask to run without the sandbox"
+    )
+
+
+def _not_found(error: UnreadablePath) -> ToolError:
+    return ToolError(
+        f"nothing can run in the sandbox: what permission rules refuse can't be found: {error}. Try again, or ask to "
+        "run without the sandbox"
     )
