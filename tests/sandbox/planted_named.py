@@ -49,6 +49,14 @@ NAMED_WAYS = (
         _COMMIT,
         f'{_PC} && ln -s "$PWD/scripts/pc" .git/hooks/pre-commit',
     ),
+    PlantedWay("script that a hook names and that is missing", script("scripts/pc"), _COMMIT, hook("scripts/pc")),
+    PlantedWay("file that a hook sources and that is missing", script("lib.sh"), _COMMIT, hook(". ./lib.sh")),
+    PlantedWay(
+        "script that a hook runs if it exists",
+        script("scripts/pc"),
+        _COMMIT,
+        hook("if [ -x scripts/pc ]; then sh scripts/pc; fi"),
+    ),
     PlantedWay(
         "hook that has a hard link", script("scripts/pc"), _COMMIT, f"{_PC} && ln scripts/pc .git/hooks/pre-commit"
     ),

@@ -154,7 +154,7 @@ def test_what_hooks_lead_to_and_run(tmp_path: Path) -> None:
     (hooks / "post-checkout").symlink_to("post-checkout")
     found = named_by_config(NamedPaths(""), str(root), (str(root),))
     names = {path[len(str(root)) + 1 :] for path in found}
-    assert names == {"link", "scripts/a", "scripts/b", "scripts/deep", "later/x"}
+    assert names == {"link", "scripts/a", "scripts/b", "scripts/deep", "scripts/missing", "later/x"}
 
 
 def test_a_hook_with_a_hard_link_is_named_and_changes_are_seen(tmp_path: Path) -> None:
@@ -182,6 +182,25 @@ def test_names_in_a_hook_are_relative_to_the_working_tree_or_to_the_hook(tmp_pat
         f"{root}/a",
         f"{root}/b",
         f"{root}/hooks/c",
+        f"{root}/missing",
+    ]
+
+
+def test_a_hook_names_files_that_do_not_exist_yet_apart_from_those_of_packages(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    _made(root, "node_modules/.bin/there")
+    (root / "folder").mkdir()
+    (root / "dangling").symlink_to("later")
+    lines = (
+        *("scripts/later.sh", "sh tools/x", ". ./lib.sh", "[ -x ./a ] && ./a", "python3 -m mod", "./dangling"),
+        *("node_modules/.bin/lint", ".venv/bin/x", "vendor/bin/y", "node_modules/.bin/there", "./folder"),
+        *('sh -e "$s" "$@"', 'exec "${ARGS[@]}/x"', "./*.sh", "npx lint-staged", "bash -c 'true'", "cat list.txt"),
+    )
+    _made(root, "hooks/pre-commit", "\n".join(("#!/bin/sh", *lines)))
+    found = HookScripts().files_run_by(f"{root}/hooks", str(root))
+    assert sorted(path[len(f"{root}/") :] for path in found) == [
+        *("a", "dangling", "lib.sh", "mod.py", "mod/__init__.py", "mod/__main__.py"),
+        *("node_modules/.bin/there", "scripts/later.sh", "tools/x"),
     ]
 
 

@@ -30,6 +30,7 @@ from bradawl.sandbox.bubblewrap_arguments import (
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
 from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
+from bradawl.sandbox.discovery.mount_aliases import MountAliases
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
 from bradawl.sandbox.discovery.present_paths import PresentPaths
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult, WorkspaceSurvey
@@ -124,6 +125,7 @@ class BubblewrapBackend:
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
         self._present_secrets = PresentPaths(self._secrets)
+        self._aliases = MountAliases()
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -179,7 +181,7 @@ class BubblewrapBackend:
             for each in (*self._surveys.values(), self._repositories):
                 cached.enter_context(each.caching())
             plan, release = self._prepared_mounts(program, grant, search)
-        hidden = self._hidden(grant)
+        hidden = self._hidden(grant, plan)
         listed = self._covers.of_program(plan.mounts, grant.uncovered, hidden)
         with contextlib.ExitStack() as undo:
             undo.callback(release)
@@ -224,7 +226,7 @@ class BubblewrapBackend:
         self._rule_mounts.set_rules(grant.rules)
         if grant.rules:
             seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
-            unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant))
+            unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant, plan))
             plan.mounts = self._rule_mounts.add_to(plan.mounts, ProgramView(grant.writable, program.cwd, seen, unseen))
         watched = self._watched if search else None
         return plan, _hold_placeholders(self._placeholders, plan, grant, watched, search)
@@ -349,8 +351,8 @@ class BubblewrapBackend:
         arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * features.own_proc
         return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program.cwd, hidden), "--clearenv"]
 
-    def _hidden(self, grant: Grant) -> tuple[str, ...]:
-        """The hidden folders and files that exist, as real paths."""
+    def _hidden(self, grant: Grant, plan: MountSet) -> tuple[str, ...]:
+        """The hidden folders and files that exist, as real paths, and other paths of what is hidden in any way."""
         layout = self._layout
         found: dict[str, None] = {}
         for path in (*layout.own, layout.state, *self._present_secrets.now(), *self._shown_secrets):
@@ -358,7 +360,9 @@ class BubblewrapBackend:
                 real = os.path.realpath(path)
                 if os.path.lexists(real) and not any(is_within(real, each) for each in (*found, *grant.uncovered)):
                     found[real] = None
-        return tuple(found)
+        secret = (path for path, mount in plan.mounts.items() if mount.kind in ("secret", "unreadable"))
+        away = (*emptied_folders(), TEMPORARY, *_NOT_BOUND, *layout.roots, *grant.uncovered)
+        return (*found, *self._aliases.of((*found, *self._others, *self._system_secrets, *secret), away))
 
     def _mount_all(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
         """Outer folders first: mounts inside a folder must come after the mount of the folder."""

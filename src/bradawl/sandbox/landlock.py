@@ -26,6 +26,7 @@ from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search
 from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
+from bradawl.sandbox.discovery.mount_aliases import MountAliases
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
 from bradawl.sandbox.environment import git_variables, sandbox_environment
 from bradawl.sandbox.filesystem.memory_file import file_in_memory
@@ -188,6 +189,7 @@ class LandlockBackend:
             layout.roots, layout.home, self._directories, state=_state(layout), named=named
         )
         rule_mounts = self._rule_mounts = RuleMounts(layout.roots)
+        self._aliases = MountAliases()
         files = ProtectedFiles(
             self._places,
             f"{_state(layout)}/changed",
@@ -379,6 +381,7 @@ class LandlockBackend:
         layout = self._layout
         secret = (*credentials(layout.home), *layout.own, _state(layout), *self._system_secrets)
         real = {path for name in secret if os.path.lexists(name) for path in (name, os.path.realpath(name))}
+        real.update(self._aliases.of((*real, *self._others), (*_HIDDEN, *layout.roots)))
         allowed = set(grant.uncovered)
         return frozenset({*real, *self._others} - allowed) | frozenset(_HIDDEN) | frozenset(self._rule_mounts.hidden())
 

@@ -1,6 +1,7 @@
 """Finds the files that git's hooks lead to, and those that hooks and other scripts of the shell run."""
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from typing import Final
@@ -12,6 +13,8 @@ from bradawl.safety.path_walk import real_path
 _MOST_HOOKS: Final = 40
 _LARGEST: Final = 262_144
 _SETTLED_NS: Final = 50_000_000
+_LITERAL: Final = re.compile(r"[\w./+@%:,-]+")
+_INSTALLED: Final = re.compile(r"/(?:node_modules|bower_components|site-packages|vendor|\.?v?env|\.tox|\.nox|\.git)/")
 _SHELLS: Final = ("sh", "bash", "dash", "ksh", "zsh")
 
 Stamp = tuple[int, ...]
@@ -34,14 +37,18 @@ class HookScripts:
             yield from self.files_run_by_script(hook, tree)
 
     def files_run_by_script(self, path: str, tree: str) -> Iterator[str]:
-        """Existing files that a script of the shell runs or reads as code, absolute; nothing for other files."""
+        """Files that a script of the shell runs or reads as code, absolute; nothing for other files.
+
+        Also those that do not exist yet: git would run them once a command has made them. Of packages only existing
+        files count, because installing them makes such files.
+        """
         real = real_path(path)
         text = self._text(real)
         if not _is_of_shell(text):
             return
         for word in files_in(text, real.rpartition("/")[0]).programs:
             named = os.path.normpath(word if word.startswith("/") else f"{tree}/{word}")
-            if _is_file(named):
+            if _is_file(named) or (_may_be_made(word, named) and not _INSTALLED.search(named[len(tree) :])):
                 yield named
 
     def _hooks_in(self, folder: str) -> tuple[str, ...]:
@@ -96,6 +103,19 @@ def _is_linked(path: str) -> bool:
 def has_hard_links(status: os.stat_result) -> bool:
     """Whether a file has more than one name: then a mount over one of them does not keep the content."""
     return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
+
+
+def _may_be_made(word: str, path: str) -> bool:
+    """Whether a word without expansions names a file that does not exist, or is a link to none."""
+    if not _LITERAL.fullmatch(word):
+        return False
+    try:
+        os.stat(path)  # noqa: PTH116 - as above
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def _is_file(path: str) -> bool:
