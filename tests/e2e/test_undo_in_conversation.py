@@ -1,6 +1,8 @@
 """`/undo` at a terminal: it can be stopped, and says what is needed where the project's folder is gone."""
 
+import re
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +67,26 @@ def test_a_project_that_was_removed_comes_back_once_its_folder_exists(project: P
     after = project.state()
     changed = differences(before, after)
     assert not [name for name in changed if not name.startswith(".git/")], changed
+
+
+def test_an_undo_without_a_terminal_that_a_signal_stops_says_how_far_it_came(project: Project) -> None:
+    many = project.root / "many"
+    many.mkdir()
+    for number in range(4_000):
+        (many / str(number)).write_text(str(number))
+    project.bash("rm -r many", is_first=True)
+    with subprocess.Popen(
+        [*START, "-c", "-p", "/undo"],
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while not (many / "0").exists():
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 128 + signal.SIGTERM
+    assert re.search(r"Stopped: [\d,]+ of 4,001 files were restored. Run `/undo` again to finish", said), said
