@@ -1,5 +1,6 @@
 """Permission modes: sandbox warnings, the mode a session starts in, and advice on how to allow refused calls."""
 
+import os
 import tempfile
 import tomllib
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bradawl.app.data_folder import without_data_text
+from bradawl.app.data_folder import unwritable_place, without_data_text
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.doctor import sandbox_checks
 from bradawl.app.modes import (
@@ -270,3 +271,21 @@ def test_accept_edits_asks_before_a_write_to_a_virtual_environment_of_any_name(t
     for name, wanted in (("tools-env/bin/x", Ask), ("src/bin/x", Allow)):
         found = decide(policy, Request("write_file", "", Effects(writes=(f"{tmp_path}/{name}",))))
         assert isinstance(found, wanted), found
+
+
+@pytest.mark.parametrize(
+    ("blocks", "files", "free_files", "is_full"),
+    [(255, 100, 9, True), (256, 100, 9, False), (9_999, 100, 0, True), (9_999, 0, 0, False)],
+    ids=["less than 1 MB", "1 MB", "no inode", "a file system that counts no inodes"],
+)
+def test_a_folder_on_a_full_disk_can_not_be_written(
+    tmp_path: Path, blocks: int, files: int, free_files: int, is_full: bool
+):
+    def statvfs(_: Path) -> os.statvfs_result:
+        return os.statvfs_result((4_096, 4_096, 10_000, blocks, blocks, files, free_files, free_files, 0, 255))
+
+    folder = str(tmp_path / "data" / "deep")
+    assert unwritable_place(folder, statvfs) == (f"{tmp_path}, whose disk is full," if is_full else "")
+    said = without_data_text(folder, statvfs)
+    assert said.startswith(f"bubblewrap does not work, because {tmp_path}, whose disk is full,") is is_full
+    assert bool(said) is is_full and ("free some space" in said) is is_full

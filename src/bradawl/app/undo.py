@@ -10,6 +10,7 @@ All front ends and embedding programs use this module. The texts for users are i
 import asyncio
 import contextlib
 import os
+import shlex
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import TYPE_CHECKING, Final, Literal, Self, get_args
 
@@ -112,7 +113,7 @@ class Undo:
         """
         _check_arguments(step, part)
         line = self._line.of(step, part)
-        _check_is_quiet(self._session, line)
+        self._check(line)
         history = await self.history()
         if (intent := self.unfinished(history)) is not None:
             _check_is_of(intent, "undo", line)
@@ -145,6 +146,15 @@ class Undo:
             lock=_lock(files, self.store),
         )
 
+    def _check(self, line: UndoLine) -> None:
+        """Raises `UndoRefused` if nothing can be undone now."""
+        _check_is_quiet(self._session, line)
+        if line.part != "talk" and not os.path.lexists(self.root):
+            raise UndoRefused(
+                f"{one_line(self.root)} does not exist any more. Make it again (`mkdir {shlex.quote(self.root)}`), "
+                "then undo: what was in it comes back as far as it was saved."
+            )
+
     def _plan_rest(self, last: Undone, files: "RestorePlan", history: UndoHistory) -> UndoPlan:
         """Restore what the last undo could not."""
         step = next((each for each in history.steps if each.start == last.to), None)
@@ -166,7 +176,7 @@ class Undo:
 
     async def plan_redo(self) -> UndoPlan:
         """What taking back the last step back would do. Raises `UndoRefused`, `SessionError` and `StoreError`."""
-        _check_is_quiet(self._session, self._line.redo())
+        self._check(self._line.redo())
         history = await self.history()
         if (intent := self.unfinished(history)) is not None:
             return self._plan_unfinished("redo", intent, history)
@@ -253,8 +263,8 @@ class Undo:
         nothing: `CancelledError` is raised when all is done.
         Raises `UndoRefused`, `UndoStopped`, `SessionError` and `StoreError`.
         """
+        self._check(self._line.of("", plan.part) if plan.kind == "undo" else self._line.redo())
         line = self._line if plan.kind == "undo" else self._line.redo()
-        _check_is_quiet(self._session, line)
         if plan.head != self._head():
             raise UndoRefused("The session went on since this was planned. Plan it again.")
         overwrite = _conflicts_named(plan, overwrite, self.root)

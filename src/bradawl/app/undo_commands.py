@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, cast
 from bradawl.app import undo_text
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.slash_commands import CommandError, CommandResult, command
-from bradawl.app.undo import Undo, UndoRefused
+from bradawl.app.undo import Undo, UndoRefused, UndoStopped
 from bradawl.app.undo_line import UndoLine, places_of
 from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, has_only_conflicts, refused_whole
 from bradawl.checkpoints.record import Change
@@ -143,6 +143,12 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan, line:
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, line))
     with StopSignals() as signals, signals.held():
         watch = RestoreWatch(plan, session.session.conversation.warn, signals.has_arrived)
-        outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=watch)
+        try:
+            outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=watch)
+        except UndoStopped as error:
+            if session.frontend.user_is_there:
+                raise
+            session.session.conversation.warn(str(error))  # now: the signal may end the run before a result is shown
+            return CommandResult("", exit_code=signals.exit_code)
     code = 0 if outcome.is_complete else 1
     return CommandResult(undo_text.outcome_text(outcome, undo.root, line), style="diff", exit_code=code)
