@@ -222,8 +222,7 @@ class Search:
             self._index.again.add((folder, name))  # there is no event if it is filled
             return
         try:
-            after, at = self._state(folder, descriptor, name, found)
-            after = _with_owner(after, descriptor, name)
+            after, at = _with_owner(self._state(folder, descriptor, name, found), descriptor, name)
         except FileNotFoundError:
             if before is not None:
                 self.remove(folder, name)
@@ -236,8 +235,9 @@ class Search:
             self._unsaved.add_new(after, found)
         folder.states[name], folder.signatures[name] = after, at
         if before is None or differs(before, after):
-            recorded = _recorded(folder, name, after, self._limits)
-            self._record(folder.path_of(name), before, recorded, is_known=folder.is_listed)
+            self._record(
+                folder.path_of(name), before, _noted(folder, name, after, self._limits), is_known=folder.is_listed
+            )
         if before is not None and before.identity is not None and self.records:
             self._unsaved.add_changed(Change(folder.path_of(name), before, after), before.identity, at)
 
@@ -362,15 +362,16 @@ class Search:
         self.changes = self._unsaved.completed(self.changes, self.gaps)
 
 
-def _recorded(folder: Folder, name: str, state: FileState, limits: Coverage) -> FileState | None:
+def _noted(folder: Folder, name: str, state: FileState, limits: Coverage) -> FileState | None:
     """The state to record of an entry; of a large file with its identity, which shows later whether it was written."""
     return identified(folder, name) if state.kind == "file" and state.size > limits.file_bytes else state
 
 
-def _with_owner(state: FileState, folder: int, name: str) -> FileState:
-    """The state of an entry of an open folder, with its owner if that is to be recorded."""
+def _with_owner(state: tuple[FileState, Signature], folder: int, name: str) -> tuple[FileState, Signature]:
+    """The state and signature of an entry of an open folder, with its owner if that is to be recorded."""
+    found, at = state
     owner = owner_of(os.stat(name, dir_fd=folder, follow_symlinks=False), folder)
-    return state if owner == state.owner else msgspec.structs.replace(state, owner=owner)
+    return (found if owner == found.owner else msgspec.structs.replace(found, owner=owner)), at
 
 
 def _note_left_out(search: Search, folder: Folder, names: Iterable[str]) -> None:

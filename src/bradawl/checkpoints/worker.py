@@ -80,6 +80,15 @@ class _Call(msgspec.Struct):
     """False: the state before it is not known."""
 
 
+def _store_error(store: ContentStore, tree: WorkspaceTree) -> OSError | None:
+    """Why what a call changes can't be saved now, although the contents of all files may be saved."""
+    try:
+        store.folder.check_space(_RECORD_BYTES)
+    except OSError as error:
+        return error
+    return tree.store_error
+
+
 class Worker:
     """Answers the requests of one agent, until it closes the socket."""
 
@@ -182,7 +191,7 @@ class Worker:
                 self._send(Ready(number))
             case Cover(number, until):
                 self._complete_index(until)
-                error = self._store_error()
+                error = _store_error(self._store, self._tree)
                 if not (covers := error is None and self._tree.covers_files()):
                     self._send(Warn(self._why_not_covered(error)))
                 self._send(Ready(number, covers))
@@ -191,14 +200,6 @@ class Worker:
                     self._answers.popleft()
             case Open():
                 raise ValueError("a workspace is open already")
-
-    def _store_error(self) -> OSError | None:
-        """Why what a call changes can't be saved now, although the contents of all files may be saved."""
-        try:
-            self._store.folder.check_space(_RECORD_BYTES)
-        except OSError as error:
-            return error
-        return self._tree.store_error
 
     def _why_not_covered(self, error: OSError | None) -> str:
         """A sentence for the user on why `Cover` is answered with false."""

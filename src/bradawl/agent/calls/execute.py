@@ -96,7 +96,9 @@ async def _begin(services: CallServices, prepared: Prepared) -> bool:
             saving = group.create_task(_saved(changes, call_id, prepared.effects))
             await _log_start(services, prepared)
     except BaseException:
-        if saving and not saving.cancelled() and saving.result() is True:  # a save that is cancelled ends the call by itself
+        if (
+            saving and not saving.cancelled() and saving.result() is True
+        ):  # a save that is cancelled ends the call by itself
             changes.end(call_id)
         raise
     has_begun = saving.result()

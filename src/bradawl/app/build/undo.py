@@ -98,3 +98,12 @@ def _compare(before: str, after: str) -> tuple[int, int, str]:
     from bradawl.tools.editing.diffs import describe_change
 
     return describe_change(before, after)
+
+
+def folder_with_sessions(store: SessionStore, cwd: str) -> str:
+    """The innermost folder above `cwd` that has sessions in a store of the data folder; empty for none."""
+    from bradawl.session.store import LocalStore
+
+    if not isinstance(store, LocalStore):
+        return ""
+    return next((str(folder) for folder in Path(cwd).parents if store.of(folder).latest() is not None), "")
