@@ -149,7 +149,9 @@ def _sessions_text(agent: "Agent", settings: "Settings") -> str:
 def _session_id(agent: "Agent", options: Options, cwd: str) -> str:
     session_id = cast("str | None", options.get("session")) or agent.store.latest()
     if session_id is None:
-        if above := _folder_with_sessions(agent, cwd):
+        from bradawl.app.build.undo import folder_with_sessions
+
+        if above := folder_with_sessions(agent.store, cwd):
             line = structs.replace(line_of(options), places=("-C", above)).command()
             raise SessionNotFound(f"This folder has no session. The last one of a folder above it: `{line}`.")
         raise SessionNotFound(
@@ -157,16 +159,6 @@ def _session_id(agent: "Agent", options: Options, cwd: str) -> str:
             "or moved, move it back first: sessions belong to the path of their folder."
         )
     return session_id
-
-
-def _folder_with_sessions(agent: "Agent", cwd: str) -> str:
-    """The innermost folder above that has sessions; empty for none."""
-    from bradawl.session.store import LocalStore
-
-    store = agent.store
-    if not isinstance(store, LocalStore):
-        return ""
-    return next((str(folder) for folder in Path(cwd).parents if store.of(folder).latest() is not None), "")
 
 
 async def _carry_out(undo: Undo, options: Options, line: UndoLine, console: Console, signals: StopSignals) -> int:

@@ -182,7 +182,7 @@ class Worker:
                 self._send(Ready(number))
             case Cover(number, until):
                 self._complete_index(until)
-                error = self._store_error()
+                error = self._store.folder.space_error(_RECORD_BYTES) or self._tree.store_error
                 if not (covers := error is None and self._tree.covers_files()):
                     self._send(Warn(self._why_not_covered(error)))
                 self._send(Ready(number, covers))
@@ -191,14 +191,6 @@ class Worker:
                     self._answers.popleft()
             case Open():
                 raise ValueError("a workspace is open already")
-
-    def _store_error(self) -> OSError | None:
-        """Why what a call changes can't be saved now, although the contents of all files may be saved."""
-        try:
-            self._store.folder.check_space(_RECORD_BYTES)
-        except OSError as error:
-            return error
-        return self._tree.store_error
 
     def _why_not_covered(self, error: OSError | None) -> str:
         """A sentence for the user on why `Cover` is answered with false."""

@@ -79,6 +79,15 @@ def build_changed_sessions(store: SessionStore, settings: "Settings") -> Iterato
         yield ChangedSessions(logs, lambda calls: changes_of(calls, contents))
 
 
+def folder_with_sessions(store: SessionStore, cwd: str) -> str:
+    """The innermost folder above one that has sessions; empty for none."""
+    from bradawl.session.store import LocalStore
+
+    if not isinstance(store, LocalStore):
+        return ""
+    return next((str(folder) for folder in Path(cwd).parents if store.of(folder).latest() is not None), "")
+
+
 def other_sessions_text(session: "Session", settings: "Settings") -> str:
     """A sentence that names other sessions of the folder that changed files; empty if there are none."""
     with build_changed_sessions(session.agent.store, settings) as sessions:
