@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -413,21 +412,6 @@ async def test_a_warning_names_what_undo_does_not_cover(workspace: Workspace):
         "Undo does not cover the whole workspace, so commands that discard work are asked about."
         " Files over 50 MB are not saved: data.bin."
     )
-
-
-async def test_nothing_is_covered_while_the_disk_of_the_store_is_full(workspace: Workspace):
-    workspace.write("saved", "its content is in the store")
-    changes = workspace.client()
-    assert await changes.covers()
-    assert changes.pid is not None
-    unlimited = resource.prlimit(changes.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(changes.pid, resource.RLIMIT_FSIZE, (0, unlimited[1]))
-    assert not await changes.covers()
-    (warning,) = workspace.warnings
-    assert f"{workspace.folder} can't be written (File too large)." in warning
-    resource.prlimit(changes.pid, resource.RLIMIT_FSIZE, unlimited)
-    assert await changes.covers()
-    assert not list(workspace.folder.glob("*.space"))
 
 
 async def test_the_store_inside_the_workspace_is_not_searched(workspace: Workspace):

@@ -1,6 +1,7 @@
-"""What calls changed that ran when their agent was lost, and calls whose files have unusual names."""
+"""What calls changed that ran when their agent was lost, calls whose files have unusual names, and a full disk."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,18 @@ async def test_a_call_that_names_a_file_whose_name_is_not_utf8_is_found(workspac
         assert [change.path for change in store.record(found.ref).changes] == [
             os.fsencode(workspace.root / os.fsdecode(b"caf\xe9"))
         ]
+
+
+async def test_nothing_is_covered_while_the_disk_of_the_store_is_full(workspace: Workspace):
+    workspace.write("saved", "its content is in the store")
+    changes = workspace.client()
+    assert await changes.covers()
+    assert changes.pid is not None
+    unlimited = resource.prlimit(changes.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(changes.pid, resource.RLIMIT_FSIZE, (0, unlimited[1]))
+    assert not await changes.covers()
+    (warning,) = workspace.warnings
+    assert f"{workspace.folder} can't be written (File too large)." in warning
+    resource.prlimit(changes.pid, resource.RLIMIT_FSIZE, unlimited)
+    assert await changes.covers()
+    assert not list(workspace.folder.glob("*.space"))

@@ -113,7 +113,7 @@ class Undo:
         """
         _check_arguments(step, part)
         line = self._line.of(step, part)
-        self._check(line)
+        _check_is_possible(self._session, line, self.root)
         history = await self.history()
         if (intent := self.unfinished(history)) is not None:
             _check_is_of(intent, "undo", line)
@@ -146,15 +146,6 @@ class Undo:
             lock=_lock(files, self.store),
         )
 
-    def _check(self, line: UndoLine) -> None:
-        """Raises `UndoRefused` if nothing can be undone now."""
-        _check_is_quiet(self._session, line)
-        if line.part != "talk" and not os.path.lexists(self.root):
-            raise UndoRefused(
-                f"{one_line(self.root)} does not exist any more. Make it again (`mkdir {shlex.quote(self.root)}`), "
-                "then undo: what was in it comes back as far as it was saved."
-            )
-
     def _plan_rest(self, last: Undone, files: "RestorePlan", history: UndoHistory) -> UndoPlan:
         """Restore what the last undo could not."""
         step = next((each for each in history.steps if each.start == last.to), None)
@@ -176,7 +167,7 @@ class Undo:
 
     async def plan_redo(self) -> UndoPlan:
         """What taking back the last step back would do. Raises `UndoRefused`, `SessionError` and `StoreError`."""
-        self._check(self._line.redo())
+        _check_is_possible(self._session, self._line.redo(), self.root)
         history = await self.history()
         if (intent := self.unfinished(history)) is not None:
             return self._plan_unfinished("redo", intent, history)
@@ -263,8 +254,8 @@ class Undo:
         nothing: `CancelledError` is raised when all is done.
         Raises `UndoRefused`, `UndoStopped`, `SessionError` and `StoreError`.
         """
-        self._check(self._line.of("", plan.part) if plan.kind == "undo" else self._line.redo())
         line = self._line if plan.kind == "undo" else self._line.redo()
+        _check_is_possible(self._session, structs.replace(line, part=plan.part), self.root)
         if plan.head != self._head():
             raise UndoRefused("The session went on since this was planned. Plan it again.")
         overwrite = _conflicts_named(plan, overwrite, self.root)
@@ -410,8 +401,8 @@ def inverse(record: ChangeRecord) -> ChangeRecord:
     return structs.replace(record, changes=changes)
 
 
-def _check_is_quiet(session: "Session", line: UndoLine) -> None:
-    """Raises `UndoRefused` while a turn or a job may change files: what it has changed is not known yet."""
+def _check_is_possible(session: "Session", line: UndoLine, root: str) -> None:
+    """Raises `UndoRefused` without `root`, and while a turn or a job may change files: what it did is not known yet."""
     if session.is_running:
         raise UndoRefused("A turn is running, which may change files. Wait for its end, or cancel it.")
     if running := session.jobs.running:
@@ -419,6 +410,11 @@ def _check_is_quiet(session: "Session", line: UndoLine) -> None:
         raise UndoRefused(
             f"A background job is running, which may change files: {job}, {cut(one_line(command), 80)}. "
             f"`/jobs end {job}` ends it; or leave with /exit, which ends all jobs, and run `{line.command()}`."
+        )
+    if line.part != "talk" and not os.path.lexists(root):
+        raise UndoRefused(
+            f"{one_line(root)} does not exist any more. Make it again (`mkdir {shlex.quote(root)}`), then undo: what "
+            "was in it comes back as far as it was saved."
         )
 
 

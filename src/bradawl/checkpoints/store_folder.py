@@ -76,16 +76,20 @@ class StoreFolder:
         """Descriptor of a new file for reading and writing; the caller closes it. Raises `OSError`."""
         return os.open(name, _NEW, 0o600, dir_fd=self.made())
 
-    def check_space(self, size: int) -> None:
-        """Write this many bytes to the disk and remove them again. Raises `OSError` if there is no room for them."""
+    def space_error(self, size: int) -> OSError | None:
+        """Write this many bytes to the disk and remove them again; the error if there is no room for them."""
         name = f"{self.user}-{os.urandom(8).hex()}.space"
-        file = self.new(name)
         try:
-            self.remove(name)
-            write_all(file, bytes(size))
-            os.fsync(file)  # some file systems notice only now that there is no room
-        finally:
-            os.close(file)
+            file = self.new(name)
+            try:
+                self.remove(name)
+                write_all(file, bytes(size))
+                os.fsync(file)  # some file systems notice only now that there is no room
+            finally:
+                os.close(file)
+        except OSError as error:
+            return error
+        return None
 
     def rename(self, name: str, to: str) -> None:
         """Give a file its final name. Raises `OSError`."""

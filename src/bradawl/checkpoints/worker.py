@@ -80,15 +80,6 @@ class _Call(msgspec.Struct):
     """False: the state before it is not known."""
 
 
-def _store_error(store: ContentStore, tree: WorkspaceTree) -> OSError | None:
-    """Why what a call changes can't be saved now, although the contents of all files may be saved."""
-    try:
-        store.folder.check_space(_RECORD_BYTES)
-    except OSError as error:
-        return error
-    return tree.store_error
-
-
 class Worker:
     """Answers the requests of one agent, until it closes the socket."""
 
@@ -191,7 +182,7 @@ class Worker:
                 self._send(Ready(number))
             case Cover(number, until):
                 self._complete_index(until)
-                error = _store_error(self._store, self._tree)
+                error = self._store.folder.space_error(_RECORD_BYTES) or self._tree.store_error
                 if not (covers := error is None and self._tree.covers_files()):
                     self._send(Warn(self._why_not_covered(error)))
                 self._send(Ready(number, covers))
