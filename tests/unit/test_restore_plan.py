@@ -312,3 +312,19 @@ def test_a_folder_that_was_opened_is_no_conflict_after_a_kill(work: Workspace):
         (work.top / "d").chmod(mode)
         assert only_change(planned(work, change, is_interrupted=True)).conflict == conflict
         assert only_change(planned(work, change)).conflict == "it was changed since"
+
+
+@pytest.mark.timeout(30)
+def test_a_file_of_terabytes_is_planned_without_being_read(work: Workspace):
+    file, path = work.top / "huge", work.path("huge")
+    file.touch()
+    os.truncate(file, 8 << 40)
+    old = saved(work, "old")
+    huge = FileState("file", stat.S_IMODE(file.stat().st_mode), "", 8 << 40)
+    too_large = "its present content is too large to be saved, so this could not be undone"
+    assert only_change(planned(work, Change(path, None, huge))).conflict == too_large
+    made = planned(work, Change(path, old, huge))
+    assert only_change(made).conflict == too_large
+    undone = apply(made, work.store, overwrite=[path])
+    assert file.read_text() == "old" and undone.uncovered == ()
+    assert undone.changes[0].before is not None and undone.changes[0].before.content == ""

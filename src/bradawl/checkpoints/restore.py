@@ -174,17 +174,17 @@ class _Restoration:
 
     def _state(self, change: PlannedChange) -> FileState | None:
         """The present state of a path; its content is saved."""
-        wanted = change.wanted.content if change.wanted is not None else ""
+        wanted, now = change.wanted.content if change.wanted is not None else "", change.now
 
         def add(file: int, size: int) -> str:
             if size > self._store.largest_bytes:
-                return digest_of(file, size)
+                return digest_of(file, size) if now is not None and now.content and now.size == size else ""
             try:
                 return add_checked(self._store, file, size, wanted)
             except OSError as error:
                 raise _NotSaved(error) from error
 
-        if change.now is not None and change.now.kind == "file" and not change.now.content:
+        if now is not None and now.kind == "file" and not now.content:
             return read_state(self._walk, change.path, lambda _file, _size: "")  # the content stays as it is
         return read_state(self._walk, change.path, add)
 

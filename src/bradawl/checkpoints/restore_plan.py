@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bradawl.checkpoints.errors import StoreError
-from bradawl.checkpoints.file_states import digest_of, has_same_content, is_same, read_content, read_state
+from bradawl.checkpoints.file_states import Digest, digest_of, has_same_content, is_same, read_content, read_state
 from bradawl.checkpoints.git_index import staged_state
 from bradawl.checkpoints.git_objects import PlannedObjects, git_folder_of, missing_objects, packed_reference
 from bradawl.checkpoints.kept_copies import (
@@ -261,6 +261,15 @@ class _Comparison:
                 content = read_content(self.walk, path)
         return self.is_same(path, now, expected, content)
 
+    def digest_for(self, composed: ComposedChange) -> Digest:
+        """Reads the content of a file, unless it is larger than all contents that are saved, as with sparse files."""
+        sizes = {state.size for state in (composed.wanted, composed.expected) if state is not None and state.content}
+
+        def digest(file: int, size: int) -> str:
+            return digest_of(file, size) if size <= self.store.largest_bytes or size in sizes else ""
+
+        return digest
+
     def is_rewritten(self, path: bytes, now: FileState | None, expected: FileState | None) -> bool:
         """Whether a file whose content is too large to be saved was changed or replaced since, at the same size.
 
@@ -314,7 +323,7 @@ def _plan_renamed(
     """The change of a path from or to which an unsaved file or folder is renamed, and what is impossible there."""
     wanted, source, moves_away = composed.wanted, copies.renames.get(path, b""), path in copies.sources
     try:
-        now = read_state(same.walk, path, _no_digest if moves_away else digest_of)
+        now = read_state(same.walk, path, _no_digest if moves_away else same.digest_for(composed))
     except OSError as error:
         return [], [(path, _unreadable(error))]
     found = present_status(same.walk, path)
@@ -332,7 +341,7 @@ def _plan_renamed(
 def _plan_linked(same: _Comparison, path: bytes, composed: ComposedChange, link: bytes) -> PlannedChange | str:
     """The change of a path whose file has another name."""
     try:
-        now = read_state(same.walk, path)
+        now = read_state(same.walk, path, same.digest_for(composed))
     except OSError as error:
         return _unreadable(error)
     return PlannedChange(path, now, composed.wanted, _conflict(same, path, now, composed), link=link)
@@ -354,7 +363,7 @@ def _plan_path(
     if walk.root_of(path) is None:
         return _OUTSIDE
     try:
-        now = read_state(walk, path)
+        now = read_state(walk, path, same.digest_for(composed))
     except OSError as error:
         return _unreadable(error)
     if wanted is not None and wanted.identity is not None and now is not None and now.kind == wanted.kind == "file":
