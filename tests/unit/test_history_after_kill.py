@@ -197,6 +197,25 @@ def test_a_record_that_can_not_be_read_is_said(work: Repository, content: bytes)
     assert next_start(work) == () and records(work) == []
 
 
+def test_nothing_starts_while_the_list_of_a_killed_agent_can_not_be_read(work: Repository, monkeypatch):
+    killed(work.new_history(), lambda: remove_objects(work))
+    history, open_file = work.new_history(), os.open
+
+    def fail(path: object, *arguments: int, **options: int) -> int:
+        if "/state/running-" in str(path):
+            raise OSError(24, "Too many open files", path)
+        return open_file(path, *arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", fail)
+        for _ in range(2):
+            with pytest.raises(ToolError, match="could not be checked: Too many open files"):
+                history.begin()
+    history.begin()
+    assert history.end() != ()
+    assert work.is_whole()
+
+
 def test_two_killed_agents_are_both_made_up_for(work: Repository):
     killed(work.new_history(), lambda: remove_objects(work))
     head = work.data / "refs/heads/main"

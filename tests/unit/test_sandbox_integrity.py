@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bradawl.core.errors import ToolError
 from bradawl.safety.permissions.protected_paths import protected_names, watched_names
 from bradawl.sandbox.restore import restore_path as putting_back
 from bradawl.sandbox.restore.protected_files import ProtectedFiles
@@ -302,6 +303,33 @@ def test_the_next_agent_undoes_changes_made_before_the_last_one_was_killed(check
     assert (checked.root / ".git/config").read_text() == "[core]\n\tbare = false\n"
     assert checked.after() == set()
     assert not list(checked.kept.glob("before-*"))
+
+
+@pytest.mark.parametrize("way", ["the record", "a file"])
+def test_nothing_starts_while_what_a_killed_agent_left_can_not_be_compared(checked, monkeypatch, way):
+    subprocess.run([sys.executable, "-c", _KILLED, os.path.realpath(checked.root), str(checked.kept)], check=False)
+    (record,) = checked.kept.glob("before-*")
+    path = str(record) if way == "the record" else f"{os.path.realpath(checked.root)}/.mcp.json"
+    name = "open" if way == "the record" else "lstat"
+    call = getattr(os, name)
+
+    def fail(*arguments, **options):
+        if str(arguments[0]) == path:
+            raise OSError(24, "Too many open files", path)
+        return call(*arguments, **options)
+
+    files = checked.new_instance()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, name, fail)
+        for _ in range(2):
+            with pytest.raises(ToolError, match="could not be checked: Too many open files"):
+                files.begin()
+    assert record.exists()
+    files.begin()
+    assert {os.path.relpath(each, os.path.realpath(checked.root)) for each in files.end()} >= {".mcp.json"}
+    files.close()
+    assert (checked.root / ".git/config").read_text() == "[core]\n\tbare = false\n"
+    assert not (checked.root / ".mcp.json").exists()
 
 
 def test_the_record_of_a_running_agent_is_not_used(checked):

@@ -127,7 +127,11 @@ class GitHistory:
             return
         self._repeat()
         if self._abandoned is None:
-            self._abandoned = list(self._records.abandoned())
+            failures = CheckFailures()
+            found = failures.attempt(self._kept, lambda: list(self._records.abandoned()), None)
+            if found is None:
+                raise still_not_checked(failures)
+            self._abandoned = found
         while self._abandoned:
             name, states = self._abandoned[0]
             self._resume(states)

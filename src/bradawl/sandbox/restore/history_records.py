@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from bradawl.sandbox.check_failures import is_absent_or_closed
 from bradawl.sandbox.restore.git_objects import ObjectFolder
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot
 
@@ -156,14 +157,21 @@ class HistoryRecords:
         self._written.clear()
 
     def abandoned(self) -> Iterator[tuple[str, tuple[AbandonedState, ...]]]:
-        """The repositories that killed agents watched, with a name for `forget`. No agent that lives is among them."""
+        """The repositories that killed agents watched, with a name for `forget`. No agent that lives is among them.
+
+        Raises `OSError` if that can't be determined.
+        """
         try:
-            names = [name for name in os.listdir(self._kept) if name.startswith(_RUNNING)]  # noqa: PTH208 - strings are enough
-        except OSError:
-            return
+            names = os.listdir(self._kept)  # noqa: PTH208 - strings are enough
+        except OSError as error:
+            if is_absent_or_closed(error):
+                return
+            raise
         for name in names:
-            if name != self._name and (found := _abandoned(f"{self._kept}/{name}")) is not None:
-                yield name, found
+            if name.startswith(_RUNNING) and name != self._name:
+                found = _abandoned(f"{self._kept}/{name}")
+                if found is not None:
+                    yield name, found
 
     def forget(self, name: str) -> None:
         """Remove the record of a killed agent, unless another agent uses it."""
@@ -214,19 +222,30 @@ def _generation(path: str) -> int:
         os.close(opened)
 
 
-def _abandoned(path: str) -> tuple[AbandonedState, ...] | None:
-    """What a list names; None if its agent lives or it can't be read."""
+def read_unlocked(path: str) -> bytes | None:
+    """The content of a file; None if another agent holds a lock on it. Raises `OSError`."""
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        opened = _locked(path, os.O_RDONLY)
-    except OSError:
-        return None
-    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # also on a file system without locks
+            return None
         with open(opened, "rb", closefd=False) as file:
-            data = file.read()
-    except OSError:
-        return None
+            return file.read() if os.fstat(opened).st_nlink else None
     finally:
         os.close(opened)
+
+
+def _abandoned(path: str) -> tuple[AbandonedState, ...] | None:
+    """What a list names; None if its agent lives. Raises `OSError`."""
+    try:
+        data = read_unlocked(path)
+    except OSError as error:
+        if is_absent_or_closed(error):
+            return None
+        raise
+    if data is None:
+        return None
     lines: list[_Line] = []
     if data:
         with contextlib.suppress(msgspec.DecodeError):

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import msgspec
 
 from bradawl.core.effects import is_within
-from bradawl.sandbox.check_failures import CheckFailures, drained, still_not_checked
+from bradawl.sandbox.check_failures import CheckFailures, drained, is_absent_or_closed, still_not_checked
 from bradawl.sandbox.restore.harmless_git_files import without_added_programs
+from bradawl.sandbox.restore.history_records import read_unlocked
 from bradawl.sandbox.restore.new_repositories import is_new_repository
 from bradawl.sandbox.restore.restore_path import forget_old, is_without_copy, put_back
 from bradawl.sandbox.restore.set_aside import SetAsideFolder
@@ -91,7 +92,8 @@ class ProtectedFiles:
         self._running = 0
         self._record = -1
         self._record_path = ""
-        self._recovered: tuple[str, ...] | None = None
+        self._has_recovered = False
+        self._recovered: tuple[str, ...] = ()
         self._unchecked: tuple[str, ...] = ()
         """Paths that could not be compared after a program; they are compared again before the next one."""
         self._mounts: Mounts = {}
@@ -104,8 +106,8 @@ class ProtectedFiles:
         """Call before a program starts, which sees `mounts`. Raises `ToolError` if what an earlier program did can't be
         checked.
         """
-        if self._recovered is None:
-            self._recovered = self._recover()
+        if not self._has_recovered:
+            self._recover()
         self.check_again()
         if self._running == 0:
             self._mounts = mounts or {}
@@ -129,7 +131,7 @@ class ProtectedFiles:
         self._unchecked = tuple(dict.fromkeys((*unchecked, *failures.paths)))
         if self._running == 0 and not self._unchecked:
             failures.attempt(self._kept, self._empty_record, None)
-        recovered, self._recovered = self._recovered or (), ()
+        recovered, self._recovered = self._recovered, ()
         return (*recovered, *restored, *failures.remarks())
 
     def take_set_aside(self) -> tuple[str, ...]:
@@ -161,12 +163,12 @@ class ProtectedFiles:
         aside = SetAsideFolder(self._kept)
         again = [self._put_back(path, *known, aside) for path, known in sorted(self._not_put_back.items())]
         self._note_set_aside(aside)
-        self._recovered = (*(self._recovered or ()), *again) if again else self._recovered
+        self._recovered += tuple(again)
         if not self._unchecked:
             return
         failures = CheckFailures()
         restored = failures.attempt("/", lambda: self._check((), failures, within=self._unchecked), ())
-        self._recovered = (*(self._recovered or ()), *restored)
+        self._recovered += restored
         failures.forget(restored)
         if failures.paths:
             raise still_not_checked(failures)
@@ -289,30 +291,41 @@ class ProtectedFiles:
             os.close(self._record)
             self._record = -1
 
-    def _recover(self) -> tuple[str, ...]:
-        """Restore changes by programs whose agent was killed."""
-        restored: list[str] = []
+    def _recover(self) -> None:
+        """Restore changes by programs whose agent was killed. Raises `ToolError` if something can't be compared."""
         forget_old(self._kept)
-        for record in _records_in(self._kept):
-            with contextlib.suppress(OSError, msgspec.DecodeError):
-                places, before, mounts = _abandoned(str(record))
-                failures = CheckFailures()
-                now = retake_snapshot(places, before, failures)
-                mounted = mounts if self._prevents_changes else None
-                changed = [
-                    path
-                    for path in self._changed(before, now, failures)
-                    if (was := before.get(path)) is None
-                    or not (
-                        _is_by_user(path, was, now.get(path), mounted)
-                        or self._may_stay(path, was, now.get(path), failures)
-                    )
-                ]
-                restored += (*self._restore(before, now, changed), *failures.remarks())
-                if before and self._suspect_since:
-                    restored += self._suspect_since(before)
-                record.unlink()
-        return tuple(restored)
+        failures = CheckFailures()
+        for record in failures.attempt(self._kept, partial(_records_in, self._kept), ()):
+            found = failures.attempt(str(record), partial(_abandoned, str(record)), None)
+            if found is not None:
+                self._restore_abandoned(*found, failures)
+            if failures.paths:
+                break
+            if found is not None:
+                with contextlib.suppress(OSError):
+                    record.unlink()
+        if failures.paths:
+            raise still_not_checked(failures)
+        self._has_recovered = True
+
+    def _restore_abandoned(
+        self, places: list[WatchedPath], before: Snapshot, mounts: Mounts, failures: CheckFailures
+    ) -> None:
+        now = retake_snapshot(places, before, failures)
+        mounted = mounts if self._prevents_changes else None
+        changed = [
+            path
+            for path in self._changed(before, now, failures)
+            if (was := before.get(path)) is None
+            or not (
+                _is_by_user(path, was, now.get(path), mounted) or self._may_stay(path, was, now.get(path), failures)
+            )
+        ]
+        restored = self._restore(before, now, changed)
+        failures.forget(restored)
+        self._recovered += restored
+        if before and self._suspect_since and not failures.paths:
+            self._recovered += tuple(drained(partial(self._suspect_since, before), failures))
 
     # ------------------------------------------------------------------ putting back
 
@@ -383,11 +396,12 @@ def _encode(places: Iterable[WatchedPath], found: Snapshot, mounts: Mounts) -> b
     return msgspec.msgpack.encode(record)
 
 
-def _records_in(kept: str) -> list[Path]:
+def _records_in(kept: str) -> tuple[Path, ...]:
+    """The records of all agents. Raises `OSError`, unless there is no such folder."""
     try:
-        return [path for path in Path(kept).iterdir() if path.name.startswith(_RECORD)]
-    except OSError:
-        return []
+        return tuple(path for path in Path(kept).iterdir() if path.name.startswith(_RECORD))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
 
 
 def _is_by_user(path: str, before: Entry, now: Entry | None, mounts: Mounts | None) -> bool:
@@ -416,18 +430,22 @@ def _has_lost_repository(path: str, root: str) -> bool:
     return bool(separator) and folder != root and not os.path.lexists(f"{folder}/.git")
 
 
-def _abandoned(path: str) -> tuple[list[WatchedPath], Snapshot, Mounts]:
-    """The content of a record. Raises `BlockingIOError` if its agent still lives."""
-    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _abandoned(path: str) -> tuple[list[WatchedPath], Snapshot, Mounts] | None:
+    """The content of a record; None if its agent still lives, and for another file. Raises `OSError`."""
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with open(opened, "rb", closefd=False) as record:
-            data = record.read()
-    finally:
-        os.close(opened)
+        data = read_unlocked(path)
+    except OSError as error:
+        if is_absent_or_closed(error):
+            return None
+        raise
+    if data is None:
+        return None
     if not data:  # no program ran
         return [], {}, {}
-    record = msgspec.msgpack.decode(data, type=_Record)
+    try:
+        record = msgspec.msgpack.decode(data, type=_Record)
+    except msgspec.DecodeError:
+        return None
     named = [(os.fsdecode(folder), os.fsdecode(name)) for folder, name in record.places]
     entries = {os.fsdecode(name): entry for name, entry in record.entries}
     return named, entries, {os.fsdecode(path): is_writable for path, is_writable in record.mounts}
