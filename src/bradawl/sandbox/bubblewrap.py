@@ -32,7 +32,7 @@ from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.mount_aliases import MountAliases
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
-from bradawl.sandbox.discovery.present_paths import PresentPaths
+from bradawl.sandbox.discovery.present_keys import PresentKeys
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult, WorkspaceSurvey
 from bradawl.sandbox.environment import git_variables, sandbox_environment
 from bradawl.sandbox.mounts.mask_sources import make_mask_sources
@@ -124,7 +124,7 @@ class BubblewrapBackend:
         self._watched = _watch(layout, found, self._rule_mounts, self._directories) if layout.state else None
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
-        self._present_secrets = PresentPaths(self._secrets)
+        self._present_secrets = PresentKeys(self._secrets, layout.home, layout.roots)
         self._aliases = MountAliases()
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.mount_aliases import MountAliases
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
+from bradawl.sandbox.discovery.present_keys import PresentKeys
 from bradawl.sandbox.environment import git_variables, sandbox_environment
 from bradawl.sandbox.filesystem.memory_file import file_in_memory
 from bradawl.sandbox.guarantees import GUARANTEES
@@ -190,6 +191,7 @@ class LandlockBackend:
         )
         rule_mounts = self._rule_mounts = RuleMounts(layout.roots)
         self._aliases = MountAliases()
+        self._keys = PresentKeys(credentials(layout.home), layout.home, layout.roots)
         files = ProtectedFiles(
             self._places,
             f"{_state(layout)}/changed",
@@ -379,7 +381,7 @@ class LandlockBackend:
     def _hidden(self, grant: Grant) -> frozenset[str]:
         """Hidden paths: names and, for links, their targets. Missing ones are left out."""
         layout = self._layout
-        secret = (*credentials(layout.home), *layout.own, _state(layout), *self._system_secrets)
+        secret = (*credentials(layout.home), *self._keys.now(), *layout.own, _state(layout), *self._system_secrets)
         real = {path for name in secret if os.path.lexists(name) for path in (name, os.path.realpath(name))}
         real.update(self._aliases.of((*real, *self._others), (*_HIDDEN, *layout.roots)))
         allowed = set(grant.uncovered)
