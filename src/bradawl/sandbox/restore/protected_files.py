@@ -244,25 +244,12 @@ class ProtectedFiles:
                 os.close(self._record)
                 self._record = -1
                 Path(self._record_path).write_bytes(b"")
-            self._record = self._record_again() if self._record_path else -1
+            self._record = _reopened(self._record_path) if self._record_path else -1
             if self._record < 0:
                 self._open_record()
             data = memoryview(_encode(self._watched, self._before, self._mounts))
             while data:
                 data = data[os.write(self._record, data) :]
-
-    def _record_again(self) -> int:
-        """Reopen and lock the emptied record; -1 if another agent took it for abandoned."""
-        with contextlib.suppress(OSError):
-            record = os.open(self._record_path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(record).st_nlink:
-                    return record
-            except OSError:
-                pass
-            os.close(record)
-        return -1
 
     def _open_record(self) -> None:
         Path(self._kept).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -379,6 +366,20 @@ def _differs(path: str, before: Entry | None, now: Entry | None, failures: Check
     """Whether an entry changed. Files that can't be compared count as changed."""
     are_folders = bool(before and now and before.kind == now.kind and before.kind in ("folder", "parent"))
     return not failures.attempt(path, partial(is_same, before, now), default=are_folders)
+
+
+def _reopened(path: str) -> int:
+    """Reopen and lock the emptied record; -1 if another agent took it for abandoned."""
+    with contextlib.suppress(OSError):
+        record = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(record).st_nlink:
+                return record
+        except OSError:
+            pass
+        os.close(record)
+    return -1
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
