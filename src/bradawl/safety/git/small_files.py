@@ -24,18 +24,23 @@ def read_text(path: str) -> str:
 
 def read_bytes(path: str, limit: int) -> bytes:
     """The contents of a file smaller than `limit`; empty for any other file."""
+    data = read_start(path, limit)
+    return data if len(data) < limit else b""
+
+
+def read_start(path: str, most_bytes: int) -> bytes:
+    """The beginning of a file; empty if it can't be read."""
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
         with os.fdopen(opened, "rb", closefd=False) as file:
-            data = file.read(limit)
+            return file.read(most_bytes)
     except OSError:
         return b""
     finally:
         os.close(opened)
-    return data if len(data) < limit else b""
 
 
 def named_in(path: str, before: str) -> str:

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from bradawl.core.effects import is_within
+from bradawl.safety.git.small_files import read_start
 
 _TABLE: Final = "/proc/self/mountinfo"
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 _MOST: Final = 1_000
+_MOST_BYTES: Final = 1 << 24
 
 
 class _Place(NamedTuple):
@@ -50,11 +52,7 @@ class MountAliases:
         return tuple(found)
 
     def _read(self) -> None:
-        try:
-            with open(self._table, "rb") as file:  # noqa: PTH123 - for each command
-                text = file.read()
-        except OSError:
-            text = b""
+        text = read_start(self._table, _MOST_BYTES)
         if text == self._text:
             return
         self._text = text

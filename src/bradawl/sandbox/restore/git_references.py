@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from bradawl.safety.git.small_files import named_in
+from bradawl.safety.git.small_files import named_in, read_start
 from bradawl.safety.path_walk import real_path
 from bradawl.sandbox.discovery.git_folders import folders_in
 from bradawl.sandbox.restore.restore_path import put_back
@@ -42,6 +42,9 @@ _NEEDED_OF_TREES: Final = ("HEAD", "commondir", "gitdir")
 _MOST_TREES: Final = 100
 _FILE_BYTES: Final = 33_554_432
 """Of the largest file that is restored: lists of references and indexes have some megabytes in large projects."""
+_LARGEST_LIST: Final = 1 << 30
+_START_BYTES: Final = 1 << 20
+_LONGEST_LINE: Final = 8_192
 _HEAD: Final = re.compile(rb"(?:ref: refs/[^\0-\x20]+|(?!0+\s*$)[0-9a-f]{40}(?:[0-9a-f]{24})?)\s*")
 _OBJECT: Final = rb"[0-9a-f]{40}(?:[0-9a-f]{24})?"
 _ANY_OBJECT: Final = re.compile(rb"(?<![0-9a-f])%b(?![0-9a-f])" % _OBJECT)
@@ -178,8 +181,10 @@ class References:
 
     def _is_sound(self, path: str, now: Entry) -> bool:
         name = path[len(self.data) + 1 :]
-        if now.kind != "file" or now.content is None or now is self._known.get(path):
+        if now.kind != "file" or now is self._known.get(path):
             return True
+        if now.content is None:
+            return not _is_too_large(path, name)
         if name == "packed-refs" and self._has_lost_names(now):
             return False
         if name in _LISTS:
@@ -297,6 +302,21 @@ def _mode(path: str) -> int:
         return os.lstat(path).st_mode
     except OSError:
         return 0
+
+
+def _is_too_large(path: str, name: str) -> bool:
+    """Whether a file is larger than git makes it, or a list too large to be read does not begin with its lines."""
+    try:
+        size = os.lstat(path).st_size
+    except OSError:
+        return False
+    is_reference = name == "HEAD" or name.startswith("refs/")
+    if size <= _FILE_BYTES or not (is_reference or name in _LISTS):
+        return False
+    start = read_start(path, _START_BYTES)
+    lines = start if name == "index" else start[: start.rfind(b"\n") + 1]
+    is_cut_line = len(start) - len(lines) < _LONGEST_LINE
+    return is_reference or size > _LARGEST_LIST or not is_cut_line or not _LISTS[name].fullmatch(lines)
 
 
 def _packed(found: Entry | None) -> dict[str, str]:
