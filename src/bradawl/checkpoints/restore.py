@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from bradawl.checkpoints.composed_changes import compose
 from bradawl.checkpoints.coverage import is_cache
 from bradawl.checkpoints.errors import RestoreRefused, RestoreStopped, StoreError
 from bradawl.checkpoints.file_states import digest_of, is_same, read_state
@@ -20,7 +21,7 @@ from bradawl.checkpoints.owners import give_owner
 from bradawl.checkpoints.planned_renames import CHANGED, PlannedRenames, Stamp, stamp_of
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState, Owner
 from bradawl.checkpoints.restore_intent import new_temporary_name
-from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, compose, plan
+from bradawl.checkpoints.restore_plan import PlannedChange, RestorePlan, plan
 from bradawl.checkpoints.restored_files import (
     overwrite_file,
     place_file,

@@ -4,10 +4,11 @@ import contextlib
 import os
 import shlex
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
+from bradawl.checkpoints.composed_changes import ComposedChange, compose
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.file_states import Digest, digest_of, has_same_content, is_same, read_content, read_state
 from bradawl.checkpoints.git_index import staged_state
@@ -35,17 +36,6 @@ _PACKED = "git has moved it to packed-refs since, so it stays"
 _INDEX_BYTES = 50_000_000
 _OUTSIDE = "it is outside of the folders that undo covers"
 _ADD = f"{_OUTSIDE}; give its folder with --add-dir {{}}"
-
-
-class ComposedChange(msgspec.Struct, frozen=True):
-    """What undoing several records makes of one path."""
-
-    wanted: FileState | None
-    """The state to restore: before the oldest record."""
-    expected: FileState | None
-    """The state after the newest record."""
-    is_changed_between: bool = False
-    """Between two of the records the path changed without a record."""
 
 
 class PlannedChange(msgspec.Struct, frozen=True):
@@ -99,31 +89,6 @@ class RestorePlan(msgspec.Struct, frozen=True):
     def conflicts(self) -> tuple[PlannedChange, ...]:
         """The changes that need the user's agreement."""
         return tuple(change for change in (*self.changes, *self.git) if change.conflict)
-
-
-IsSame = Callable[[bytes, FileState | None, FileState | None], bool]
-"""Whether two states of a path are the same for the user."""
-
-
-def _is_same_state(_path: bytes, one: FileState | None, other: FileState | None) -> bool:
-    return is_same(one, other)
-
-
-def compose(records: Sequence[ChangeRecord], is_same: IsSame = _is_same_state) -> dict[bytes, ComposedChange]:
-    """For each path the state before all records and the state after them. The newest record comes first.
-
-    `is_same` decides whether the state after one record and the one before the next show a change in between.
-    """
-    composed: dict[bytes, ComposedChange] = {}
-    for record in records:
-        for change in record.changes:
-            newer = composed.get(change.path)
-            if newer is None:
-                composed[change.path] = ComposedChange(change.before, change.after)
-            else:
-                is_between = newer.is_changed_between or not is_same(change.path, change.after, newer.wanted)
-                composed[change.path] = ComposedChange(change.before, newer.expected, is_between)
-    return composed
 
 
 def plan(

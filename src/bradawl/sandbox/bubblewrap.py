@@ -130,10 +130,8 @@ class BubblewrapBackend:
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
         self._is_ready = self._has_scratch = self._has_said = False
-        real = (*layout.roots, *layout.readable, layout.cache, layout.home)
-        self._translator = PathTranslator(
-            layout.scratch, [path for path in real if path and is_within(path, TEMPORARY)]
-        )
+        real = filter(None, (*layout.roots, *layout.readable, layout.cache, layout.home))
+        self._translator = PathTranslator(layout.scratch, [path for path in real if is_within(path, TEMPORARY)])
 
     @property
     def sandbox(self) -> Sandbox:
@@ -182,9 +180,9 @@ class BubblewrapBackend:
                 cached.enter_context(each.caching())
             plan, release = self._prepared_mounts(program, grant, search)
         hidden = self._hidden(grant, plan)
-        listed = self._covers.of_program(plan.mounts, grant.uncovered, hidden)
         with contextlib.ExitStack() as undo:
             undo.callback(release)
+            listed = self._covers.of_program(plan.mounts, grant.uncovered, hidden)
             covers = self.running_covers.begin(listed, plan.placeholders)
             undo.pop_all()
             on_end = ending(next(iter(plan.roots), "/"), covers.close, release)
@@ -198,8 +196,8 @@ class BubblewrapBackend:
     def _notes(self) -> tuple[str, ...]:
         """Notes for the program's result; each is given once per session."""
         partly = next((root for root, survey in self._surveys.items() if not survey.is_whole), "")
-        is_said, self._has_said = self._has_said, self._has_said or bool(partly)
-        return (*((_PARTLY.format(partly),) if partly and not is_said else ()), *self._search.notes())
+        is_new, self._has_said = bool(partly) and not self._has_said, self._has_said or bool(partly)
+        return (*((_PARTLY.format(partly),) if is_new else ()), *self._search.notes())
 
     def _found(self, root: str) -> SurveyResult:
         """What is to be covered in a root: files with keys by the survey, the rest by the index of folders."""
@@ -360,9 +358,9 @@ class BubblewrapBackend:
                 real = os.path.realpath(path)
                 if os.path.lexists(real) and not any(is_within(real, each) for each in (*found, *grant.uncovered)):
                     found[real] = None
-        secret = (path for path, mount in plan.mounts.items() if mount.kind in ("secret", "unreadable"))
         away = (*emptied_folders(), TEMPORARY, *_NOT_BOUND, *layout.roots, *grant.uncovered)
-        return (*found, *self._aliases.of((*found, *self._others, *self._system_secrets, *secret), away))
+        concealed = (*found, *self._others, *self._system_secrets, *plan.unreadable_paths())
+        return (*found, *self._aliases.of(concealed, away))
 
     def _mount_all(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
         """Outer folders first: mounts inside a folder must come after the mount of the folder."""
@@ -441,8 +439,7 @@ def _hold_placeholders(
     """Create placeholders; returns the function to call when the program has ended."""
     if watched:
         hidden = (each.path for each in plan.mounts.values() if each.kind in (*UNREADABLE, "missing"))
-        mounts = {path: each.kind == "write" for path, each in plan.mounts.items()}
-        watched.begin(hidden, grant.uncovered, mounts)  # before placeholders exist
+        watched.begin(hidden, grant.uncovered, plan.is_writable_by_path())  # before placeholders exist
     try:
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
     except BaseException:

@@ -1,7 +1,7 @@
 """Collects the mounts of several mount plans for one program."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from bradawl.core.effects import is_within
 from bradawl.core.permissions import Grant
@@ -19,6 +19,14 @@ class MountSet:
         self.repositories: tuple[str, ...] = ()
         self.mounts: dict[str, Mount] = {}
         self.placeholders: dict[str, Placeholder] = {}
+
+    def unreadable_paths(self) -> Iterator[str]:
+        """Paths of files and folders that exist and that programs can't read."""
+        return (path for path, mount in self.mounts.items() if mount.kind in ("secret", "unreadable"))
+
+    def is_writable_by_path(self) -> dict[str, bool]:
+        """Whether programs may write to a path, for each path that is mounted."""
+        return {path: mount.kind == "write" for path, mount in self.mounts.items()}
 
     def replaceable(self, grant: Grant, immovable: frozenset[str]) -> tuple[Mount, ...]:
         """The mounts that a running program could swap for a link before bubblewrap mounts them, because bubblewrap

@@ -36,6 +36,7 @@ Mounts = Mapping[str, bool]
 """The paths that are mounted for programs, and whether they may write there."""
 IsDue = Callable[[str, Entry | None, Entry | None, Snapshot], bool]
 """Whether a changed path is restored while programs run: path, entry before, entry now, snapshot before."""
+_Abandoned = tuple[list[WatchedPath], Snapshot, Mounts]
 _RECORD = "before-"
 _MOST_ALONE = 20
 _NEW_RECORD = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -103,9 +104,7 @@ class ProtectedFiles:
         """Paths that could not be restored, with the folder that programs can't move, and the old state."""
 
     def begin(self, mounts: Mounts | None = None) -> None:
-        """Call before a program starts, which sees `mounts`. Raises `ToolError` if what an earlier program did can't be
-        checked.
-        """
+        """Call before a program with `mounts` starts. Raises `ToolError` if an earlier one can't be checked."""
         if not self._has_recovered:
             self._recover()
         self.check_again()
@@ -162,7 +161,7 @@ class ProtectedFiles:
             return
         aside = SetAsideFolder(self._kept)
         again = [self._put_back(path, *known, aside) for path, known in sorted(self._not_put_back.items())]
-        self._note_set_aside(aside)
+        self._set_aside.update(dict.fromkeys(aside.places))
         self._recovered += tuple(again)
         if not self._unchecked:
             return
@@ -285,7 +284,7 @@ class ProtectedFiles:
         for record in failures.attempt(self._kept, partial(_records_in, self._kept), ()):
             found = failures.attempt(str(record), partial(_abandoned, str(record)), None)
             if found is not None:
-                self._restore_abandoned(*found, failures)
+                self._restore_abandoned(found, failures)
             if failures.paths:
                 break
             if found is not None:
@@ -295,9 +294,8 @@ class ProtectedFiles:
             raise still_not_checked(failures)
         self._has_recovered = True
 
-    def _restore_abandoned(
-        self, places: list[WatchedPath], before: Snapshot, mounts: Mounts, failures: CheckFailures
-    ) -> None:
+    def _restore_abandoned(self, record: _Abandoned, failures: CheckFailures) -> None:
+        places, before, mounts = record
         now = retake_snapshot(places, before, failures)
         mounted = mounts if self._prevents_changes else None
         changed = [
@@ -324,7 +322,7 @@ class ProtectedFiles:
             fallback = next((folder for folder, _ in self._watched if is_within(path, folder)), "/")
             place = CheckFailures().attempt(path, partial(_place_of, path, before, now), fallback)
             done.append(self._put_back(path, place, self._state_to_restore(path, before, now), aside))
-        self._note_set_aside(aside)
+        self._set_aside.update(dict.fromkeys(aside.places))
         return tuple(done)
 
     def _state_to_restore(self, path: str, before: Snapshot, now: Snapshot) -> Entry | None:
@@ -335,9 +333,6 @@ class ProtectedFiles:
                 self._removed_lines[path] = _lines_only_in(now[path], state)
                 return state
         return before.get(path)
-
-    def _note_set_aside(self, aside: SetAsideFolder) -> None:
-        self._set_aside.update(dict.fromkeys(aside.places))
 
     def _put_back(self, path: str, place: str, entry: Entry | None, aside: SetAsideFolder) -> str:
         """Restore a path. Returns the path, with a remark if that failed."""
@@ -431,7 +426,7 @@ def _has_lost_repository(path: str, root: str) -> bool:
     return bool(separator) and folder != root and not os.path.lexists(f"{folder}/.git")
 
 
-def _abandoned(path: str) -> tuple[list[WatchedPath], Snapshot, Mounts] | None:
+def _abandoned(path: str) -> _Abandoned | None:
     """The content of a record; None if its agent still lives, and for another file. Raises `OSError`."""
     try:
         data = read_unlocked(path)
