@@ -124,8 +124,7 @@ class BubblewrapBackend:
         self._watched = _watch(layout, found, self._rule_mounts, self._directories) if layout.state else None
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
-        self._present_secrets = PresentKeys(self._secrets, layout.home, layout.roots)
-        self._aliases = MountAliases()
+        self._present_secrets, self._aliases = PresentKeys(self._secrets, layout.home, layout.roots), MountAliases()
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -360,9 +359,8 @@ class BubblewrapBackend:
                 real = os.path.realpath(path)
                 if os.path.lexists(real) and not any(is_within(real, each) for each in (*found, *grant.uncovered)):
                     found[real] = None
-        secret = (path for path, mount in plan.mounts.items() if mount.kind in ("secret", "unreadable"))
         away = (*emptied_folders(), TEMPORARY, *_NOT_BOUND, *layout.roots, *grant.uncovered)
-        return (*found, *self._aliases.of((*found, *self._others, *self._system_secrets, *secret), away))
+        return (*found, *self._aliases.of((*found, *self._others, *self._system_secrets, *plan.hidden()), away))
 
     def _mount_all(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
         """Outer folders first: mounts inside a folder must come after the mount of the folder."""

@@ -40,6 +40,10 @@ class MountSet:
             else:
                 self.mounts[mount.path] = Mount(mount.path, "unreadable")
 
+    def hidden(self) -> tuple[str, ...]:
+        """The paths whose contents are not shown."""
+        return tuple(path for path, mount in self.mounts.items() if mount.kind in ("secret", "unreadable"))
+
     def add(self, mounts: Iterable[Mount], uncovered: tuple[str, ...]) -> None:
         """Add mounts. The strictest kind for a path wins, unless the path was allowed by name."""
         for mount in mounts:
