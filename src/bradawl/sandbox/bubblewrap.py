@@ -124,8 +124,7 @@ class BubblewrapBackend:
         self._watched = _watch(layout, found, self._rule_mounts, self._directories) if layout.state else None
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
-        self._present_secrets = PresentKeys(self._secrets, layout.home, layout.roots)
-        self._aliases = MountAliases()
+        self._present_secrets, self._aliases = PresentKeys(self._secrets, layout.home, layout.roots), MountAliases()
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -359,8 +358,7 @@ class BubblewrapBackend:
                 if os.path.lexists(real) and not any(is_within(real, each) for each in (*found, *grant.uncovered)):
                     found[real] = None
         away = (*emptied_folders(), TEMPORARY, *_NOT_BOUND, *layout.roots, *grant.uncovered)
-        concealed = (*found, *self._others, *self._system_secrets, *plan.unreadable_paths())
-        return (*found, *self._aliases.of(concealed, away))
+        return (*found, *self._aliases.of((*found, *self._others, *self._system_secrets, *plan.hidden()), away))
 
     def _mount_all(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
         """Outer folders first: mounts inside a folder must come after the mount of the folder."""

@@ -1,7 +1,7 @@
 """Collects the mounts of several mount plans for one program."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from bradawl.core.effects import is_within
 from bradawl.core.permissions import Grant
@@ -19,10 +19,6 @@ class MountSet:
         self.repositories: tuple[str, ...] = ()
         self.mounts: dict[str, Mount] = {}
         self.placeholders: dict[str, Placeholder] = {}
-
-    def unreadable_paths(self) -> Iterator[str]:
-        """Paths of files and folders that exist and that programs can't read."""
-        return (path for path, mount in self.mounts.items() if mount.kind in ("secret", "unreadable"))
 
     def is_writable_by_path(self) -> dict[str, bool]:
         """Whether programs may write to a path, for each path that is mounted."""
@@ -47,6 +43,10 @@ class MountSet:
                 del self.mounts[mount.path]
             else:
                 self.mounts[mount.path] = Mount(mount.path, "unreadable")
+
+    def hidden(self) -> tuple[str, ...]:
+        """The paths whose contents are not shown."""
+        return tuple(path for path, mount in self.mounts.items() if mount.kind in ("secret", "unreadable"))
 
     def add(self, mounts: Iterable[Mount], uncovered: tuple[str, ...]) -> None:
         """Add mounts. The strictest kind for a path wins, unless the path was allowed by name."""
