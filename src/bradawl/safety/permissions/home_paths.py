@@ -28,7 +28,9 @@ CREDENTIALS: Final = (
     " .config/BraveSoftware .config/microsoft-edge .config/Signal .config/Slack Library/Keychains Library/Cookies"
     " Library/Mail Library/Messages .netrc~ .netrc.bak .git-credentials~ .git-credentials.bak .git-credentials.lock"
     " .npmrc~ .npmrc.bak .pypirc~ .pypirc.bak .viminfo .vim/swap .vim/undo .cache/vim .local/state/nvim/swap"
-    " .local/state/nvim/undo .emacs.d/auto-save-list"
+    " .local/state/nvim/undo .emacs.d/auto-save-list .putty .chef .step .tsh .supabase .smbcredentials .rclone.conf"
+    " .aliyun .android/adbkey .config/vercel .config/scw .config/tea .config/filezilla .nuget/NuGet/NuGet.Config"
+    " .irb_history .histfile"
 )
 LOGIN_FILES: Final = (
     ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .bashrc.d .profile .zshrc .zshenv"
