@@ -204,6 +204,7 @@ async def test_a_redo_that_can_restore_nothing_does_not_offer_what_is_for_an_und
         await session.run("one")
         undo = world.undo(session)
         await undo.carry_out(await undo.plan())
+        (world.root / "other").mkdir()
         elsewhere = Undo(session, lambda: world.store, [str(world.root / "other")], describe_change)
         plan = await elsewhere.plan_redo()
         assert "--talk-only" not in refusal_text(plan, str(world.root))

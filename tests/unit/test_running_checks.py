@@ -31,6 +31,9 @@ class Child:
     def add_restored(self, paths: tuple[str, ...]) -> None:
         self.restored += paths
 
+    def unsaid(self) -> tuple[str, ...]:
+        return ()
+
 
 class Sandbox:
     """A backend, its check, and the gate. Records what is called."""
