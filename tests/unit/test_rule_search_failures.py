@@ -2,10 +2,10 @@
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from failing_calls import failing
 
 from bradawl.core.errors import ToolError
 from bradawl.core.rules import Rule
@@ -20,15 +20,6 @@ ERRORS = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM)
 def rules(root: Path, *texts: str) -> tuple[Rule, ...]:
     bases = Bases(str(root / ".bradawl"), str(root.parent), str(root))
     return tuple(rule for text in texts for rule in parse_rule(text, "deny", "test", bases))
-
-
-def failing(call: Callable[..., object], path: Path, number: int) -> Callable[..., object]:
-    def fail(*arguments: object, **options: object) -> object:
-        if arguments and str(arguments[0]) == str(path):
-            raise OSError(number, os.strerror(number), str(path))
-        return call(*arguments, **options)
-
-    return fail
 
 
 @pytest.fixture

@@ -6,21 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from failing_calls import failing
 
 from bradawl.core.errors import ToolError
 from bradawl.safety.shell.errors import UnsupportedSyntax
 from bradawl.sandbox.discovery.workspace_survey import WorkspaceSurvey, secrets_below
 
 ERRORS = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE)
-
-
-def failing(call: Callable[..., object], path: Path, number: int) -> Callable[..., object]:
-    def fail(*arguments: object, **options: object) -> object:
-        if arguments and str(arguments[0]) == str(path):
-            raise OSError(number, os.strerror(number), str(path))
-        return call(*arguments, **options)
-
-    return fail
 
 
 @pytest.fixture

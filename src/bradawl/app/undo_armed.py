@@ -35,7 +35,7 @@ def with_armed_conflicts(files: "RestorePlan", store: "ContentStore") -> "Restor
         is_armed = not change.conflict and _may_arm(change) and _is_armed(change, store, data)
         return structs.replace(change, conflict=_ARMED) if is_armed else change
 
-    return structs.replace(files, changes=tuple(map(asked, files.changes)), git=tuple(map(asked, files.git)))
+    return files.with_each(asked)
 
 
 def _may_arm(change: "PlannedChange") -> bool:

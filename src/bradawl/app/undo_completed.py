@@ -32,17 +32,13 @@ Wanted = Mapping[bytes, "FileState | None"]
 
 def with_completing_conflicts(files: "RestorePlan", store: "ContentStore") -> "RestorePlan":
     """The plan in which the user is asked about parts that complete a repository from which git runs a program."""
-    asked = _completing_parts((*files.changes, *files.git), partial(text_of, store=store))
-    if not asked:
-        return files
-    changes, git = (
-        tuple(
-            structs.replace(each, conflict=_COMPLETES) if each.path in asked and not each.conflict else each
-            for each in part
-        )
-        for part in (files.changes, files.git)
-    )
-    return structs.replace(files, changes=changes, git=git)
+    parts = _completing_parts((*files.changes, *files.git), partial(text_of, store=store))
+
+    def asked(change: "PlannedChange") -> "PlannedChange":
+        is_asked = change.path in parts and not change.conflict
+        return structs.replace(change, conflict=_COMPLETES) if is_asked else change
+
+    return files.with_each(asked) if parts else files
 
 
 def text_of(state: "FileState | None", store: "ContentStore") -> str | None:

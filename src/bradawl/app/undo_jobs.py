@@ -108,7 +108,7 @@ def with_conflicts_beside_jobs(files: "RestorePlan", jobs: Mapping[bytes, str]) 
         is_free = job is None or change.conflict
         return change if is_free else structs.replace(change, conflict=_WHY.format(job), job=job)
 
-    return structs.replace(files, changes=tuple(map(marked, files.changes)), git=tuple(map(marked, files.git)))
+    return files.with_each(marked)
 
 
 def _repository(path: bytes) -> bytes:

@@ -108,11 +108,11 @@ def with_agreement(plan: UndoPlan, overwrite: Collection[bytes]) -> UndoPlan:
     files = plan.files
     if files is None or not overwrite:
         return plan
-    changes, git = (
-        tuple(structs.replace(each, conflict="") if each.path in overwrite else each for each in part)
-        for part in (files.changes, files.git)
-    )
-    return structs.replace(plan, files=structs.replace(files, changes=changes, git=git))
+
+    def agreed(change: "PlannedChange") -> "PlannedChange":
+        return structs.replace(change, conflict="") if change.path in overwrite else change
+
+    return structs.replace(plan, files=files.with_each(agreed))
 
 
 def without_kept(plan: UndoPlan) -> UndoPlan:

@@ -330,9 +330,14 @@ def _outcome_line(plan: UndoPlan, *, is_any_restored: bool) -> str:
     return f"{'Redone' if plan.kind == 'redo' else 'Undone'}: {_PARTS[plan.part]}{_since(plan)}."
 
 
+def _kind_of(plan: UndoPlan) -> str:
+    """Whether it is an undo or a redo, which a plan that resumes one may take back."""
+    return plan.kind if plan.resumes is None else plan.resumes.kind
+
+
 def stopped_text(plan: UndoPlan, done: int, total: int, line: UndoLine) -> str:
     """Where an undo or redo was stopped, and how to go on."""
-    kind = plan.kind if plan.resumes is None else plan.resumes.kind
+    kind = _kind_of(plan)
     lines = structs.replace(line.of("", "both"), forced=()), line.redo()
     undo, redo = (each.slash() if line.is_slash else each.command() for each in lines)
     finish, back = (undo, redo) if kind == "undo" else (redo, undo)
@@ -344,7 +349,7 @@ def stopped_text(plan: UndoPlan, done: int, total: int, line: UndoLine) -> str:
 
 def not_written_text(plan: UndoPlan, error: OSError) -> str:
     """That a restored file may not be on the disk, and how to go on."""
-    kind = plan.kind if plan.resumes is None else plan.resumes.kind
+    kind = _kind_of(plan)
     return (
         f"The files were restored, but it is not certain that they are on the disk: {error.strerror}: "
         f"{error.filename!r}. So the {kind} is not finished. Free some space or check the disk, then run the same "

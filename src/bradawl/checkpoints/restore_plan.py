@@ -4,7 +4,7 @@ import contextlib
 import os
 import shlex
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -84,6 +84,10 @@ class RestorePlan(msgspec.Struct, frozen=True):
     def is_partial(self) -> bool:
         """Whether something can't be restored, or may not be, apart from conflicts."""
         return bool(self.impossible or self.lost or self.staying) or not self.is_exact
+
+    def with_each(self, change: "Callable[[PlannedChange], PlannedChange]") -> "RestorePlan":
+        """The plan with what `change` makes of each change of a file, also of git's data."""
+        return msgspec.structs.replace(self, changes=tuple(map(change, self.changes)), git=tuple(map(change, self.git)))
 
     @property
     def conflicts(self) -> tuple[PlannedChange, ...]:

@@ -96,9 +96,8 @@ async def _begin(services: CallServices, prepared: Prepared) -> bool:
             saving = group.create_task(_saved(changes, call_id, prepared.effects))
             await _log_start(services, prepared)
     except BaseException:
-        if (
-            saving and not saving.cancelled() and saving.result() is True
-        ):  # a save that is cancelled ends the call by itself
+        # A save that is cancelled ends the call by itself.
+        if saving and not saving.cancelled() and saving.result() is True:
             changes.end(call_id)
         raise
     has_begun = saving.result()

@@ -2,6 +2,8 @@
 
 import os
 
+from bradawl.sandbox.filesystem.write_all import write_all
+
 
 def file_in_memory(name: str, data: bytes) -> int:
     """A descriptor at the beginning of a new file that holds the data; its caller closes it. `name` is seen in /proc
@@ -9,9 +11,7 @@ def file_in_memory(name: str, data: bytes) -> int:
     """
     made = os.memfd_create(name, os.MFD_CLOEXEC)
     try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(made, left) :]
+        write_all(made, data)
         os.lseek(made, 0, os.SEEK_SET)
     except OSError:
         os.close(made)

@@ -1,5 +1,6 @@
 """Copies files, folders and links to another file system, completely or not at all. No link is followed."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -7,7 +8,7 @@ import stat
 from typing import Final
 
 from bradawl.sandbox.filesystem.closed_folders import make_readable, open_with_access
-from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.filesystem.tree_removal import remove_entry
 
 _PIECE: Final = 1_048_576
 _MOST_DEPTH: Final = 200
@@ -28,17 +29,11 @@ def copy_tree(name: str, parent: int, goal: str, *, most_bytes: int) -> None:
         _Copy(most_bytes).entry(name, parent, new, into, _MOST_DEPTH)
         os.fsync(into)
     except BaseException:
-        _remove(new, into, goal)
+        with contextlib.suppress(OSError):  # why it could not be copied matters more
+            remove_entry(new, into)
         raise
     finally:
         os.close(into)
-
-
-def _remove(name: str, folder: int, path: str) -> None:
-    try:
-        os.unlink(name, dir_fd=folder)
-    except OSError:  # a folder, or there is nothing
-        remove_folder(path)
 
 
 class _Copy:
@@ -102,7 +97,6 @@ def _copy_content(file: int, copy: int, size: int) -> None:
             _write(copy, piece, at)
         at += len(piece)
     os.ftruncate(copy, at)
-    os.fsync(copy)
     if at != size or os.fstat(file).st_size != size or not _is_equal(file, copy, size):
         raise OSError(errno.EAGAIN, "it changed while it was copied")
 

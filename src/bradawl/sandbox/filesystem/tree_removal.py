@@ -23,6 +23,14 @@ def remove_folder(path: str) -> None:
         Path(path).rmdir()
 
 
+def remove_entry(name: str, parent: int) -> None:
+    """Remove a file, link or folder of an open folder, as `remove_folder` does. Raises `OSError` for a file or link."""
+    try:
+        os.unlink(name, dir_fd=parent)
+    except IsADirectoryError:
+        remove_folder(f"/proc/self/fd/{parent}/{name}")
+
+
 def _remove_one_level(top: int) -> bool:
     """Remove a folder's files and move up the contents of its folders; True as long as something was moved."""
     has_moved = False

@@ -20,6 +20,7 @@ import msgspec
 
 from bradawl.sandbox.check_failures import is_absent_or_closed
 from bradawl.sandbox.filesystem.closed_folders import make_readable
+from bradawl.sandbox.filesystem.write_all import write_all
 from bradawl.sandbox.restore.object_content import PackedNames, PackIndex, is_sound, name_bytes, share
 
 _FOLDERS: Final = (*(f"{number:02x}" for number in range(256)), "pack")
@@ -402,9 +403,8 @@ def copy(
                 if only_shared:
                     os.unlink(goal, dir_fd=parent)
                     return False
-                while piece := memoryview(os.read(from_, 1_048_576)):
-                    while piece:  # the last piece on a full disk is written in part, without an error
-                        piece = piece[os.write(to, piece) :]
+                while piece := os.read(from_, 1_048_576):
+                    write_all(to, piece)
         except OSError:
             os.unlink(goal, dir_fd=parent)
             raise

@@ -5,7 +5,6 @@ state. The state is written only if it changed, and both stay between programs: 
 """
 
 import contextlib
-import errno
 import fcntl
 import os
 import stat
@@ -17,7 +16,9 @@ from typing import Final, Protocol
 import msgspec
 
 from bradawl.sandbox.check_failures import is_absent_or_closed
+from bradawl.sandbox.filesystem.write_all import write_all
 from bradawl.sandbox.restore.git_objects import ObjectFolder
+from bradawl.sandbox.restore.locked_files import open_locked, read_abandoned
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot
 
 _RUNNING: Final = "running-"
@@ -115,16 +116,16 @@ class HistoryRecords:
                 self._list = self._open_list()
             lines = [self._line(each) for each in repositories]
             os.ftruncate(self._list, 0)
-            _write_all(self._list, msgspec.msgpack.encode(lines))
+            write_all(self._list, msgspec.msgpack.encode(lines))
 
     def _open_list(self) -> int:
         """The list, locked: that of the last program, unless another agent took it for abandoned. Raises `OSError`."""
         if self._name:
             with contextlib.suppress(OSError):
-                return _locked(f"{self._kept}/{self._name}", os.O_RDWR | os.O_APPEND)
+                return open_locked(f"{self._kept}/{self._name}", os.O_RDWR | os.O_APPEND)
         Path(self._kept).mkdir(mode=0o700, parents=True, exist_ok=True)
         self._name = f"{_RUNNING}{os.urandom(8).hex()}"
-        return _locked(f"{self._kept}/{self._name}", _LIST)
+        return open_locked(f"{self._kept}/{self._name}", _LIST)
 
     def _line(self, repository: Recorded) -> _Line:
         file = f"{repository.kept}/{self._name}"
@@ -176,25 +177,12 @@ class HistoryRecords:
     def forget(self, name: str) -> None:
         """Remove the record of a killed agent, unless another agent uses it."""
         with contextlib.suppress(OSError):
-            held = _locked(f"{self._kept}/{name}", os.O_RDONLY)
+            held = open_locked(f"{self._kept}/{name}", os.O_RDONLY)
             try:
                 for path in (*Path(self._kept).glob(f"*/{name}*"), Path(self._kept, name)):
                     path.unlink()
             finally:
                 os.close(held)
-
-
-def _locked(path: str, flags: int) -> int:
-    """Descriptor of a file that no other agent uses. Raises `OSError`."""
-    opened = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.fstat(opened).st_nlink:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    except OSError:
-        os.close(opened)
-        raise
-    return opened
 
 
 def _identity_of(folder: str) -> _Identity:
@@ -222,28 +210,9 @@ def _generation(path: str) -> int:
         os.close(opened)
 
 
-def read_unlocked(path: str) -> bytes | None:
-    """The content of a file; None if another agent holds a lock on it. Raises `OSError`."""
-    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # also on a file system without locks
-            return None
-        with open(opened, "rb", closefd=False) as file:
-            return file.read() if os.fstat(opened).st_nlink else None
-    finally:
-        os.close(opened)
-
-
 def _abandoned(path: str) -> tuple[AbandonedState, ...] | None:
     """What a list names; None if its agent lives. Raises `OSError`."""
-    try:
-        data = read_unlocked(path)
-    except OSError as error:
-        if is_absent_or_closed(error):
-            return None
-        raise
+    data = read_abandoned(path)
     if data is None:
         return None
     lines: list[_Line] = []
@@ -263,7 +232,7 @@ def _write_state(path: str, state: HistoryState) -> None:
     Path(unfinished).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     made = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        _write_all(made, data)
+        write_all(made, data)
     finally:
         os.close(made)
     Path(unfinished).rename(path)
@@ -281,9 +250,3 @@ def _read_state(path: bytes) -> HistoryState | None:
     except (OSError, msgspec.DecodeError):
         return None
     return HistoryState(found.links, {os.fsdecode(name): entry for name, entry in found.references}, found.objects)
-
-
-def _write_all(file: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(file, rest) :]

@@ -6,7 +6,6 @@ runs: after a crash, the next start restores from it.
 """
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -16,9 +15,10 @@ from typing import NamedTuple
 import msgspec
 
 from bradawl.core.effects import is_within
-from bradawl.sandbox.check_failures import CheckFailures, drained, is_absent_or_closed, still_not_checked
+from bradawl.sandbox.check_failures import CheckFailures, drained, still_not_checked
+from bradawl.sandbox.filesystem.write_all import write_all
 from bradawl.sandbox.restore.harmless_git_files import without_added_programs
-from bradawl.sandbox.restore.history_records import read_unlocked
+from bradawl.sandbox.restore.locked_files import open_locked, read_abandoned
 from bradawl.sandbox.restore.new_repositories import is_new_repository
 from bradawl.sandbox.restore.restore_path import forget_old, is_without_copy, put_back
 from bradawl.sandbox.restore.set_aside import SetAsideFolder
@@ -39,7 +39,7 @@ IsDue = Callable[[str, Entry | None, Entry | None, Snapshot], bool]
 _Abandoned = tuple[list[WatchedPath], Snapshot, Mounts]
 _RECORD = "before-"
 _MOST_ALONE = 20
-_NEW_RECORD = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_RECORD_FLAGS = os.O_RDWR | os.O_APPEND
 
 
 def _without_added_programs(path: str, now: Entry, before: Snapshot) -> Entry | None:
@@ -243,19 +243,17 @@ class ProtectedFiles:
                 os.close(self._record)
                 self._record = -1
                 Path(self._record_path).write_bytes(b"")
-            self._record = _reopened(self._record_path) if self._record_path else -1
+            if self._record_path:
+                with contextlib.suppress(OSError):  # another agent took it for abandoned
+                    self._record = open_locked(self._record_path, _RECORD_FLAGS)
             if self._record < 0:
                 self._open_record()
-            data = memoryview(_encode(self._watched, self._before, self._mounts))
-            while data:
-                data = data[os.write(self._record, data) :]
+            write_all(self._record, _encode(self._watched, self._before, self._mounts))
 
     def _open_record(self) -> None:
         Path(self._kept).mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = f"{self._kept}/{_RECORD}{os.urandom(8).hex()}"
-        self._record = os.open(path, _NEW_RECORD, 0o600)
-        self._record_path = path
-        fcntl.flock(self._record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._record_path = f"{self._kept}/{_RECORD}{os.urandom(8).hex()}"
+        self._record = open_locked(self._record_path, _RECORD_FLAGS | os.O_CREAT | os.O_EXCL)
 
     def _empty_record(self) -> None:
         """Keep the empty record for the next program: creating one takes longer."""
@@ -363,20 +361,6 @@ def _differs(path: str, before: Entry | None, now: Entry | None, failures: Check
     return not failures.attempt(path, partial(is_same, before, now), default=are_folders)
 
 
-def _reopened(path: str) -> int:
-    """Reopen and lock the emptied record; -1 if another agent took it for abandoned."""
-    with contextlib.suppress(OSError):
-        record = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(record).st_nlink:
-                return record
-        except OSError:
-            pass
-        os.close(record)
-    return -1
-
-
 class _Record(msgspec.Struct, frozen=True, array_like=True):
     places: list[tuple[bytes, bytes]]
     entries: list[tuple[bytes, Entry]]
@@ -428,12 +412,7 @@ def _has_lost_repository(path: str, root: str) -> bool:
 
 def _abandoned(path: str) -> _Abandoned | None:
     """The content of a record; None if its agent still lives, and for another file. Raises `OSError`."""
-    try:
-        data = read_unlocked(path)
-    except OSError as error:
-        if is_absent_or_closed(error):
-            return None
-        raise
+    data = read_abandoned(path)
     if data is None:
         return None
     if not data:  # no program ran

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bradawl.sandbox.filesystem.closed_folders import open_with_access
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.filesystem.write_all import write_all
 from bradawl.sandbox.restore.git_objects import copy
 from bradawl.sandbox.restore.set_aside import MOST_COPIED_BYTES, SetAsideFolder
 from bradawl.sandbox.restore.snapshot import Entry
@@ -141,9 +142,7 @@ def _make(name: str, parent: int, entry: Entry) -> None:
 def _make_file(name: str, parent: int, entry: Entry) -> None:
     made = os.open(name, _NEW_FILE, 0o600, dir_fd=parent)
     try:
-        rest = memoryview(entry.content or b"")
-        while rest:
-            rest = rest[os.write(made, rest) :]
+        write_all(made, entry.content or b"")
         with contextlib.suppress(PermissionError):  # only root may change the owner
             os.fchown(made, entry.user, entry.group)
         os.fchmod(made, entry.mode)

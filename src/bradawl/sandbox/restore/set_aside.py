@@ -15,7 +15,7 @@ from typing import Final
 
 from bradawl.safety.control_characters import in_remark
 from bradawl.sandbox.filesystem.closed_folders import open_with_access
-from bradawl.sandbox.filesystem.tree_removal import remove_folder
+from bradawl.sandbox.filesystem.tree_removal import remove_entry
 
 MOST_COPIED_BYTES: Final = 1_000_000_000
 _SUFFIX: Final = ".aside"
@@ -83,7 +83,7 @@ class SetAsideFolder:
                 except OSError as failure:
                     error = failure
                 else:
-                    _remove(kept, folder)
+                    remove_entry(kept, folder)
                     return
             disarm(kept, folder)
             self._beside[shown] = error.strerror or str(error)
@@ -119,13 +119,6 @@ def _beside(name: str, parent: int, path: str, place: str, new: str) -> Iterator
 def _remove_empty(name: str, parent: int) -> None:
     with contextlib.suppress(OSError):
         os.rmdir(name, dir_fd=parent)
-
-
-def _remove(name: str, parent: int) -> None:
-    try:
-        os.unlink(name, dir_fd=parent)
-    except IsADirectoryError:
-        remove_folder(f"/proc/self/fd/{parent}/{name}")
 
 
 def disarm(name: str, parent: int) -> None:
