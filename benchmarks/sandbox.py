@@ -1,8 +1,9 @@
-"""The time that the sandbox adds to a command: `python benchmarks/sandbox.py [ROUNDS [FOLDERS]]`.
+"""The time that the sandbox adds to a command: `python benchmarks/sandbox.py [ROUNDS [FOLDERS [landlock]]]`.
 
 Runs the same line of bash without and with a sandbox in turn, so that other load affects all alike. Prints
 milliseconds from call to result, the time of the first call, and the duration of the sandbox's probe. FOLDERS is the
-number of folders in the workspace, which are searched before and after each command that may write.
+number of folders in the workspace, which are searched before and after each command that may write. With `landlock`
+bubblewrap is passed over. The start of a bare interpreter is what Landlock's helper can't do without.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from pathlib import Path
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
 from bradawl.sandbox.backend import SandboxLayout
+from bradawl.sandbox.landlock import LandlockBackend
 from bradawl.sandbox.selection import SandboxSelection
 from bradawl.workspace.processes import LocalProcesses
 
@@ -43,7 +45,15 @@ def make_folders(root: Path, number: int) -> None:
             (root / f"folder{outer}/{inner}").mkdir(parents=True)
 
 
-def main(rounds: int, folders: int) -> None:
+def interpreter_ms() -> float:
+    """Milliseconds that an interpreter takes which imports what Landlock's helper imports."""
+    line = "import ctypes, errno, os, stat, struct"
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-I", "-S", "-c", line], check=True)
+    return (time.perf_counter() - started) * 1_000
+
+
+def main(rounds: int, folders: int, kind: str) -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="bradawl-bench-") as place:
         root, home = Path(place, "ws"), Path(place, "home")
@@ -55,7 +65,11 @@ def main(rounds: int, folders: int) -> None:
         started = time.perf_counter()
         sandbox = choice.sandbox
         tried_ms = (time.perf_counter() - started) * 1_000
-        processes = LocalProcesses(os.environ, sandbox_backend=choice.backend)
+        backend = choice.backend
+        if kind == "landlock":
+            made = LandlockBackend(layout)
+            sandbox, backend = made.sandbox, lambda: made
+        processes = LocalProcesses(os.environ, sandbox_backend=backend)
         grants = {
             "bare": Grant(outside_sandbox=True),
             "held, read-only": Grant(),
@@ -72,6 +86,7 @@ def main(rounds: int, folders: int) -> None:
         f"{sandbox.name or 'no sandbox'}, tried out in {tried_ms:.0f} ms; can't hold: {', '.join(sandbox.lacks) or '-'}"
     )
     print(f"{folders:,} folders; the first command took {first_ms:.0f} ms")
+    found["interpreter"] = [interpreter_ms() for _ in range(rounds)]
     bare = statistics.median(found["bare"])
     for name, taken in found.items():
         ordered = sorted(taken)
@@ -82,4 +97,5 @@ def main(rounds: int, folders: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else ROUNDS, int(sys.argv[2]) if sys.argv[2:] else 10)
+    given = dict(enumerate(sys.argv))
+    main(int(given.get(1, ROUNDS)), int(given.get(2, 10)), given.get(3, ""))

@@ -1,6 +1,7 @@
 """What protection leaves alone: files that existed before, ordinary work with git, and tools that set up a project."""
 
 import asyncio
+import errno
 import os
 import subprocess
 import tempfile
@@ -245,6 +246,28 @@ def test_a_repository_in_a_folder_that_the_user_has_closed_stays_as_it_is(open_p
             made.close()
 
     as_plain_user(act)
+
+
+def test_the_user_may_change_protected_files_after_a_start_for_which_descriptors_were_missing(
+    either_way, backend, monkeypatch
+):
+    if backend == "bare":
+        pytest.skip("without a sandbox none are needed")
+    _git_init(either_way)
+    either_way.run("true")
+
+    def missing(*_arguments: object, **_options: object) -> int:
+        for name in ("open", "scandir", "memfd_create"):
+            patched.setattr(os, name, missing)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched, pytest.raises((ToolError, OSError)):
+        patched.setattr(os, "memfd_create", missing)
+        either_way.run("true")
+    config = either_way.write(".git/config", "[core]\n\tfsmonitor = mine\n")
+    assert either_way.run("true").restored == () and "mine" in config.read_text()
+    either_way.run(f"{_ARM} .git/config; true")
+    assert "bad" not in config.read_text()
 
 
 def test_new_repositories_do_not_exhaust_the_check(either_way, backend):

@@ -1,5 +1,6 @@
 """What programs removed or damaged in git's data comes back; what git, the user and other programs did stays."""
 
+import errno
 import os
 import resource
 import shutil
@@ -116,6 +117,32 @@ def test_what_a_job_may_change_is_not_restored_beside_it(work: Repository):
     watch.begin()
     assert [watch.end(), watch.end((str(work.data),)), watch.end()] == [(), (), ()]
     assert work.git("branch", "--format=%(refname:short)") == "main"
+    watch.close()
+
+
+def test_a_start_that_fails_compares_nothing(work: Repository, monkeypatch: pytest.MonkeyPatch):
+    """Neither what a running program may change, nor what the user changes before the next start."""
+
+    def fail() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    def no_start() -> None:
+        with monkeypatch.context() as patch, pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
+            patch.setattr(work.history._records, "begin", lambda _: fail())
+            watch.begin()
+
+    config = work.data / "config"
+    files = ProtectedFiles(lambda: [(str(work.data), "config")], str(work.top / "kept"))
+    watch = WorkspaceWatch(files, work.history)
+    watch.begin(allowed=(str(config),))
+    config.write_text("by the job\n")
+    no_start()
+    assert config.read_text() == "by the job\n" and watch.is_busy
+    assert watch.end((str(config),)) == () and not watch.is_busy
+    no_start()
+    config.write_text("by the user\n")
+    watch.begin()
+    assert watch.end() == () and config.read_text() == "by the user\n"
     watch.close()
 
 

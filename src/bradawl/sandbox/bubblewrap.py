@@ -67,6 +67,7 @@ from bradawl.sandbox.seccomp import filter_for
 from bradawl.sandbox.tool_caches import cache_variables
 
 NAME: Final = "bubblewrap"
+_OnEnd = Callable[[], tuple[str, ...]]
 _NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 _PARTLY: Final = (
     "{} has more folders than could be searched for files with keys (.env and the like). Commands can read those "
@@ -177,15 +178,16 @@ class BubblewrapBackend:
         with contextlib.ExitStack() as cached:
             for each in (*self._surveys.values(), self._repositories):
                 cached.enter_context(each.caching())
-            plan, release = self._prepared_mounts(program, grant, search)
+            plan, release, withdraw = self._prepared_mounts(program, grant, search)
         hidden = self._hidden(grant, plan)
         with contextlib.ExitStack() as undo:
-            undo.callback(release)
+            undo.callback(withdraw)
             listed = self._covers.of_program(plan.mounts, grant.uncovered, hidden)
             covers = self.running_covers.begin(listed, plan.placeholders)
             undo.pop_all()
-            on_end = ending(next(iter(plan.roots), "/"), covers.close, release)
-            undo.callback(on_end)
+            place = next(iter(plan.roots), "/")
+            on_end = ending(place, covers.close, release)
+            undo.callback(ending(place, covers.close, withdraw))
             environment = _environment(self._layout, self._translator, program, grant)
             arguments = [*self._arguments(program, grant, plan, hidden), *set_variables(environment)]
             launch = self._launch(program, grant, arguments, on_end)
@@ -205,8 +207,8 @@ class BubblewrapBackend:
 
     def _prepared_mounts(
         self, program: Program, grant: Grant, search: ChangeSearch | None
-    ) -> tuple[MountSet, Callable[[], tuple[str, ...]]]:
-        """The mounts for the program, and the function to call when it has ended."""
+    ) -> tuple[MountSet, _OnEnd, _OnEnd]:
+        """The mounts for the program, and the functions to call when it has ended, or if it does not start."""
         plan = MountSet(frozenset())
         if self._watched and grant.writable:
             removed = () if self._watched.is_busy else removed_folders(program, self._translator.host_path(program.cwd))
@@ -226,11 +228,9 @@ class BubblewrapBackend:
             unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant, plan))
             plan.mounts = self._rule_mounts.add_to(plan.mounts, ProgramView(grant.writable, program.cwd, seen, unseen))
         watched = self._watched if search else None
-        return plan, _hold_placeholders(self._placeholders, plan, grant, watched, search)
+        return plan, *_hold_placeholders(self._placeholders, plan, grant, watched, search)
 
-    def _launch(
-        self, program: Program, grant: Grant, arguments: list[str], on_end: Callable[[], tuple[str, ...]]
-    ) -> Launch:
+    def _launch(self, program: Program, grant: Grant, arguments: list[str], on_end: _OnEnd) -> Launch:
         """Pass the arguments by a descriptor: the program's variables must not reach bubblewrap itself, where they
         could load code.
         """
@@ -433,8 +433,8 @@ def _hold_placeholders(
     grant: Grant,
     watched: WorkspaceWatch | None,
     search: ChangeSearch | None,
-) -> Callable[[], tuple[str, ...]]:
-    """Create placeholders; returns the function to call when the program has ended."""
+) -> tuple[_OnEnd, _OnEnd]:
+    """Create placeholders; returns the functions to call when the program has ended, or if it does not start."""
     if watched:
         hidden = (each.path for each in plan.mounts.values() if each.kind in (*UNREADABLE, "missing"))
         watched.begin(hidden, grant.uncovered, plan.is_writable_by_path())  # before placeholders exist
@@ -442,19 +442,14 @@ def _hold_placeholders(
         held = store.acquire(placeholder for path, placeholder in plan.placeholders.items() if path in plan.mounts)
     except BaseException:
         if watched:
-            watched.end(grant.uncovered)
+            watched.withdraw(grant.uncovered)
         raise
 
     place, release = next(iter(plan.roots), "/"), partial(store.release, held)
     if not watched or not search:
-        return ending(place, release)
-    return ending(
-        place,
-        release,
-        search.conclude,
-        partial(watched.end, grant.uncovered),
-        lambda: search.add_notes(watched.notes()),
-    )
+        return ending(place, release), ending(place, release)
+    changes = search.conclude, partial(watched.end, grant.uncovered), lambda: search.add_notes(watched.notes())
+    return ending(place, release, *changes), ending(place, release, partial(watched.withdraw, grant.uncovered))
 
 
 def _environment(layout: SandboxLayout, names: PathTranslator, program: Program, grant: Grant) -> dict[str, str]:

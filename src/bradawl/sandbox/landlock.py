@@ -222,13 +222,12 @@ class LandlockBackend:
         variables = self._variables(program, grant, access)
         order = _encode_order(self._rules(program, grant), program.argv, variables, code, access)
         search = self._search_before(grant)
-        with contextlib.ExitStack() as undo:  # a program that never starts must not count as running
-            on_end = self._watch(grant, search) if search else None
-            if on_end is not None:
-                undo.callback(on_end)
-            launch = self._start(program, order, on_end, search, undo)
+        with contextlib.ExitStack() as undo:
+            launch = self._start(program, order, undo)
             if access == _DOMAINS:
                 launch = self._connected(launch, program, grant, undo)
+            if search:  # at last: a program that never starts must not count as running
+                launch = msgspec.structs.replace(launch, on_end=self._watch(grant, search), search_after=search)
             undo.pop_all()
             return launch
 
@@ -244,6 +243,7 @@ class LandlockBackend:
         given = theirs.detach()
         undo.callback(os.close, given)
         network = self._network.supervised_command(program.permit, ours, whole_network=grant.network)
+        undo.callback(network.close)
         return msgspec.structs.replace(
             launch,
             argv=(*launch.argv[:-1], str(given)),
@@ -264,14 +264,7 @@ class LandlockBackend:
 
     # ------------------------------------------------------------------ a start
 
-    def _start(
-        self,
-        program: Program,
-        order: bytes,
-        on_end: Callable[[], tuple[str, ...]] | None,
-        search: ChangeSearch | None,
-        undo: contextlib.ExitStack,
-    ) -> Launch:
+    def _start(self, program: Program, order: bytes, undo: contextlib.ExitStack) -> Launch:
         version = _PORTABLE if self._is_foreign else marshal.version
         held = file_in_memory("order", marshal.dumps((*self._code, order), version))
         undo.callback(os.close, held)
@@ -288,8 +281,6 @@ class LandlockBackend:
             close_after_start=(held, control),
             info_fd=info,
             is_supervised=True,
-            on_end=on_end,
-            search_after=search,
             limit_processes=self._processes.limit_processes,
         )
 

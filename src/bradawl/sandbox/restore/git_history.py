@@ -118,6 +118,12 @@ class GitHistory:
             self._records.end(keeps=bool(self._unchecked))
         return (*recovered, *restored, *failures.remarks())
 
+    def withdraw(self) -> None:
+        """Call instead of `end` if the program did not start: it has changed nothing that has to be compared."""
+        self._running -= 1
+        if self._running == 0:
+            self._records.end(keeps=bool(self._unchecked))
+
     def check_again(self) -> None:
         """Compare again what could not be compared before, unless a program runs, and at first what programs did whose
         agent was killed. The next `end` returns what this restores. Raises `ToolError` if it still can't be compared:
@@ -223,14 +229,14 @@ class WorkspaceWatch:
         try:
             self._history.begin(self._running_allowed())
         except BaseException:
-            self._files.end()
+            self._files.withdraw()
             raise
         try:
             if self._indexes:
                 self._indexes.begin(hidden)
         except BaseException:
-            self._files.end()
-            self._history.end()
+            self._files.withdraw()
+            self._history.withdraw()
             raise
         self._allowed.append(allowed)
 
@@ -244,6 +250,14 @@ class WorkspaceWatch:
             of_history = self._history.end(allowed)
             of_indexes = self._indexes.end(allowed) if self._indexes else ()
         return (*restored, *of_history, *of_indexes)
+
+    def withdraw(self, allowed: tuple[str, ...] = ()) -> None:
+        """Call instead of `end` if the program did not start: it has changed nothing that has to be compared."""
+        self._allowed.remove(allowed)
+        self._files.withdraw()
+        self._history.withdraw()
+        if self._indexes:
+            self._indexes.withdraw()
 
     def check_running(self, is_due: IsDue, *, indexes: bool, restores: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Compare protected files, and with `indexes` git's indexes, while programs run. The history is compared only

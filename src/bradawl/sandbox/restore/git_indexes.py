@@ -125,17 +125,18 @@ class GitIndexes:
         """
         hidden = frozenset[str].intersection(*self._hidden) if self._hidden else frozenset[str]()
         failures = CheckFailures()
-        restored = (
-            *self._recovered,
-            *failures.attempt(self._places.roots[0], partial(self._compare, hidden, allowed), ()),
-        )
-        self._recovered = ()
+        compared = failures.attempt(self._places.roots[0], partial(self._compare, hidden, allowed), ())
+        restored, self._recovered = (*self._recovered, *compared), ()
         self._unchecked = hidden if failures.paths else self._unchecked
         self._hidden = self._hidden[1:]
         if not self._hidden and self._unchecked is None:
             self._inodes.clear()
             self._examined.clear()
         return (*restored, *failures.remarks())
+
+    def withdraw(self) -> None:
+        """Call instead of `end` if the program that began last did not start."""
+        self._hidden.pop()
 
     def check_running(self, allowed: tuple[str, ...], failures: CheckFailures, *, restores: bool) -> tuple[str, ...]:
         """Compare while programs run. Returns the indexes that can't stay; with `restores` they are restored, and the

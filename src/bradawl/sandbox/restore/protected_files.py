@@ -133,6 +133,12 @@ class ProtectedFiles:
         recovered, self._recovered = self._recovered, ()
         return (*recovered, *restored, *failures.remarks())
 
+    def withdraw(self) -> None:
+        """Call instead of `end` if the program did not start: it has changed nothing that has to be compared."""
+        self._running -= 1
+        if self._running == 0 and not self._unchecked:
+            self._empty_record()
+
     def take_set_aside(self) -> tuple[str, ...]:
         """The folders to which changed files were moved since the last call."""
         folders, self._set_aside = tuple(self._set_aside), {}
