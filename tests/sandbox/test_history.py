@@ -7,6 +7,7 @@ from bubblewrap_programs import programs_with
 from landlock_programs import USERS
 
 from bradawl.core.permissions import Grant
+from patience import is_within
 
 _GIT = "git -c user.name=A -c user.email=a@b.c -c commit.gpgsign=false -c gc.auto=0"
 
@@ -230,4 +231,4 @@ def test_watching_a_repository_is_fast(made):
         watched.begin()
         assert watched.end() == ()
         took.append(time.perf_counter() - begun)
-    assert min(took) < 0.005
+    assert is_within(min(took), 0.005)
