@@ -237,6 +237,37 @@ def test_what_an_interrupted_command_removed_comes_back(project: Project) -> Non
     assert differences(project.state(), before) == {}
 
 
+def test_what_the_user_changes_after_the_program_is_killed_is_asked_about(project: Project) -> None:
+    project.bash("printf 1 > first.txt", is_first=True)
+    before = project.state()
+    command = "rm a.txt && echo model > b.txt && echo model > new.txt && echo removed > gone.txt && sleep 60"
+    project.replies({"tool_calls": [_bash(command)]}, {"text": "never"})
+    with subprocess.Popen(
+        [*START, "-c", "-y", "-p", "break it"],
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        end = time.monotonic() + 30
+        while not (project.root / "gone.txt").exists():
+            assert time.monotonic() < end, "the command did not run"
+            time.sleep(0.02)
+        process.kill()
+    while list(project.home.rglob("*.calls")):  # until what the command changed was searched for
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    (project.root / "c.txt").write_text("mine")
+    (project.root / "new.txt").write_text("mine")
+    refused = project.run("undo")
+    assert refused.returncode == 1 and "maybe you changed it" in refused.stderr + refused.stdout, refused
+    assert (project.root / "c.txt").read_text() == (project.root / "new.txt").read_text() == "mine"
+    assert not (project.root / "a.txt").exists()
+    kept = project.run("undo", "--keep-conflicts")
+    assert set(differences(project.state(), before)) == {"c.txt", "new.txt"}, kept
+
+
 @pytest.mark.parametrize("delay_s", [0, 0.5])
 def test_the_last_step_comes_back_if_the_program_is_killed_while_the_model_answers(
     project: Project, delay_s: float

@@ -56,6 +56,10 @@ class Workspace:
         with ContentStore(self.folder) as store:
             return store.record(checkpoint.ref)
 
+    def is_late(self, checkpoint: Checkpoint) -> bool:
+        with ContentStore(self.folder) as store:
+            return store.record(checkpoint.ref).is_late
+
     def changed(self, checkpoint: Checkpoint) -> dict[str, tuple[str | None, str | None]]:
         """By relative path the contents before and after; `/` for a folder."""
         with ContentStore(self.folder) as store:

@@ -4,6 +4,8 @@ import itertools
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -59,7 +61,7 @@ async def test_a_running_command_is_credited_with_what_it_changed(workspace: Wor
     workspace.write("b", "after")
     (found,) = await found_by_next(workspace, "s/c1")
     assert workspace.changed(found) == {"a": ("a", None), "b": ("b", "after"), "new": (None, "n")}
-    assert "may have been made by the user since" in found.uncovered
+    assert "may have been made by the user since" in found.uncovered and workspace.is_late(found)
 
 
 async def test_a_search_that_the_agent_did_not_log_is_told_to_the_next_one(workspace: Workspace):
@@ -72,7 +74,47 @@ async def test_a_search_that_the_agent_did_not_log_is_told_to_the_next_one(works
     kill(agent)
     workspace.write("b", "the user's")
     (found,) = await found_by_next(workspace, "s/c1")
-    assert workspace.changed(found) == {"a": ("a", None)} and not found.uncovered
+    assert workspace.changed(found) == {"a": ("a", None)} and not found.uncovered and not workspace.is_late(found)
+
+
+_AGENT = """
+import asyncio, sys, time
+from bradawl.checkpoints.client import LocalChanges
+agent = LocalChanges((sys.argv[1],), sys.argv[2])
+async def run():
+    await agent.begin("s/c1", None)
+    await agent.begin("s/c2", (sys.argv[1] + "/b",))
+    print("begun", flush=True)
+    time.sleep(60)
+asyncio.run(run())
+"""
+
+
+def kill_alone(workspace: Workspace) -> None:
+    """Kill an agent with two calls that change files; its search process lives, and ends in order."""
+    argv = (sys.executable, "-c", _AGENT, workspace.root, workspace.folder)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as agent:
+        assert agent.stdout is not None and agent.stdout.readline() == b"begun\n"
+        (workspace.root / "a").unlink()
+        workspace.write("b", "2")
+        agent.kill()
+    until = time.monotonic() + 20
+    while list(workspace.folder.glob("*.calls")):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+async def test_what_changed_until_the_agent_was_killed_is_told_from_what_changed_later(workspace: Workspace):
+    for name in ("a", "b", "kept"):
+        workspace.write(name, name)
+    kill_alone(workspace)
+    workspace.write("kept", "the user's")
+    workspace.write("b", "the user's")
+    found = [each for each in await found_by_next(workspace, "s/c1", "s/c2") if each.ref]
+    until_then = [workspace.changed(each) for each in found if not workspace.is_late(each)]
+    assert len(until_then) == 2 and {"a": ("a", None)} in until_then and {"b": ("b", "2")} in until_then
+    (later,) = (workspace.changed(each) for each in found if workspace.is_late(each))
+    assert later == {"kept": ("kept", "the user's"), "b": ("2", "the user's")}
 
 
 async def test_calls_before_the_killed_one_keep_what_they_changed(workspace: Workspace):

@@ -1,4 +1,4 @@
-"""Finds what changed while only a background job ran, and that the user may have changed."""
+"""Finds what the user may have changed: while only a background job ran, and after bradawl was killed."""
 
 import contextlib
 import os
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bradawl.checkpoints.store import ContentStore
 
 _WHY: Final = "it changed while only {} ran: maybe you changed it"
+_WHY_LATE: Final = "it changed when bradawl was killed, or after that: maybe you changed it"
 _GIT: Final = b"/.git/"
 _NOT_LITERAL: Final = frozenset("$*?[{ ")
 
@@ -25,18 +26,20 @@ def changes_beside_jobs(
     calls: Sequence[CallChange], records: Sequence[ChangeRecord], store: "ContentStore"
 ) -> dict[bytes, str]:
     """By path, the id of the job that ran when the path changed, unless the job's command names the path as written.
+    The id is empty for what was found after bradawl had been killed.
 
     `records` are those of the calls that have one, the newest first. Git's data are never taken for the job's.
     """
     found: dict[bytes, str] = {}
     saved = [call for call in reversed(calls) if call.ref]
     for call, record in zip(saved, records, strict=True):
-        if (job := call.job) is None:
+        job = call.job
+        if job is None and not record.is_late:
             continue
-        named = written_by(job)
+        named = frozenset[str]() if job is None else written_by(job)
         for change in record.changes:
             if not _is_named(change, named) and not _is_same_index(change, store):
-                found.setdefault(change.path, job.job_id)
+                found.setdefault(change.path, "" if job is None else job.job_id)
     return found
 
 
@@ -94,19 +97,21 @@ def with_conflicts_beside_jobs(files: "RestorePlan", jobs: Mapping[bytes, str]) 
         return files
     asked = dict(jobs)
     for each in files.changes:
-        if each.source and (job := jobs.get(each.path) or jobs.get(each.source)):
+        job = jobs.get(each.path, jobs.get(each.source))
+        if each.source and job is not None:
             asked[each.path] = asked[each.source] = job
     repositories = {
         _repository(each.path): jobs[each.path] for each in files.git if each.path in jobs and _is_state(each.path)
     }
     for each in files.git:
-        if job := repositories.get(_repository(each.path)):
+        if (job := repositories.get(_repository(each.path))) is not None:
             asked.setdefault(each.path, job)
 
     def marked(change: "PlannedChange") -> "PlannedChange":
         job = asked.get(change.path)
-        is_free = job is None or change.conflict
-        return change if is_free else structs.replace(change, conflict=_WHY.format(job), job=job)
+        if job is None or change.conflict:
+            return change
+        return structs.replace(change, conflict=_WHY.format(job) if job else _WHY_LATE, job=job)
 
     return files.with_each(marked)
 

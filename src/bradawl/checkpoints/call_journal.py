@@ -139,6 +139,11 @@ class LeftJournal(msgspec.Struct, frozen=True):
         begun = (each.paths for each in self.entries if isinstance(each, _Begun) and each.call_id == call_id)
         return self.start.running.get(call_id, next(begun, None))
 
+    @property
+    def process(self) -> str:
+        """The name of the process."""
+        return self.path.name.partition("-")[0]
+
     def has(self, call_id: str) -> bool:
         """Whether the call began, or something was found of it."""
         begun = {each.call_id if isinstance(each, _Begun) else each.answer.call_id for each in self.entries}

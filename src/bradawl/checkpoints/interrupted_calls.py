@@ -14,9 +14,12 @@ from bradawl.checkpoints.file_states import is_same
 from bradawl.checkpoints.index_files import Answer, Paths
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
+from bradawl.checkpoints.store_folder import wait_for_end
 from bradawl.checkpoints.tree import WorkspaceTree
 
 _INTERRUPTED: Final = "The agent ended while it ran: some of these changes may have been made by the user since."
+_ENDING_S: Final = 5.0
+"""Seconds that a search process may take to its end after its agent was killed."""
 _UNKNOWN: Final = "The agent ended while it ran: what it changed is not known."
 
 
@@ -30,7 +33,13 @@ class InterruptedCalls:
         self._new_tree = new_tree
 
     def find(self, call_id: str) -> tuple[Answer, ...]:
-        """What the call changed; the last part has `answers_end`. Raises `OSError` if the store can't be written."""
+        """What the call changed; the last part has `answers_end`. Raises `OSError` if the store can't be written.
+
+        What the process of its agent has not found is late: see `ChangeRecord`. If that process still searches, it is
+        waited for.
+        """
+        if (journal := left_journal(self._folder, call_id)) is not None:
+            wait_for_end(self._folder, journal.process, _ENDING_S)
         answers = index_files.saved_answers(self._folder, call_id)
         if any(each.answers_end for each in answers):
             return answers
@@ -67,7 +76,7 @@ class InterruptedCalls:
 
     def _save(self, call_id: str, changes: tuple[Change, ...], sentences: tuple[str, ...]) -> str:
         bare_id = call_id.partition("/")[2] or call_id
-        return self._store.save_record(ChangeRecord(bare_id, int(time.time() * 1000), changes, sentences))
+        return self._store.save_record(ChangeRecord(bare_id, int(time.time() * 1000), changes, sentences, is_late=True))
 
     def _record(self, ref: str) -> ChangeRecord | None:
         """A record; None if it did not reach the disk."""

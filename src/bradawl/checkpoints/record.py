@@ -52,6 +52,8 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     """Sentences about what may have changed and can't be restored."""
     is_exact: bool = True
     """False if changes are missing, such as those of git data elsewhere, or may be missing or older than the call."""
+    is_late: bool = False
+    """True if they were found long after the call, whose agent was killed: the user may have made them meanwhile."""
     stayed: tuple[bytes, ...] = ()
     """Caches that an undo was to remove and that hold files, sorted. Folders with nothing else in them stayed, too."""
     unrestored: tuple[Change, ...] = ()

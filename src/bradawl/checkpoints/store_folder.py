@@ -180,6 +180,16 @@ class StoreFolder:
         self._pinned.clear()
 
 
+def wait_for_end(folder: Path, user: str, timeout_s: float) -> None:
+    """Wait until the process of this id does not use a store's folder any more, or the time is over."""
+    with contextlib.suppress(OSError):
+        file = os.open(folder / (user + _USER), _READ)
+        try:
+            _lock(file, fcntl.LOCK_SH, timeout_s)
+        finally:
+            os.close(file)
+
+
 def _lock(file: int, how: int, wait_s: float = _WAIT_S) -> bool:
     end = time.monotonic() + wait_s
     while True:

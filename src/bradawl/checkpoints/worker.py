@@ -17,7 +17,6 @@ import msgspec
 from bradawl.checkpoints import index_files
 from bradawl.checkpoints.call_journal import CallJournal
 from bradawl.checkpoints.coverage import Coverage
-from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.interrupted_calls import InterruptedCalls
 from bradawl.checkpoints.opened_notes import close_left_open
 from bradawl.checkpoints.protocol import (
@@ -38,20 +37,19 @@ from bradawl.checkpoints.protocol import (
     take_frames,
 )
 from bradawl.checkpoints.record import Change, ChangeRecord
-from bradawl.checkpoints.restore_intent import (
-    RestoreIntents,
-    close_opened_folders,
-    remove_temporary_files,
-    unfinished_text,
-)
 from bradawl.checkpoints.store import ContentStore
 from bradawl.checkpoints.tree import WorkspaceTree
+from bradawl.checkpoints.unfinished_restores import UnfinishedRestores
 
 GRACE_S: Final = 0.1
 """An answer to `Begin` that is late by this many seconds is still in time."""
 _SLICE_S: Final = 0.05
 _FLUSH_S: Final = 0.05
 """Idle seconds before what was saved is brought to the disk."""
+_PROGRAMS_END_S: Final = 0.8
+"""Seconds after the death of an agent in which its programs end, which get SIGKILL half a second after SIGTERM."""
+_ORPHANED_S: Final = 0.1
+"""Seconds after the end of the messages in which a process whose agent was killed gets another parent."""
 _IDLE_S: Final = 1.0
 """Idle seconds before the index is saved and garbage is collected."""
 _SAVING_S: Final = 1.0
@@ -86,6 +84,7 @@ class Worker:
     def __init__(self, line: socket.socket) -> None:
         """Reads the first request. The caller closes the socket."""
         self._line = line
+        self._agent = os.getppid()
         self._buffer = bytearray()
         self._requests: list[Request] = []
         self._is_closed = False
@@ -109,30 +108,10 @@ class Worker:
         self._needs_flush = self._needs_saving = self._needs_collection = False
         self._journal = CallJournal(self._folder, self._store.folder.user)
         self._interrupted = InterruptedCalls(self._folder, self._store, self._new_tree)
-        self._intents = RestoreIntents(self._store.folder)
-        self._unfinished: set[str] = set()
-        """Sessions with an undo that stopped in the middle."""
-        self._find_unfinished_restores()
-
-    def _find_unfinished_restores(self) -> None:
-        """Warn of restores that were killed, and remove their temporary files; the user finishes them."""
-        roots = [os.fsencode(root) for root in self._roots]
         close_left_open(self._store.folder)
-        with contextlib.suppress(OSError):
-            for intent in self._intents.left_over():
-                self._unfinished.add(intent.session)
-                with contextlib.suppress(StoreError):
-                    changes = self._store.record(intent.ref).changes
-                    remove_temporary_files(intent, [each.path for each in changes], roots)
-                    close_opened_folders(intent, roots)
-                self._send(Warn(unfinished_text(intent, intent.session)))
-
-    def _forget_unfinished_restore(self, call_id: str) -> None:
-        """A session that goes on after a restore stopped in the middle keeps the files as they are."""
-        for session in [session for session in self._unfinished if call_id.startswith(f"{session}.")]:
-            self._unfinished.discard(session)
-            with contextlib.suppress(OSError):
-                self._intents.abandon(session)
+        self._unfinished = UnfinishedRestores(self._store)
+        for text in self._unfinished.clean_up([os.fsencode(root) for root in self._roots]):
+            self._send(Warn(text))
 
     def _new_tree(self, known: bytes | None) -> WorkspaceTree:
         return WorkspaceTree(self._roots, self._store, self._coverage, known)
@@ -202,7 +181,7 @@ class Worker:
         return f"{_NOT_COVERED} {' '.join(sentences)}"[:_UNCOVERED_CHARACTERS]
 
     def _begin(self, request: Begin) -> None:
-        self._forget_unfinished_restore(request.call_id)
+        self._unfinished.forget(request.call_id)
         call, is_late = _Call(request.paths), time.monotonic() > request.until
         if request.paths is None and not self._complete_index(request.until):
             call.problem, call.is_searched = _EARLY, False
@@ -255,7 +234,8 @@ class Worker:
 
     # ------------------------------------------------------------------ searches
 
-    def _find_changes(self, call_id: str, call: _Call, *, answers_end: bool, more: tuple[str, ...] = ()) -> None:
+    def _find_changes(self, call_id: str, call: _Call, *, answers_end: bool, more: tuple[str, ...] = ()) -> bool:
+        """Send what changed since the last search of these files. False if it could not be saved."""
         sentences = (*((call.problem,) if call.problem else ()), *more)
         ref, is_known = "", True
         changes, gaps = self._tree.changes(call.paths)
@@ -271,6 +251,7 @@ class Worker:
         if answers_end or ref:
             said = " ".join(uncovered)[:_UNCOVERED_CHARACTERS]
             self._report(call_id, ref, said, answers_end=answers_end, is_known=is_known)
+        return is_known
 
     def _report(
         self, call_id: str, ref: str, uncovered: str, *, answers_end: bool = True, is_known: bool = True
@@ -363,18 +344,38 @@ class Worker:
             self._warn_of_full_disk()
 
     def _finish(self) -> None:
-        """Save the index; if calls are running, as the state before them too."""
+        """Save the index; if calls are running, as the state before what is still to be found of them."""
         with contextlib.suppress(OSError):
+            running, answers = self._running(), tuple(self._answers)
+            index = self._tree.dump() if running or self._needs_saving else b""
+            if running and self._is_orphaned() and self._find_last_changes():
+                index, answers = self._tree.dump(), tuple(self._answers)
             self._store.flush()
-            if self._answers:
-                index_files.save_answers(self._folder, tuple(self._answers))
-            if running := self._running():
-                index_files.save_interrupted(self._folder, running, self._tree.dump())
+            if answers:
+                index_files.save_answers(self._folder, answers)
+            if running:
+                index_files.save_interrupted(self._folder, running, index)
             elif self._needs_saving and self._tree.is_listed:
-                index_files.save(self._folder, self._tree.dump())
+                index_files.save(self._folder, index)
             self._journal.close()
         self._tree.close()
         self._store.close()
+
+    def _is_orphaned(self) -> bool:
+        """Whether the agent was killed: then this process has another parent."""
+        until = time.monotonic() + _ORPHANED_S
+        while os.getppid() == self._agent and time.monotonic() < until:
+            time.sleep(_ORPHANED_S / 10)
+        return os.getppid() != self._agent
+
+    def _find_last_changes(self) -> bool:
+        """Find what the running calls of a killed agent have changed until now, and nobody else after them. False if
+        it could not be saved.
+        """
+        time.sleep(_PROGRAMS_END_S)
+        running = [(call_id, call) for call_id, call in self._calls.items() if call.is_searched]
+        running.sort(key=lambda each: each[1].paths is None)  # those that may change any file take what is left
+        return all(self._find_changes(call_id, call, answers_end=False) for call_id, call in running)
 
 
 def main(descriptor: int) -> None:
