@@ -4,7 +4,6 @@ import json
 import os
 import stat
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +75,7 @@ class Project:
 
     def bash(self, command: str, *, is_first: bool = False) -> None:
         """A run in which the model makes one call of bash."""
-        self.replies({"tool_calls": [_bash(command)]}, {"text": "done"})
+        self.replies({"tool_calls": [bash_call(command)]}, {"text": "done"})
         done = self.run(*([] if is_first else ["-c"]), "-y", "-p", command)
         assert done.returncode == 0, done.stderr
         assert "  ok" in done.stderr, done.stderr
@@ -101,7 +100,7 @@ class Project:
         return found
 
 
-def _bash(command: str) -> dict[str, Any]:
+def bash_call(command: str) -> dict[str, Any]:
     return {"id": f"call_{abs(hash(command))}", "name": "bash", "arguments": {"command": command}}
 
 
@@ -159,9 +158,9 @@ def test_a_dry_run_names_what_a_hard_reset_discarded(project: Project) -> None:
 
 def test_undo_and_redo_in_one_conversation_at_a_terminal(project: Project) -> None:
     project.replies(
-        {"tool_calls": [_bash("printf 2 >> a.txt && rm b.txt")]},
+        {"tool_calls": [bash_call("printf 2 >> a.txt && rm b.txt")]},
         {"text": "finished one"},
-        {"tool_calls": [_bash("rm c.txt")]},
+        {"tool_calls": [bash_call("rm c.txt")]},
         {"text": "finished two"},
     )
     before = project.state()
@@ -208,115 +207,6 @@ def test_an_edit_and_its_conversation_are_undone(project: Project) -> None:
     assert differences(project.state(), before) == {}
     listed = project.run("-c", "-p", "/rewind").stdout
     assert "edit" in listed and "taken back" not in listed.splitlines()[0]
-
-
-def test_what_an_interrupted_command_removed_comes_back(project: Project) -> None:
-    """The program is killed in the middle of a command; `bradawl undo` finds what the command had done."""
-    project.bash("printf 1 > first.txt", is_first=True)
-    before = project.state()
-    command = "rm -r a.txt b.txt ignored && echo removed > gone.txt && sleep 60"
-    project.replies({"tool_calls": [_bash(command)]}, {"text": "never"})
-    with subprocess.Popen(
-        [*START, "-c", "-y", "-p", "break it"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        end = time.monotonic() + 30
-        while not (project.root / "gone.txt").exists():
-            assert time.monotonic() < end, "the command did not run"
-            time.sleep(0.02)
-        process.kill()
-    dry = project.run("undo", "--dry-run")
-    assert dry.returncode == 0, dry.stderr
-    assert "+ a.txt" in dry.stdout and "+ ignored/kept.bin" in dry.stdout, dry.stdout
-    done = project.run("undo")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert differences(project.state(), before) == {}
-
-
-def test_what_the_user_changes_after_the_program_is_killed_is_asked_about(project: Project) -> None:
-    project.bash("printf 1 > first.txt", is_first=True)
-    before = project.state()
-    command = "rm a.txt && echo model > b.txt && echo model > new.txt && echo removed > gone.txt && sleep 60"
-    project.replies({"tool_calls": [_bash(command)]}, {"text": "never"})
-    with subprocess.Popen(
-        [*START, "-c", "-y", "-p", "break it"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        end = time.monotonic() + 30
-        while not (project.root / "gone.txt").exists():
-            assert time.monotonic() < end, "the command did not run"
-            time.sleep(0.02)
-        process.kill()
-    while list(project.home.rglob("*.calls")):  # until what the command changed was searched for
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    (project.root / "c.txt").write_text("mine")
-    (project.root / "new.txt").write_text("mine")
-    refused = project.run("undo")
-    assert refused.returncode == 1 and "maybe you changed it" in refused.stderr + refused.stdout, refused
-    assert (project.root / "c.txt").read_text() == (project.root / "new.txt").read_text() == "mine"
-    assert not (project.root / "a.txt").exists()
-    kept = project.run("undo", "--keep-conflicts")
-    assert set(differences(project.state(), before)) == {"c.txt", "new.txt"}, kept
-
-
-@pytest.mark.parametrize("delay_s", [0, 0.5])
-def test_the_last_step_comes_back_if_the_program_is_killed_while_the_model_answers(
-    project: Project, delay_s: float
-) -> None:
-    project.bash("printf 1 > first.txt", is_first=True)
-    before = project.state()
-    late = {"text": "never", "faults": {"delay_ms": 60_000}}
-    project.replies({"tool_calls": [_bash("rm -r a.txt ignored")]}, {"tool_calls": [_bash("rm b.txt")]}, late)
-    with subprocess.Popen(
-        [*START, "-c", "-y", "-p", "break it"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stderr is not None
-        while b"rm b.txt" not in process.stderr.readline():  # the last call is announced when it has ended
-            assert process.poll() is None
-        time.sleep(delay_s)
-        process.kill()
-    listed = project.run("undo", "--list").stdout
-    assert "b.txt" in listed, listed
-    done = project.run("undo", "--to", "2")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert differences(project.state(), before) == {}
-
-
-def test_a_command_that_changes_nothing_is_no_doubt_if_the_program_is_killed_while_it_runs(project: Project) -> None:
-    project.bash("printf 1 > first.txt", is_first=True)
-    before = project.state()
-    project.replies({"tool_calls": [_bash("rm -r a.txt ignored")]}, {"tool_calls": [_bash("sleep 60")]}, {"text": "-"})
-    with subprocess.Popen(
-        [*START, "-c", "-y", "-p", "break it"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        (log,) = project.home.rglob("*.jsonl")
-        end = time.monotonic() + 30
-        while log.read_text().count('"type":"ToolStarted"') < 3:
-            assert time.monotonic() < end, "the command did not run"
-            time.sleep(0.02)
-        process.kill()
-    done = project.run("undo")
-    assert done.returncode == 0 and "not known" not in done.stdout, done.stdout + done.stderr
-    assert differences(project.state(), before) == {}
 
 
 def test_it_refuses_while_a_job_runs(project: Project) -> None:
@@ -369,9 +259,9 @@ def test_an_undo_after_a_job_ended_takes_back_the_last_step_and_not_all_since_th
     job = {"id": "job", "name": "bash", "arguments": {"command": line, "run_in_background": True}}
     project.replies(
         {"tool_calls": [job]},
-        {"tool_calls": [_bash("sleep 0.3; rm b.txt")]},
-        {"tool_calls": [_bash("sleep 0.3; rm c.txt")]},
-        {"tool_calls": [_bash("sleep 0.3")]},
+        {"tool_calls": [bash_call("sleep 0.3; rm b.txt")]},
+        {"tool_calls": [bash_call("sleep 0.3; rm c.txt")]},
+        {"tool_calls": [bash_call("sleep 0.3")]},
         {"tool_calls": [{"id": "kill", "name": "bash_kill", "arguments": {"job_id": "job-1"}}]},
         {"text": "done"},
     )
@@ -394,7 +284,7 @@ def test_what_a_job_writes_until_the_terminal_is_left_is_undone(project: Project
     job = {"id": "job", "name": "bash", "arguments": {"command": line, "run_in_background": True}}
     project.replies(
         {"tool_calls": [job]},
-        {"tool_calls": [_bash("sleep 0.3; rm c.txt")]},
+        {"tool_calls": [bash_call("sleep 0.3; rm c.txt")]},
         {"text": "finished one"},
         {"text": "finished two"},
     )

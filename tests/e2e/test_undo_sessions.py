@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from terminal import START, Terminal
-from test_undo_process import Project, _bash, differences
+from test_undo_process import Project, bash_call, differences
 
 NOTHING = "There is nothing to undo: no step has changed a file that was saved."
 
@@ -93,7 +93,7 @@ def test_what_another_session_restores_while_a_command_runs_stays_at_its_undo(pr
     project.bash("rm b.txt", is_first=True)
     (first,) = sessions_of(project)
     before = project.state()
-    replies = [{"tool_calls": [_bash("rm c.txt; sleep 3; echo new > n.txt")]}, {"text": "done"}]
+    replies = [{"tool_calls": [bash_call("rm c.txt; sleep 3; echo new > n.txt")]}, {"text": "done"}]
     project.replies(*replies)
     with subprocess.Popen(
         [*START, "-y", "-p", "go"],
@@ -118,7 +118,7 @@ def test_what_another_session_restores_while_a_command_runs_stays_at_its_undo(pr
 
 
 def test_a_file_that_the_user_edits_while_a_command_runs_is_asked_about(project: Project) -> None:
-    project.replies({"tool_calls": [_bash("rm c.txt; sleep 2; echo new > n.txt")]}, {"text": "done"})
+    project.replies({"tool_calls": [bash_call("rm c.txt; sleep 2; echo new > n.txt")]}, {"text": "done"})
     with subprocess.Popen(
         [*START, "-y", "-p", "go"],
         cwd=project.root,
@@ -144,7 +144,7 @@ def test_a_file_that_the_user_edits_while_a_command_runs_is_asked_about(project:
 
 def test_a_session_whose_first_command_was_killed_is_named_and_undone(project: Project) -> None:
     before = project.state()
-    project.replies({"tool_calls": [_bash("rm b.txt && echo removed > gone.txt && sleep 60")]}, {"text": "never"})
+    project.replies({"tool_calls": [bash_call("rm b.txt && echo removed > gone.txt && sleep 60")]}, {"text": "never"})
     with subprocess.Popen(
         [*START, "-y", "-p", "break it"],
         cwd=project.root,

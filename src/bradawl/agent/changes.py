@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 
 from bradawl.agent.conversation import Conversation
 from bradawl.core.effects import Effects
-from bradawl.core.events import CheckpointTaken
+from bradawl.core.events import CheckpointTaken, Envelope
 from bradawl.core.ports import WorkspaceChanges
 from bradawl.core.workspace import Checkpoint
 
@@ -74,6 +74,8 @@ class ConversationChanges:
         """Number of running jobs by key."""
         self._unknown: dict[str, None] = {}
         """Keys of ended calls without a checkpoint."""
+        self._logged: frozenset[str] = frozenset()
+        """The change records that a killed program has logged, and that are found once more."""
         self._late: set[str] = set()
         """Keys of ended calls that were logged as not known, and that a search may still find."""
 
@@ -108,6 +110,20 @@ class ConversationChanges:
     def end(self, call_id: str) -> None:
         """Search for what the call changed, in the background; does nothing while a job of the call runs."""
         self.end_job(self._keys.get(call_id, call_id))
+
+    def end_interrupted(self, entries: Sequence[Envelope], started: Iterable[str]) -> None:
+        """Search for what calls changed that ran when the program ended: those `started`, and those of the log's
+        `entries` of which a checkpoint is missing.
+        """
+        from bradawl.folds.unknown_changes import calls_without_checkpoint
+
+        taken = [entry.event for entry in entries if isinstance(entry.event, CheckpointTaken)]
+        self._logged = frozenset(each.checkpoint_ref for each in taken if each.checkpoint_ref)
+        calls = calls_without_checkpoint(entries, self._conversation.name)
+        for call_id in dict.fromkeys((*started, *calls)):
+            effects = calls.get(call_id)
+            if effects is None or files_it_may_change(effects) != ():
+                self.end(call_id)
 
     def continues(self, call_id: str, job_id: str) -> str:
         """The running call has started a job. Returns the key for `end_job`."""
@@ -161,8 +177,9 @@ class ConversationChanges:
     def _log(self, found: Iterable[Checkpoint]) -> None:
         """Log what ended calls have changed, also that a call changed nothing: without an entry it is not known."""
         for each in found:
-            name = self._name_in_log(each.call_id)
-            self._conversation.record(CheckpointTaken(name, each.ref, each.uncovered, each.is_known))
+            if each.ref not in self._logged:
+                name = self._name_in_log(each.call_id)
+                self._conversation.record(CheckpointTaken(name, each.ref, each.uncovered, each.is_known))
             self._unknown.pop(each.call_id, None)
             self._late.discard(each.call_id)
 

@@ -11,7 +11,6 @@ import msgspec
 from bradawl.agent.around_step import begin_turn
 from bradawl.agent.calls.call import NOT_RUN
 from bradawl.agent.calls.context import CallServices
-from bradawl.agent.changes import files_it_may_change
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation, ignore
 from bradawl.agent.failures import PartFailed, failure_of
@@ -324,17 +323,8 @@ class Session:
             self.conversation.record(event)
 
     def _find_changes_of_interrupted_calls(self) -> None:
-        if (changes := self.calls.changes) is None:
-            return
-        if not self.transcript.turn_is_open:
-            return
-        from bradawl.folds.unknown_changes import calls_without_checkpoint
-
-        calls = calls_without_checkpoint(self.conversation.entries(), self.conversation.name)
-        for call_id in dict.fromkeys((*self.transcript.started, *calls)):
-            effects = calls.get(call_id)
-            if effects is None or files_it_may_change(effects) != ():
-                changes.end(call_id)
+        if self.calls.changes is not None and (self.transcript.turn_is_open or self.jobs.has_lost):
+            self.calls.changes.end_interrupted(self.conversation.entries(), self.transcript.started)
 
     async def _close_turn(self, finished: TurnFinished) -> bool:
         """Answer the open calls, log the end, and wait for the disk. True if the whole session is on the disk."""

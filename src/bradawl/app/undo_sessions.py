@@ -137,8 +137,9 @@ def undo_refs(logs: SessionLogs, session_id: str, since_ms: int) -> Iterator[str
 
 
 def _may_have_changed(entries: Iterable[Envelope]) -> bool:
-    calls = calls_without_checkpoint(entries, "main")
-    return any(files_it_may_change(effects) != () for effects in calls.values())
+    entries = tuple(entries)
+    calls = [calls_without_checkpoint(entries, agent) for agent in {entry.agent for entry in entries}]
+    return any(files_it_may_change(effects) != () for each in calls for effects in each.values())
 
 
 def _line(session: ChangedSession) -> str:

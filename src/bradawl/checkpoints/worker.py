@@ -373,8 +373,8 @@ class Worker:
         it could not be saved.
         """
         time.sleep(_PROGRAMS_END_S)
-        running = [(call_id, call) for call_id, call in self._calls.items() if call.is_searched]
-        running.sort(key=lambda each: each[1].paths is None)  # those that may change any file take what is left
+        running = [(call_id, call) for call_id, call in reversed(self._calls.items()) if call.is_searched]
+        running.sort(key=lambda each: each[1].paths is None)  # the last one that may change any file takes what is left
         return all(self._find_changes(call_id, call, answers_end=False) for call_id, call in running)
 
 

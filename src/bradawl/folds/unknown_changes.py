@@ -1,4 +1,6 @@
-"""The calls of an interrupted turn of which the log does not say what they changed, as a fold over the log."""
+"""The calls that an end of the program interrupted and of which the log does not say all that they changed, as a fold
+over the log.
+"""
 
 from collections.abc import Iterable
 
@@ -7,31 +9,56 @@ from bradawl.core.events import (
     CallPrepared,
     CheckpointTaken,
     Envelope,
+    JobEnded,
+    JobStarted,
     PromptSubmitted,
+    ToolFinished,
     ToolStarted,
 )
 
 
 def calls_without_checkpoint(entries: Iterable[Envelope], agent: str) -> dict[str, Effects]:
-    """The calls of the agent's last turn that were started and have no checkpoint, with the effects they declared.
+    """The calls of the agent's last turn, and those with jobs that run, of which the last checkpoint is missing, with
+    the effects that they declared.
 
-    A call that changed nothing has one, too.
+    A call that changed nothing has a checkpoint, too. What was found of a call while it or its job ran is not all.
     """
-    declared: dict[str, Effects] = {}
-    started: dict[str, Effects] = {}
+    fold = _Fold()
     for entry in entries:
-        if entry.agent != agent:
-            continue
+        if entry.agent == agent:
+            fold.take(entry)
+    return fold.started
+
+
+class _Fold:
+    def __init__(self) -> None:
+        self.started: dict[str, Effects] = {}
+        self._declared: dict[str, Effects] = {}
+        self._running: set[str] = set()
+        self._jobs: dict[str, str] = {}
+        """The calls of running jobs, by job id."""
+
+    def take(self, entry: Envelope) -> None:
         match entry.event:
             case PromptSubmitted():
-                declared.clear()
-                started.clear()
+                self._declared.clear()
+                self._running.clear()
+                left = set(self._jobs.values())
+                self.started = {call: effects for call, effects in self.started.items() if call in left}
             case CallPrepared(call_id) as prepared:
-                declared[call_id] = prepared.effects
-            case ToolStarted(call_id) if call_id in declared:
-                started[call_id] = declared[call_id]
-            case CheckpointTaken(call_id):
-                started.pop(call_id, None)
+                self._declared[call_id] = prepared.effects
+            case ToolStarted(call_id) if call_id in self._declared:
+                self.started[call_id] = self._declared[call_id]
+                self._running.add(call_id)
+            case ToolFinished(call_id):
+                self._running.discard(call_id)
+            case JobStarted(job_id, call_id):
+                self._jobs[job_id] = call_id
+            case JobEnded(job_id):
+                self._jobs.pop(job_id, None)
+            case CheckpointTaken(name):
+                call_id = self._jobs.get(name, name)
+                if call_id not in self._running and call_id not in self._jobs.values():
+                    self.started.pop(call_id, None)
             case _:
                 pass
-    return started

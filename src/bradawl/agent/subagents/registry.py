@@ -93,9 +93,13 @@ class SubAgents:
         for spawned, entries in left:
             session = self._open(spawned, "", entries)
             child, origin = session.conversation, session.prefix.info.origin
+            if (changes := session.calls.changes) is not None:
+                changes.end_interrupted(entries, child.transcript.started)
             known = await what_changed(self._files, child.transcript)
             for event in repair(child.transcript, origin, child.state.steps, known):
                 child.record(event)
+            if changes is not None:
+                await changes.settle_or_give_up()
             ended = AgentEnded(spawned.spawned, "interrupted", child.state.usage, child.state.cost)
             self._conversation.record(ended)
             found[spawned.call_id] = found_so_far(child)
