@@ -9,7 +9,7 @@ from scripted_agent import assert_valid, build, call, only, results
 
 from bradawl.agent.given_changes import GivenChanges
 from bradawl.core.errors import ToolError
-from bradawl.core.events import CheckpointTaken
+from bradawl.core.events import CheckpointTaken, ToolStarted
 from bradawl.core.permissions import Policy
 from bradawl.core.workspace import Checkpoint
 from bradawl.testing.fakes import RecordingEmit
@@ -94,6 +94,25 @@ async def two_turns(changes: Changes) -> tuple[Any, Any, list[Any], list[str]]:
 async def test_without_a_defect_the_checkpoints_are_logged(reported):
     first, _, taken, _ = await two_turns(Changes())
     assert first.reason == "completed" and taken == [CheckpointTaken("id_a", "r-id_a")] and not reported
+
+
+async def test_what_a_call_changed_is_logged_before_another_one_with_its_id_starts(reported):
+    class Slow(Changes):
+        async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
+            await asyncio.sleep(0.05)
+            return await super().settle(owner)
+
+    same = call("a", writes=["/p/a"])
+    agent, *_ = build(
+        [{"tool_calls": [same]}, {"tool_calls": [same]}, {"text": "done"}],
+        policy=lambda: EVERYWHERE,
+        changes=GivenChanges(Slow()),
+    )
+    emit = RecordingEmit()
+    async with agent.open() as session:
+        await session.run("go", emit)
+    kinds = [type(each) for each in emit.events if isinstance(each, ToolStarted | CheckpointTaken)]
+    assert kinds == [ToolStarted, CheckpointTaken, ToolStarted, CheckpointTaken] and not reported
 
 
 @pytest.mark.parametrize("name", DEFECTS)

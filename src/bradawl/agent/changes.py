@@ -145,6 +145,13 @@ class ConversationChanges:
         """Wait for the searches of ended calls, and log what they found."""
         self._log(await self._changes.settle(self._owner))
 
+    async def settle_earlier(self, call_id: str) -> None:
+        """Wait for the search for changes of an earlier call with this id: after the start of the new one, the log
+        could not tell which of them it is about.
+        """
+        if self._keys.get(call_id) in self._unknown:
+            await self.settle()
+
     async def settle_or_give_up(self) -> None:
         """As `settle`. For a call whose search did not end in time, log that it is not known what the call changed."""
         await self.settle()

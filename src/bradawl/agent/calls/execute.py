@@ -87,6 +87,8 @@ async def _begin(services: CallServices, prepared: Prepared) -> bool:
     Raises `_NotSaved`.
     """
     changes, call_id = services.changes, prepared.call.id
+    if changes is not None:
+        await changes.settle_earlier(call_id)
     if changes is None or prepared.effects.is_read_only:
         await _log_start(services, prepared)
         return False
