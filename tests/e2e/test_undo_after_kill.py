@@ -1,5 +1,7 @@
 """What calls changed comes back although the program was killed; what the user changed since is asked about."""
 
+import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -14,8 +16,8 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def kill_when_gone(project: Project, *flags: str) -> None:
-    """Run a prompt, and kill the program when `gone.txt` exists."""
+def kill_when_gone(project: Project, *flags: str, end_all: bool = False) -> None:
+    """Run a prompt, and kill the program when `gone.txt` exists; or end all its processes, as a shutdown does."""
     with subprocess.Popen(
         [*START, *flags, "-y", "-p", "break it"],
         cwd=project.root,
@@ -28,7 +30,12 @@ def kill_when_gone(project: Project, *flags: str) -> None:
         while not (project.root / "gone.txt").exists():
             assert time.monotonic() < end, "the command did not run"
             time.sleep(0.02)
-        process.kill()
+        if end_all:
+            tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+            for pid in (*(int(each) for task in tasks for each in task.read_text().split()), process.pid):
+                os.kill(pid, signal.SIGTERM)
+        else:
+            process.kill()
 
 
 def wait_for_search(project: Project) -> None:
@@ -49,6 +56,16 @@ def test_what_an_interrupted_command_removed_comes_back(project: Project) -> Non
     dry = project.run("undo", "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "+ a.txt" in dry.stdout and "+ ignored/kept.bin" in dry.stdout, dry.stdout
+    done = project.run("undo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert differences(project.state(), before) == {}
+
+
+def test_what_an_ended_command_removed_comes_back_if_all_processes_get_a_signal(project: Project) -> None:
+    before = project.state()
+    command = "rm -r a.txt b.txt ignored && echo removed > gone.txt && sleep 60"
+    project.replies({"tool_calls": [bash_call(command)]}, {"text": "never"})
+    kill_when_gone(project, end_all=True)
     done = project.run("undo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert differences(project.state(), before) == {}

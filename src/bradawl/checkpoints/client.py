@@ -37,8 +37,12 @@ LOST: Final = "Undo can't restore it: the process that finds changes ended while
 """`uncovered` of a call that ran then."""
 _NICENESS: Final = 5
 # msgspec imports typing_extensions if it is installed, but works without; that takes 10 ms.
+# The process ends with its agent. A signal for both, as at a shutdown, must not end it before: it has to find what the
+# last call changed.
 _PROGRAM: Final = f"""\
-import os, sys
+import os, signal, sys
+for each in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+    signal.signal(each, signal.SIG_IGN)
 os.nice({_NICENESS})
 sys.path += sys.argv[1:]
 sys.modules["typing_extensions"] = None
