@@ -65,11 +65,9 @@ def main(rounds: int, folders: int, kind: str) -> None:
         started = time.perf_counter()
         sandbox = choice.sandbox
         tried_ms = (time.perf_counter() - started) * 1_000
-        backend = choice.backend
-        if kind == "landlock":
-            made = LandlockBackend(layout)
-            sandbox, backend = made.sandbox, lambda: made
-        processes = LocalProcesses(os.environ, sandbox_backend=backend)
+        landlock = LandlockBackend(layout) if kind == "landlock" else None
+        sandbox = landlock.sandbox if landlock else sandbox
+        processes = LocalProcesses(os.environ, sandbox_backend=(lambda: landlock) if landlock else choice.backend)
         grants = {
             "bare": Grant(outside_sandbox=True),
             "held, read-only": Grant(),
@@ -81,6 +79,8 @@ def main(rounds: int, folders: int, kind: str) -> None:
         first_ms = (time.perf_counter() - started) * 1_000
         found = asyncio.run(measure(processes, str(root), grants, rounds))
         processes.close()
+        if landlock:
+            landlock.close()
         choice.close()
     print(
         f"{sandbox.name or 'no sandbox'}, tried out in {tried_ms:.0f} ms; can't hold: {', '.join(sandbox.lacks) or '-'}"

@@ -1,14 +1,11 @@
 """What calls changed comes back although the program was killed; what the user changed since is asked about."""
 
-import os
-import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from terminal import START
-from test_undo_process import Project, bash_call, differences
+from test_undo_process import Project, bash_call, differences, wait_until
 
 
 @pytest.fixture
@@ -16,34 +13,9 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def kill_when_gone(project: Project, *flags: str, end_all: bool = False) -> None:
-    """Run a prompt, and kill the program when `gone.txt` exists; or end all its processes, as a shutdown does."""
-    with subprocess.Popen(
-        [*START, *flags, "-y", "-p", "break it"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        end = time.monotonic() + 30
-        while not (project.root / "gone.txt").exists():
-            assert time.monotonic() < end, "the command did not run"
-            time.sleep(0.02)
-        if end_all:
-            tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
-            for pid in (*(int(each) for task in tasks for each in task.read_text().split()), process.pid):
-                os.kill(pid, signal.SIGTERM)
-        else:
-            process.kill()
-
-
 def wait_for_search(project: Project) -> None:
     """Wait until the last changes of the killed program were searched for."""
-    end = time.monotonic() + 30
-    while list(project.home.rglob("*.calls")):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_until(lambda: not list(project.home.rglob("*.calls")))
 
 
 def test_what_an_interrupted_command_removed_comes_back(project: Project) -> None:
@@ -52,7 +24,7 @@ def test_what_an_interrupted_command_removed_comes_back(project: Project) -> Non
     before = project.state()
     command = "rm -r a.txt b.txt ignored && echo removed > gone.txt && sleep 60"
     project.replies({"tool_calls": [bash_call(command)]}, {"text": "never"})
-    kill_when_gone(project, "-c")
+    project.kill_when_gone("-c")
     dry = project.run("undo", "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "+ a.txt" in dry.stdout and "+ ignored/kept.bin" in dry.stdout, dry.stdout
@@ -65,7 +37,7 @@ def test_what_an_ended_command_removed_comes_back_if_all_processes_get_a_signal(
     before = project.state()
     command = "rm -r a.txt b.txt ignored && echo removed > gone.txt && sleep 60"
     project.replies({"tool_calls": [bash_call(command)]}, {"text": "never"})
-    kill_when_gone(project, end_all=True)
+    project.kill_when_gone(end_all=True)
     done = project.run("undo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert differences(project.state(), before) == {}
@@ -76,7 +48,7 @@ def test_what_the_user_changes_after_the_program_is_killed_is_asked_about(projec
     before = project.state()
     command = "rm a.txt && echo model > b.txt && echo model > new.txt && echo removed > gone.txt && sleep 60"
     project.replies({"tool_calls": [bash_call(command)]}, {"text": "never"})
-    kill_when_gone(project, "-c")
+    project.kill_when_gone("-c")
     wait_for_search(project)
     (project.root / "c.txt").write_text("mine")
     (project.root / "new.txt").write_text("mine")
@@ -100,7 +72,7 @@ def test_what_a_job_and_a_command_changed_comes_back_if_the_program_is_killed(pr
     }
     last = bash_call("until [ -e log.txt ]; do sleep 0.05; done; rm a.txt; sleep 0.3; echo > gone.txt; sleep 60")
     project.replies({"tool_calls": [job]}, {"tool_calls": [last]}, {"text": "never"})
-    kill_when_gone(project)
+    project.kill_when_gone()
     wait_for_search(project)
     (project.root / "c.txt").write_text("mine")
     asked = project.run("undo", "--to", "1")
@@ -116,7 +88,7 @@ def test_what_a_sub_agent_changed_comes_back_if_the_program_is_killed(project: P
     task = {"id": "task", "name": "agent", "arguments": {"prompt": "go", "description": "go"}}
     command = "rm -r a.txt ignored && echo model > b.txt && echo > gone.txt && sleep 60"
     project.replies({"tool_calls": [task]}, {"tool_calls": [bash_call(command)]}, {"text": "never"})
-    kill_when_gone(project)
+    project.kill_when_gone()
     done = project.run("undo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert differences(project.state(), before) == {}
@@ -130,14 +102,7 @@ def test_the_last_step_comes_back_if_the_program_is_killed_while_the_model_answe
     before = project.state()
     late = {"text": "never", "faults": {"delay_ms": 60_000}}
     project.replies({"tool_calls": [bash_call("rm -r a.txt ignored")]}, {"tool_calls": [bash_call("rm b.txt")]}, late)
-    with subprocess.Popen(
-        [*START, "-c", "-y", "-p", "break it"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    ) as process:
+    with project.started("-c", "-y", "-p", "break it", stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         while b"rm b.txt" not in process.stderr.readline():  # the last call is announced when it has ended
             assert process.poll() is None
@@ -156,19 +121,9 @@ def test_a_command_that_changes_nothing_is_no_doubt_if_the_program_is_killed_whi
     project.replies(
         {"tool_calls": [bash_call("rm -r a.txt ignored")]}, {"tool_calls": [bash_call("sleep 60")]}, {"text": "-"}
     )
-    with subprocess.Popen(
-        [*START, "-c", "-y", "-p", "break it"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
+    with project.started("-c", "-y", "-p", "break it") as process:
         (log,) = project.home.rglob("*.jsonl")
-        end = time.monotonic() + 30
-        while log.read_text().count('"type":"ToolStarted"') < 3:
-            assert time.monotonic() < end, "the command did not run"
-            time.sleep(0.02)
+        wait_until(lambda: log.read_text().count('"type":"ToolStarted"') >= 3)
         process.kill()
     done = project.run("undo")
     assert done.returncode == 0 and "not known" not in done.stdout, done.stdout + done.stderr

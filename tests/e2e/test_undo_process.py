@@ -2,8 +2,11 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +83,28 @@ class Project:
         assert done.returncode == 0, done.stderr
         assert "  ok" in done.stderr, done.stderr
 
+    def started(self, *argv: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
+        """The program, which runs; a context manager waits for its end."""
+        return subprocess.Popen(
+            [*START, *argv],
+            cwd=self.root,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+        )
+
+    def kill_when_gone(self, *flags: str, end_all: bool = False) -> None:
+        """Run a prompt, and kill the program when `gone.txt` exists; or end all its processes, as a shutdown does."""
+        with self.started(*flags, "-y", "-p", "break it") as process:
+            wait_until((self.root / "gone.txt").exists)
+            if end_all:
+                tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+                for pid in (*(int(each) for task in tasks for each in task.read_text().split()), process.pid):
+                    os.kill(pid, signal.SIGTERM)
+            else:
+                process.kill()
+
     def replies(self, *replies: dict[str, Any]) -> None:
         self.script.write_text(json.dumps(replies))
 
@@ -98,6 +123,14 @@ class Project:
             else:
                 found[name] = stat.filemode(mode)
         return found
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait for what another process does."""
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
 
 
 def bash_call(command: str) -> dict[str, Any]:

@@ -1,13 +1,11 @@
 """After a question in a new session, undo names the earlier session that changed files."""
 
 import json
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from terminal import START, Terminal
-from test_undo_process import Project, bash_call, differences
+from test_undo_process import Project, bash_call, differences, wait_until
 
 NOTHING = "There is nothing to undo: no step has changed a file that was saved."
 
@@ -95,18 +93,8 @@ def test_what_another_session_restores_while_a_command_runs_stays_at_its_undo(pr
     before = project.state()
     replies = [{"tool_calls": [bash_call("rm c.txt; sleep 3; echo new > n.txt")]}, {"text": "done"}]
     project.replies(*replies)
-    with subprocess.Popen(
-        [*START, "-y", "-p", "go"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        end = time.monotonic() + 30
-        while (project.root / "c.txt").exists():
-            assert time.monotonic() < end, "the command did not run"
-            time.sleep(0.02)
+    with project.started("-y", "-p", "go") as process:
+        wait_until(lambda: not (project.root / "c.txt").exists())
         assert project.run("undo", first).returncode == 0
         assert not (project.root / "n.txt").exists(), "the command is over already"
         assert process.wait(60) == 0
@@ -119,18 +107,8 @@ def test_what_another_session_restores_while_a_command_runs_stays_at_its_undo(pr
 
 def test_a_file_that_the_user_edits_while_a_command_runs_is_asked_about(project: Project) -> None:
     project.replies({"tool_calls": [bash_call("rm c.txt; sleep 2; echo new > n.txt")]}, {"text": "done"})
-    with subprocess.Popen(
-        [*START, "-y", "-p", "go"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        end = time.monotonic() + 30
-        while (project.root / "c.txt").exists():
-            assert time.monotonic() < end, "the command did not run"
-            time.sleep(0.02)
+    with project.started("-y", "-p", "go") as process:
+        wait_until(lambda: not (project.root / "c.txt").exists())
         (project.root / "b.txt").write_text("mine")
         assert not (project.root / "n.txt").exists(), "the command is over already"
         assert process.wait(60) == 0
@@ -145,19 +123,7 @@ def test_a_file_that_the_user_edits_while_a_command_runs_is_asked_about(project:
 def test_a_session_whose_first_command_was_killed_is_named_and_undone(project: Project) -> None:
     before = project.state()
     project.replies({"tool_calls": [bash_call("rm b.txt && echo removed > gone.txt && sleep 60")]}, {"text": "never"})
-    with subprocess.Popen(
-        [*START, "-y", "-p", "break it"],
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        end = time.monotonic() + 30
-        while not (project.root / "gone.txt").exists():
-            assert time.monotonic() < end, "the command did not run"
-            time.sleep(0.02)
-        process.kill()
+    project.kill_when_gone()
     ask(project)
     (killed, _) = sessions_of(project)
     for arguments in (["undo"], ["undo", "--sessions"]):

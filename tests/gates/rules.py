@@ -87,14 +87,14 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/(atomic_write|in_place_write|new_files|safe_open)\.py"  # read and write for workspace/files.py
     r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|landlock|namespace_helper|probe|process_limit|selection)\.py"
     r"|sandbox/running_covers/(cover_helper|cover_mounter|cover_watch|linked_files|opened_files|running_program)\.py"
-    r"|sandbox/(discovery/(file_tracking|folder_index|mount_aliases|workspace_survey)|filesystem/(closed_folders|inotify|memory_file|tree_copy|tree_removal|write_all))\.py"
+    r"|sandbox/(discovery/(file_tracking|folder_index|mount_aliases|workspace_survey)|filesystem/(closed_folders|inotify|memory_file|tree_copy|tree_removal))\.py"
     r"|sandbox/mounts/(mask_sources|placeholder_records|placeholders|spare_placeholders)\.py"
     r"|sandbox/restore/(created_repositories|git_data_events|git_history|git_objects|history_records|locked_files|protected_files|restore_path|set_aside|snapshot)\.py"
     r"|checkpoints/(content_index|disk_sync|file_states|git_objects|opened_folders|owners|packs|restore|restore_intent|restored_files|store|store_folder)\.py"
     r"|checkpoints/(birth_time|kept_copies|made_folders|planned_renames|renames)\.py"  # what restoring must keep
     r"|checkpoints/(folder_reader|folder_walk|folder_watches|tree)\.py"  # read the workspace
     r"|checkpoints/(call_journal|client|index_files|worker)\.py"  # a process of its own, and its index
-    r"|safety/(private_folders|git/small_files)\.py"  # reads small files of projects and of git
+    r"|safety/(private_folders|whole_writes|git/small_files)\.py"  # reads small files of projects and of git
 )
 PROGRAMS = frozenset(
     {

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bradawl.app.undo_jobs import changes_beside_jobs, with_conflicts_beside_jobs, written_by
+from bradawl.app.undo_jobs import changes_in_doubt, with_conflicts_in_doubt, written_by
 from bradawl.app.undo_line import UndoLine
 from bradawl.app.undo_plan import UndoPlan
 from bradawl.app.undo_text import conflicts_text, plan_text
@@ -31,7 +31,7 @@ def found(store: ContentStore, job: CallJob | None, *changes: Change) -> dict[by
     record = ChangeRecord("c", 5_000, changes)
     call = CallChange(0, "c", "bash", "{}", store.save_record(record), "", job=job)
     unsaved = CallChange(0, "d", "bash", "{}", "", "not saved", job=job)
-    return changes_beside_jobs([call, unsaved], [record], store)
+    return changes_in_doubt([call, unsaved], [record], store)
 
 
 def job(command: str, *writes: str, cwd: str = "/ws") -> CallJob:
@@ -134,16 +134,16 @@ def conflicts(files: RestorePlan) -> dict[str, str]:
 
 def test_only_the_changes_beside_the_job_are_conflicts_and_others_stay_as_they_are():
     files = plan_of(planned("a"), planned("b"), planned("c", conflict="it was changed since"))
-    marked = with_conflicts_beside_jobs(files, {b"/ws/b": "job-1", b"/ws/c": "job-1", b"/ws/elsewhere": "job-1"})
+    marked = with_conflicts_in_doubt(files, {b"/ws/b": "job-1", b"/ws/c": "job-1", b"/ws/elsewhere": "job-1"})
     assert conflicts(marked) == {"b": "job-1", "c": ""}
     assert [each.conflict for each in marked.conflicts][1] == "it was changed since"
-    assert with_conflicts_beside_jobs(files, {}) is files
+    assert with_conflicts_in_doubt(files, {}) is files
 
 
 @pytest.mark.parametrize("asked", [b"/ws/a", b"/ws/b"])
 def test_both_ends_of_a_rename_are_asked_about_together(asked):
     files = plan_of(planned("a", source=b"/ws/b"), planned("b", moves_away=True), planned("c"))
-    assert conflicts(with_conflicts_beside_jobs(files, {asked: "job-1"})) == {"a": "job-1", "b": "job-1"}
+    assert conflicts(with_conflicts_in_doubt(files, {asked: "job-1"})) == {"a": "job-1", "b": "job-1"}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_both_ends_of_a_rename_are_asked_about_together(asked):
 def test_git_data_that_belong_together_are_asked_about_together(asked, all_of_them):
     names = ("HEAD", "index", "refs/heads/x", "refs/tags/v1", "refs/remotes/o/x")
     git = (*(planned(f".git/{name}") for name in names), planned("sub/.git/HEAD"))
-    marked = with_conflicts_beside_jobs(plan_of(planned("a"), git=git), {f"/ws/.git/{asked}".encode(): "job-1"})
+    marked = with_conflicts_in_doubt(plan_of(planned("a"), git=git), {f"/ws/.git/{asked}".encode(): "job-1"})
     assert conflicts(marked) == {f".git/{name}": "job-1" for name in (names if all_of_them else (asked,))}
 
 

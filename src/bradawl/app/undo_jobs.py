@@ -22,7 +22,7 @@ _GIT: Final = b"/.git/"
 _NOT_LITERAL: Final = frozenset("$*?[{ ")
 
 
-def changes_beside_jobs(
+def changes_in_doubt(
     calls: Sequence[CallChange], records: Sequence[ChangeRecord], store: "ContentStore"
 ) -> dict[bytes, str]:
     """By path, the id of the job that ran when the path changed, unless the job's command names the path as written.
@@ -87,7 +87,7 @@ def _is_same_index(change: Change, store: "ContentStore") -> bool:
     return False
 
 
-def with_conflicts_beside_jobs(files: "RestorePlan", jobs: Mapping[bytes, str]) -> "RestorePlan":
+def with_conflicts_in_doubt(files: "RestorePlan", jobs: Mapping[bytes, str]) -> "RestorePlan":
     """The plan in which the user is asked about these paths.
 
     If they include `HEAD`, the index or a branch of a repository, the user is asked about all of its git data, because

@@ -15,7 +15,7 @@ from bradawl.app.undo_attribution import (
     without_mapped_conflicts,
 )
 from bradawl.app.undo_completed import with_completing_conflicts
-from bradawl.app.undo_jobs import changes_beside_jobs, with_conflicts_beside_jobs
+from bradawl.app.undo_jobs import changes_in_doubt, with_conflicts_in_doubt
 from bradawl.app.undo_line import UndoLine
 from bradawl.app.undo_plan import UndoPlan, UndoRefused, UndoStopped
 from bradawl.app.undo_text import not_written_text, stopped_text
@@ -88,10 +88,10 @@ class FilePlans:
         among: set[bytes] | None = None,
     ) -> "RestorePlan":
         """The plan in which the user is asked about what others may have changed; with `among` about these alone."""
-        unnamed, jobs = unnamed_changes(calls, records), changes_beside_jobs(calls, records, self._store)
+        unnamed, jobs = unnamed_changes(calls, records), changes_in_doubt(calls, records, self._store)
         if among is not None:
             unnamed, jobs = unnamed & among, {path: job for path, job in jobs.items() if path in among}
-        return with_conflicts_beside_jobs(with_unnamed_conflicts(files, unnamed), jobs)
+        return with_conflicts_in_doubt(with_unnamed_conflicts(files, unnamed), jobs)
 
     def _plan(self, records: Sequence[ChangeRecord], rest: ChangeRecord | None) -> "RestorePlan":
         from bradawl.checkpoints import restore

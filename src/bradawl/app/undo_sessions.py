@@ -17,7 +17,7 @@ from bradawl.checkpoints.record import Change
 from bradawl.core.errors import SessionError
 from bradawl.core.events import Envelope, HeadMoved
 from bradawl.folds.undo_history import CallChange, undo_history
-from bradawl.folds.unknown_changes import calls_without_checkpoint
+from bradawl.folds.unknown_changes import calls_by_agent
 
 _RECORD: Final = re.compile(rb'"checkpoint_ref":"[0-9A-Za-z]')
 """In a line of a session's log: a call whose changes were saved, or an undo."""
@@ -137,8 +137,7 @@ def undo_refs(logs: SessionLogs, session_id: str, since_ms: int) -> Iterator[str
 
 
 def _may_have_changed(entries: Iterable[Envelope]) -> bool:
-    entries = tuple(entries)
-    calls = [calls_without_checkpoint(entries, agent) for agent in {entry.agent for entry in entries}]
+    calls = calls_by_agent(entries).values()
     return any(files_it_may_change(effects) != () for each in calls for effects in each.values())
 
 

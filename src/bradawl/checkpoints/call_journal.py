@@ -14,8 +14,8 @@ import msgspec
 
 from bradawl.checkpoints import index_files
 from bradawl.checkpoints.index_files import Answer, Paths
-from bradawl.checkpoints.packs import write_all
 from bradawl.checkpoints.protocol import LENGTH_BYTES, take_frames
+from bradawl.safety.whole_writes import write_all
 
 _BASE: Final = ".base"
 _CALLS: Final = ".calls"

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from bradawl.checkpoints.packs import write_all
 from bradawl.safety.private_folders import make_private_folder
+from bradawl.safety.whole_writes import write_all
 
 _LATEST: Final = "workspace.index"
 _INTERRUPTED: Final = ".interrupted"

@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 
 from bradawl.checkpoints.opened_folders import FolderWalk
-from bradawl.checkpoints.packs import write_all
 from bradawl.checkpoints.protocol import LENGTH_BYTES, take_frames
 from bradawl.checkpoints.store_folder import StoreFolder
+from bradawl.safety.whole_writes import write_all
 
 _SUFFIX: Final = ".opened"
 _MOST_BYTES: Final = 64_000_000

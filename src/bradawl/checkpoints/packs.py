@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
+from bradawl.safety.whole_writes import write_all
+
 FULL: Final = 0
 DELTA: Final = 1
 RECORD: Final = 2
@@ -118,10 +120,3 @@ class PackWriter:
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write all data. Raises `OSError`."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]

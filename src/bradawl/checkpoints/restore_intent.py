@@ -17,8 +17,8 @@ import msgspec
 
 from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.opened_notes import close_again
-from bradawl.checkpoints.packs import write_all
 from bradawl.checkpoints.store_folder import StoreFolder
+from bradawl.safety.whole_writes import write_all
 
 _SUFFIX: Final = ".restore"
 _ABANDONED: Final = ".abandoned"

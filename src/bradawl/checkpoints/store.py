@@ -15,9 +15,10 @@ from bradawl.checkpoints.content_index import ContentIndex
 from bradawl.checkpoints.deltas import apply_delta, base_of, encode_delta
 from bradawl.checkpoints.errors import ContentDamaged, ContentGone
 from bradawl.checkpoints.garbage import collect
-from bradawl.checkpoints.packs import DELTA, FULL, LARGE, RECORD, Entry, PackWriter, write_all
+from bradawl.checkpoints.packs import DELTA, FULL, LARGE, RECORD, Entry, PackWriter
 from bradawl.checkpoints.record import ChangeRecord
 from bradawl.checkpoints.store_folder import StoreFolder
+from bradawl.safety.whole_writes import write_all
 
 _PACK_BYTES: Final = 16_777_216
 _LARGE_BYTES: Final = 1_048_576

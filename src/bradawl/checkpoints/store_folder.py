@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from bradawl.checkpoints.packs import write_all
 from bradawl.safety.private_folders import make_private_folder
+from bradawl.safety.whole_writes import write_all
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _USER: Final = ".user"

@@ -2,6 +2,7 @@
 over the log.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from bradawl.core.effects import Effects
@@ -23,11 +24,15 @@ def calls_without_checkpoint(entries: Iterable[Envelope], agent: str) -> dict[st
 
     A call that changed nothing has a checkpoint, too. What was found of a call while it or its job ran is not all.
     """
-    fold = _Fold()
+    return calls_by_agent(entries).get(agent, {})
+
+
+def calls_by_agent(entries: Iterable[Envelope]) -> dict[str, dict[str, Effects]]:
+    """As `calls_without_checkpoint`, of each agent in the log."""
+    folds: defaultdict[str, _Fold] = defaultdict(_Fold)
     for entry in entries:
-        if entry.agent == agent:
-            fold.take(entry)
-    return fold.started
+        folds[entry.agent].take(entry)
+    return {agent: fold.started for agent, fold in folds.items()}
 
 
 class _Fold:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bradawl.core.errors import ToolError
 from bradawl.workspace.in_place_write import overwrite_in_place
-from bradawl.workspace.new_files import sync_folder, temporary_file, write_all
+from bradawl.workspace.new_files import sync_folder, temporary_file, write_to_disk
 from bradawl.workspace.safe_open import folder_of, is_same_file
 
 
@@ -26,7 +26,7 @@ def create_file(path: str, data: bytes) -> None:
 
 def _make(path: str, data: bytes) -> None:
     with _made_folder_of(path) as (folder, name), temporary_file(folder, 0o666) as (temporary, descriptor):
-        write_all(descriptor, data)
+        write_to_disk(descriptor, data)
         try:
             # Unlike a rename, a link never overwrites a file that was created meanwhile.
             os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
@@ -81,7 +81,7 @@ def replace_content(folder: int, name: str, descriptor: int, data: bytes, status
 def _swap_in(folder: int, name: str, descriptor: int, data: bytes, status: os.stat_result) -> None:
     with temporary_file(folder, 0o600) as (temporary, new):
         _copy_attributes(new, descriptor, status)
-        write_all(new, data)
+        write_to_disk(new, data)
         _check_unchanged(folder, name, descriptor, status)
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     sync_folder(folder)

@@ -6,7 +6,8 @@ Needed for files with several hard links: replacing the file would separate the 
 import contextlib
 import os
 
-from bradawl.workspace.new_files import sync_folder, temporary_file, write, write_all
+from bradawl.safety.whole_writes import write_all
+from bradawl.workspace.new_files import sync_folder, temporary_file, write_to_disk
 from bradawl.workspace.safe_open import READ_FLAGS, read_all
 from bradawl.workspace.temporary_names import temporary_name
 
@@ -86,13 +87,13 @@ def _backup_name(descriptor: int) -> str:
 def _save(folder: int, backup: str, before: bytes, after: bytes) -> None:
     """The backup is complete as soon as it has its name."""
     with temporary_file(folder, 0o600) as (temporary, descriptor):
-        write_all(descriptor, b"%d\n" % len(before) + before + after)
+        write_to_disk(descriptor, b"%d\n" % len(before) + before + after)
         os.replace(temporary, backup, src_dir_fd=folder, dst_dir_fd=folder)
     sync_folder(folder)
 
 
 def _overwrite(descriptor: int, data: bytes) -> None:
     os.lseek(descriptor, 0, os.SEEK_SET)
-    write(descriptor, data)
+    write_all(descriptor, data)
     os.ftruncate(descriptor, len(data))
     os.fsync(descriptor)

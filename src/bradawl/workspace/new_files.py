@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from bradawl.safety.whole_writes import write_all
 from bradawl.workspace.temporary_names import temporary_name
 
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -22,17 +23,10 @@ def temporary_file(folder: int, mode: int) -> Iterator[tuple[str, int]]:
             os.unlink(temporary, dir_fd=folder)
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_to_disk(descriptor: int, data: bytes) -> None:
     """Write all data and wait until they are on disk. Raises `OSError`."""
-    write(descriptor, data)
+    write_all(descriptor, data)
     os.fsync(descriptor)
-
-
-def write(descriptor: int, data: bytes) -> None:
-    """Write all data. Raises `OSError`."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def sync_folder(folder: int) -> None:

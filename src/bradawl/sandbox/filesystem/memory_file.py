@@ -2,7 +2,7 @@
 
 import os
 
-from bradawl.sandbox.filesystem.write_all import write_all
+from bradawl.safety.whole_writes import write_all
 
 
 def file_in_memory(name: str, data: bytes) -> int:

@@ -225,19 +225,14 @@ class WorkspaceWatch:
         """Call before a program starts, which sees `mounts`. It can't read `hidden`; checks while it runs leave
         `allowed` as they are.
         """
-        self._files.begin(mounts)
-        try:
+        with contextlib.ExitStack() as undo:
+            self._files.begin(mounts)
+            undo.callback(self._files.withdraw)
             self._history.begin(self._running_allowed())
-        except BaseException:
-            self._files.withdraw()
-            raise
-        try:
+            undo.callback(self._history.withdraw)
             if self._indexes:
                 self._indexes.begin(hidden)
-        except BaseException:
-            self._files.withdraw()
-            self._history.withdraw()
-            raise
+            undo.pop_all()
         self._allowed.append(allowed)
 
     def end(self, allowed: tuple[str, ...] = ()) -> tuple[str, ...]:

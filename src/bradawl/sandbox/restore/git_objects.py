@@ -18,9 +18,9 @@ from typing import Final
 
 import msgspec
 
+from bradawl.safety.whole_writes import write_all
 from bradawl.sandbox.check_failures import is_absent_or_closed
 from bradawl.sandbox.filesystem.closed_folders import make_readable
-from bradawl.sandbox.filesystem.write_all import write_all
 from bradawl.sandbox.restore.object_content import PackedNames, PackIndex, is_sound, name_bytes, share
 
 _FOLDERS: Final = (*(f"{number:02x}" for number in range(256)), "pack")

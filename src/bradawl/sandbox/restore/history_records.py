@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 import msgspec
 
+from bradawl.safety.whole_writes import write_all
 from bradawl.sandbox.check_failures import is_absent_or_closed
-from bradawl.sandbox.filesystem.write_all import write_all
 from bradawl.sandbox.restore.git_objects import ObjectFolder
 from bradawl.sandbox.restore.locked_files import open_locked, read_abandoned
 from bradawl.sandbox.restore.snapshot import Entry, Snapshot

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from bradawl.core.effects import is_within
+from bradawl.safety.whole_writes import write_all
 from bradawl.sandbox.check_failures import CheckFailures, drained, still_not_checked
-from bradawl.sandbox.filesystem.write_all import write_all
 from bradawl.sandbox.restore.harmless_git_files import without_added_programs
 from bradawl.sandbox.restore.locked_files import open_locked, read_abandoned
 from bradawl.sandbox.restore.new_repositories import is_new_repository

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from bradawl.safety.whole_writes import write_all
 from bradawl.sandbox.filesystem.closed_folders import open_with_access
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
-from bradawl.sandbox.filesystem.write_all import write_all
 from bradawl.sandbox.restore.git_objects import copy
 from bradawl.sandbox.restore.set_aside import MOST_COPIED_BYTES, SetAsideFolder
 from bradawl.sandbox.restore.snapshot import Entry
