@@ -38,7 +38,7 @@ from bradawl.workspace.processes import LocalProcesses
 BASE_URL = "https://api.demo.example/v1"
 STREAM = (("content-type", "text/event-stream"),)
 KEY = "sk-verysecret1234567890"
-QUICK_S = 5.0
+QUICK_S = 30.0
 NAMES = {"edit": "edit_file", "read": "read_file", "write": "write_file", "webfetch": "web_fetch", "fetch": "web_fetch"}
 ARGUMENTS = {"path": "file_path", "old": "old_string", "new": "new_string"}
 

@@ -10,7 +10,6 @@ import time
 import pytest
 from terminal import START
 
-from patience import is_within
 from real_processes import lives
 
 COMMAND = "echo > started; sleep 300"
@@ -40,7 +39,7 @@ def test_a_signal_ends_the_run_and_is_its_exit_code(start, tmp_path, number, cod
     with start(SLOW, "-p", "x", "-y", "--output-format", "json") as process:
         (tmp_path / "started").read_text()  # ends when the command has written its first line
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == code
     result = json.loads(out)
     assert (result["reason"], result["exit_code"]) == ("cancelled", code)
@@ -59,18 +58,16 @@ def test_a_second_ctrl_c_directly_after_the_first_exits_and_no_process_survives(
         process.send_signal(signal.SIGINT)
         time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     # A signal just before the exit ends the process itself, which a shell reports as 130 too.
     assert process.returncode in {130, -signal.SIGINT}
-    assert is_within(time.monotonic() - began, 1)
     assert "Traceback" not in err
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while lives(pid):
         assert time.monotonic() < end, "the command outlived bradawl"
         time.sleep(0.01)
     with start([{"text": "Here again."}], "-c", "-p", "y") as process:
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "Here again.\n"), err
 
 
@@ -85,7 +82,7 @@ def test_signals_that_do_not_request_an_end_do_not_end_a_run(start, tmp_path, nu
         for number in numbers:
             run.send_signal(number)
         (tmp_path / "go").write_text("went\n")
-        out, err = run.communicate(timeout=20)
+        out, err = run.communicate(timeout=60)
     assert (run.returncode, out) == (0, "Done.\n"), err
 
 
@@ -96,7 +93,7 @@ def test_a_signal_ends_the_demo_and_removes_its_folder(start, tmp_path, number, 
             assert process.poll() is None
         assert list(tmp_path.glob("bradawl-demo-*"))
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert not list(tmp_path.glob("bradawl-*"))
     assert err.startswith("bradawl: Interrupted")
@@ -107,7 +104,7 @@ def test_a_signal_ends_the_demo_and_removes_its_folder(start, tmp_path, number, 
 @pytest.mark.parametrize("stdin", [subprocess.DEVNULL, None])
 def test_a_start_without_a_prompt_is_an_error(start, stdin):
     with start([], stdin=stdin or subprocess.PIPE) as process:
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     assert (process.returncode, "prompt is empty" in err) == (2, True)
 
 
@@ -119,7 +116,7 @@ def test_a_failed_command_is_reported_in_one_line_with_its_reason(start):
     with start(
         [calls("echo hi; nosuchcommand", "cat < nowhere", "sh -c 'kill -9 $$'"), {}], "-p", "x", "-y"
     ) as process:
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     told = [line.partition("  ")[2] for line in err.splitlines() if line.startswith("> ")]
     assert told[0] == "error: exit code 127: nosuchcommand: command not found"
     assert told[1] == "error: exit code 1: nowhere: No such file or directory"
@@ -129,7 +126,7 @@ def test_a_failed_command_is_reported_in_one_line_with_its_reason(start):
 def test_a_permission_for_the_session_covers_this_command_and_no_other(start, tmp_path):
     script = [calls("echo again >> log"), calls("echo again >> log", "rm log"), {"text": "Done."}]
     with start(script, stdin=subprocess.PIPE) as process:
-        out, _ = process.communicate("go\na\nn\n", timeout=20)
+        out, _ = process.communicate("go\na\nn\n", timeout=60)
     assert (tmp_path / "log").read_text() == "again\nagain\n"
     assert out.count("Allow?") == 2
     assert "> bash(rm log)  refused: " in out
@@ -141,7 +138,7 @@ def test_a_closed_stdout_causes_no_traceback(start):
     os.close(reading)
     try:
         with start([{"text": "x" * 200_000}], "-p", "x", stdout=writing) as process:
-            _, err = process.communicate(timeout=20)
+            _, err = process.communicate(timeout=60)
     finally:
         os.close(writing)
     assert process.returncode == 0
@@ -151,14 +148,14 @@ def test_a_closed_stdout_causes_no_traceback(start):
 
 def test_missing_standard_streams_are_no_error():
     script = 'exec "$@" <&- >&- 2>&-'
-    done = subprocess.run(["sh", "-c", script, "sh", *START, "--version"], timeout=20, check=False)
+    done = subprocess.run(["sh", "-c", script, "sh", *START, "--version"], timeout=60, check=False)
     assert done.returncode == 0
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])
 def test_version_and_help_load_few_modules(argument):
     code = f"import sys; from bradawl.app.cli import main; main(['{argument}']); print(*sorted(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     assert not loaded & {"asyncio", "msgspec", "httpx2", "prompt_toolkit", "subprocess", "inspect"}
 
@@ -174,7 +171,7 @@ def test_a_run_loads_no_terminal_and_no_network(tmp_path):
         input="",
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
         check=True,
     )
     loaded = set(done.stdout.splitlines()[-1].split())

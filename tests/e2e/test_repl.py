@@ -15,7 +15,7 @@ import pyte
 import pytest
 from terminal import START
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Terminal:

@@ -88,7 +88,7 @@ def test_after_a_kill_during_a_call_its_result_says_that_the_outcome_is_unknown(
             "OPENAI_BASE_URL": server.base_url,
         }
         command = [sys.executable, "-m", "bradawl", "--yolo", "-m", "m", "-p", "go"]
-        ended = subprocess.run(command, env=environ, cwd=folder, capture_output=True, timeout=30)
+        ended = subprocess.run(command, env=environ, cwd=folder, capture_output=True, timeout=60)
         assert ended.returncode == -signal.SIGKILL, ended.stderr
         code, out, err = ask(server, tmp_path, folder, "-c", "-p", "what happened?")
         assert (code, out) == (0, "I see\n"), err

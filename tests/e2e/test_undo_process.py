@@ -127,7 +127,7 @@ class Project:
 
 def wait_until(holds: Callable[[], bool]) -> None:
     """Wait for what another process does."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.02)

@@ -46,7 +46,7 @@ class Peer:
 
     def journal(self):
         """Requests and their responses, in order."""
-        connection = http.client.HTTPConnection(urlsplit(self.base_url).netloc, timeout=10)
+        connection = http.client.HTTPConnection(urlsplit(self.base_url).netloc, timeout=60)
         try:
             connection.request("GET", "/__aimock/journal", headers={"authorization": f"Bearer {KEY}"})
             return json.load(connection.getresponse())

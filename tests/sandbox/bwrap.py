@@ -16,7 +16,7 @@ def _works(program: str) -> bool:
         return False
     try:
         tried = [program, "--unshare-all", "--unshare-user", "--cap-drop", "ALL", "--ro-bind", "/", "/", "/bin/true"]
-        return subprocess.run(tried, capture_output=True, timeout=10).returncode == 0
+        return subprocess.run(tried, capture_output=True, timeout=60).returncode == 0
     except subprocess.TimeoutExpired:
         return False
 

@@ -141,7 +141,7 @@ class SandboxedPrograms:
             if meanwhile:
                 meanwhile()
             self._end_all(started, launch)
-            out, err = started.communicate(timeout=30)
+            out, err = started.communicate(timeout=60)
         if launch.is_supervised:
             self._ending.join()
             if launch.network is not None:

@@ -6,7 +6,7 @@ import os
 import shlex
 import signal
 import sys
-import time
+from pathlib import Path
 
 import pytest
 from bwrap import needs_bwrap
@@ -79,9 +79,15 @@ async def commands_at_once(made: SandboxedSession) -> list[bytes]:
     return [result.stdout for result in results]
 
 
-def sleeping_search(seconds: float) -> Command:
-    """A slow search outside of the sandbox."""
-    argv = (sys.executable, "-I", "-S", "-c", f"import time; time.sleep({seconds})")
+def endless_search(end: Path) -> Command:
+    """A search outside of the sandbox that ends as soon as the file `end` exists."""
+    argv = (
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"import os, time\nwhile not os.path.exists({str(end)!r}): time.sleep(0.01)",
+    )
     return Command(argv, "/", is_helper=True, unmoved=("/",))
 
 
@@ -173,14 +179,13 @@ while True:
 
 
 async def test_a_program_started_during_a_search_waits_for_its_end(made):
-    search = sleeping_search(0.4)
+    search = endless_search(made.outside / "end")
     searching = await made.processes.start(search, made.grant)
-    began = time.monotonic()
     other = await made.processes.start(search, made.grant)  # another search does not have to wait
-    assert time.monotonic() - began < 0.4
     running = asyncio.create_task(made.processes.run(shell(made, "true"), made.grant))
     await asyncio.sleep(0.1)
     assert not running.done()
+    (made.outside / "end").touch()
     for each in (searching, other):
         assert await each.wait(20)
     assert (await running).exit_code == 0
@@ -188,7 +193,7 @@ async def test_a_program_started_during_a_search_waits_for_its_end(made):
 
 async def test_jobs_are_stopped_during_a_search_and_continue_after_it_even_if_it_is_cancelled(made):
     async with survives(job(made, "touch ready; while :; do sleep 0.01; done")) as child:
-        search = sleeping_search(60)
+        search = endless_search(made.outside / "never")
         running = asyncio.create_task(made.processes.run(search, made.grant))
         for _ in range(500):
             await asyncio.sleep(0.01)

@@ -26,7 +26,7 @@ def _when_it_runs(made, act):
     """Context manager: runs `act` from outside while a program waits for it."""
 
     def meanwhile() -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not (made.root / "up").exists() and time.monotonic() < deadline:
             time.sleep(0.005)
         act()

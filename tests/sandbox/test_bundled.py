@@ -23,7 +23,7 @@ MACHINE = os.uname().machine
 def _works() -> bool:
     tried = [str(INSTALLED), "--unshare-all", "--unshare-user", "--ro-bind", "/", "/", "/bin/true"]
     try:
-        return subprocess.run(tried, capture_output=True, timeout=10, check=False).returncode == 0
+        return subprocess.run(tried, capture_output=True, timeout=60, check=False).returncode == 0
     except OSError:
         return False
 

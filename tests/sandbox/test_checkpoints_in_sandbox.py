@@ -18,7 +18,7 @@ from bradawl.checkpoints.store import ContentStore
 from bradawl.core.events import CheckpointTaken, Envelope, ToolFinished
 from bradawl.core.messages import Text
 
-pytestmark = [needs_bwrap, pytest.mark.timeout(60)]
+pytestmark = needs_bwrap
 
 
 class SandboxedProject:

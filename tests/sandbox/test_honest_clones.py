@@ -8,7 +8,7 @@ import pytest
 from bwrap import needs_bwrap
 from sandboxed_session import SYSTEM_PATH, SandboxedSession, sandboxed_session
 
-pytestmark = [needs_bwrap, pytest.mark.timeout(120)]
+pytestmark = needs_bwrap
 
 SETUP = (
     "git init -q -b main . && git config user.name u && git config user.email u@example.org &&"

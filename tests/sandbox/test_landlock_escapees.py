@@ -15,9 +15,10 @@ from running import pids_of
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command
+from bradawl.workspace import child_process
 from bradawl.workspace.process_tree import call_processes, running
 from bradawl.workspace.processes import LocalProcesses
-from patience import is_within
+from patience import no_wait
 
 pytestmark = needs_whole_landlock
 
@@ -91,7 +92,7 @@ def test_without_a_sandbox_the_process_escapes(made):
     subprocess.run([sys.executable, "escape.py", "plain", "0.2"], cwd=made.root, env={"BRADAWL_CALL": mark}, check=True)
     pid = escapee(made)
     assert running([pid]) and not {pid} & call_processes(mark)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (made.root / ".git/config").read_text() == "[core]\n" and time.monotonic() < deadline:
         time.sleep(0.01)
     for each in (pid, *pids_of("sleep", "60", session=os.getsid(pid))):
@@ -149,7 +150,7 @@ def test_if_the_agent_is_killed_it_ends_too(made):
     with agent:
         assert agent.stdout and agent.stdout.readline() == b"ready\n"
         agent.kill()
-    pid, deadline = escapee(made), time.monotonic() + 20
+    pid, deadline = escapee(made), time.monotonic() + 60
     while running([pid]) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not running([pid])
@@ -170,15 +171,13 @@ async def test_if_the_supervisor_is_killed_all_ends(made, processes):
     assert process.result().exit_code == 137 and any("was killed" in each for each in process.result().notes)
 
 
-async def test_a_program_that_leaves_nothing_ends_without_delay(made, processes):
+async def test_a_program_that_leaves_nothing_ends_without_delay(made, processes, monkeypatch):
     await run(processes, made, "true")
-    fastest = 9.0
-    for _ in range(5):
-        started = time.monotonic()
+    for wait in ("_BACKGROUND_GRACE_S", "_DRAIN_GRACE_S"):
+        monkeypatch.setattr(child_process, wait, 60.0)
+    with no_wait():
         result = await run(processes, made, "true")
-        fastest = min(fastest, time.monotonic() - started)
-        assert (result.exit_code, result.ended_background, result.notes) == (0, False, ())
-    assert is_within(fastest, 0.09), "shorter than the wait for processes that are left"
+    assert (result.exit_code, result.ended_background, result.notes) == (0, False, ())
 
 
 @pytest.mark.parametrize("number", [1, 2, 4, 6, 9, 11, 13, 15])

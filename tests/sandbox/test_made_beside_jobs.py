@@ -19,7 +19,7 @@ JOB = "touch up; while :; do sleep 0.05; done"
 async def job(made: SandboxedSession, line: str = JOB) -> AsyncIterator[Callable[[], CommandResult]]:
     """A job that has started. Yields its result, after its end."""
     started = await made.processes.start(Command((line,), made.cwd, is_shell=True), made.grant)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (made.root / "up").exists():  # noqa: ASYNC110 - another program makes it
             await asyncio.sleep(0.02)
     try:

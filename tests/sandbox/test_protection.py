@@ -440,7 +440,7 @@ def test_what_a_command_writes_after_the_user_has_replaced_the_configuration_is_
 
 def _once(path: Path, line: str, folder: Path) -> None:
     """Run a line as soon as a path exists."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.005)
     subprocess.run(["/bin/bash", "-c", line], cwd=folder, check=True)

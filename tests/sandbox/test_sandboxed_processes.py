@@ -18,12 +18,12 @@ from bradawl.core.workspace import Command
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
-from patience import is_within
+from patience import no_wait
 
 pytestmark = needs_bwrap
 
 
-def until(holds, within_s=10.0) -> bool:
+def until(holds, within_s=60.0) -> bool:
     deadline = time.monotonic() + within_s
     while not holds():
         if time.monotonic() > deadline:
@@ -149,9 +149,8 @@ def test_a_timeout_sends_sigterm_first_and_then_sigkill(made, seconds):
     stubborn = (
         f"trap '' TERM; echo up; setsid bash -c 'trap \"\" TERM; sleep {seconds}; sleep {seconds}' & sleep {seconds}"
     )
-    started = time.monotonic()
-    assert made.run(stubborn, timeout_s=0.4).exit_code is None
-    assert is_within(time.monotonic() - started, 3)
+    with no_wait():
+        assert made.run(stubborn, timeout_s=0.4).exit_code is None
     assert not sleepers(seconds)
 
 

@@ -63,7 +63,7 @@ int main(void) {
 
 
 async def until(path: Path) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not path.exists():  # noqa: ASYNC110 - another program makes it
             await asyncio.sleep(0.01)
 

@@ -5,7 +5,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from bradawl.sandbox.backend import Launch, SandboxLayout
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
 from bradawl.sandbox.probe import probe
 from bradawl.sandbox.selection import SandboxSelection
-from patience import is_within
+from patience import no_wait
 
 pytestmark = needs_bwrap
 
@@ -157,12 +156,11 @@ def _program(folder: Path, line: str) -> str:
     ],
 )
 def test_a_program_that_does_not_end_is_abandoned(tmp_path, line, said):
-    started = time.monotonic()
-    found = probe(
-        lambda layout: BubblewrapBackend(layout, BubblewrapFeatures(_program(tmp_path, line))), str(tmp_path), 0.5
-    )
-    assert said in found.problem
-    assert is_within(time.monotonic() - started, 2)
+    with no_wait():
+        found = probe(
+            lambda layout: BubblewrapBackend(layout, BubblewrapFeatures(_program(tmp_path, line))), str(tmp_path), 0.5
+        )
+        assert said in found.problem
     assert [path.name for path in tmp_path.iterdir()] == ["bwrap"]
 
 
@@ -207,9 +205,9 @@ def test_a_sandboxed_process_with_the_pid_of_the_agent_is_not_mistaken_for_it(tm
     """In a container the agent often has PID 1 or 2, and so have processes in the sandbox."""
     around = ["unshare", "--user", "--map-current-user", "--pid", "--fork", "--mount-proc", "--kill-child"]
     command = ["sh", "-c", line, "sh", sys.executable, "-c", PROBED, BWRAP, str(tmp_path)]
-    if (tried := subprocess.run([*around, "true"], capture_output=True, text=True, timeout=30)).returncode:
+    if (tried := subprocess.run([*around, "true"], capture_output=True, text=True, timeout=60)).returncode:
         pytest.skip(f"no namespace for processes can be made: {tried.stderr.strip()}")
-    ended = subprocess.run([*around, *command], capture_output=True, text=True, timeout=30)
+    ended = subprocess.run([*around, *command], capture_output=True, text=True, timeout=60)
     assert ended.stdout.strip() == "ProbeResult(lacks=(), problem='')", ended.stderr
 
 
@@ -221,7 +219,7 @@ def test_inside_a_sandbox_another_kind_is_selected_and_the_reason_reported(layou
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
     name, *why = ended.stdout.splitlines()
     assert name != "bubblewrap", ended

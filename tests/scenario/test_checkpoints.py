@@ -105,7 +105,7 @@ def bash(call_id: str, command: str, **arguments: Any) -> dict[str, Any]:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait for something that happens in another process."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - nothing in this process is informed
             await asyncio.sleep(0.01)
 

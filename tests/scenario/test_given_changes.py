@@ -152,7 +152,7 @@ async def test_a_search_that_does_not_end_is_cancelled_and_its_changes_are_not_k
 
     agent, *_ = build(SCRIPT, policy=lambda: EVERYWHERE, changes=GivenChanges(Changes("settle", hangs), 0.02))
     emit = RecordingEmit()
-    async with asyncio.timeout(20), agent.open() as session:
+    async with asyncio.timeout(60), agent.open() as session:
         assert (await session.run("go", emit)).reason == "completed"
     assert only(emit.events, CheckpointTaken) == [CheckpointTaken("id_a", "", UNKNOWN, is_known=False)]
     assert was_cancelled and reported[0] == "`changes.settle` failed: TimeoutError: it did not end within 0.02 s"
@@ -171,7 +171,7 @@ async def test_a_turn_that_waits_for_a_search_can_be_cancelled(reported):
         async with agent.open() as session:
             await session.run("go")
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         task = asyncio.create_task(run())
         await is_waiting.wait()
         task.cancel()
@@ -189,7 +189,7 @@ async def test_a_call_waits_for_the_save_and_is_not_run_if_the_turn_is_cancelled
     changes = Changes("begin", hangs)
     vars(changes)["end"] = ended.append
     agent, *_ = build(SCRIPT, policy=lambda: EVERYWHERE, changes=changes)
-    async with agent.open() as session, asyncio.timeout(20):
+    async with agent.open() as session, asyncio.timeout(60):
         task = asyncio.create_task(session.run("go"))
         await is_saving.wait()
         while "id_a" not in session.transcript.started:  # noqa: ASYNC110 - the start is logged while the state is saved
@@ -211,7 +211,7 @@ async def test_a_call_that_is_cancelled_while_its_start_is_logged_is_ended(monke
     monkeypatch.setattr("bradawl.agent.calls.execute._log_start", hangs)
     changes = Changes("end", ended.append)
     agent, *_ = build(SCRIPT, policy=lambda: EVERYWHERE, changes=changes)
-    async with agent.open() as session, asyncio.timeout(20):
+    async with agent.open() as session, asyncio.timeout(60):
         task = asyncio.create_task(session.run("go"))
         await is_logging.wait()
         await asyncio.sleep(0.01)  # the save has ended

@@ -45,7 +45,7 @@ def pid_in(path: Path) -> int:
     return int(path.read_text())
 
 
-async def until(condition, within_s: float = 10.0) -> None:
+async def until(condition, within_s: float = 60.0) -> None:
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110 - what is waited for happens outside of this program
             await asyncio.sleep(0.01)

@@ -65,7 +65,7 @@ def shown_by_hand(trap: Trap, lines: tuple[str, ...] = LINES) -> str:
     output = ""
     for line in lines:
         environment = {**trap.environment, "GIT_OPTIONAL_LOCKS": "0"}
-        done = subprocess.run(line.split(), cwd=trap.ws, env=environment, capture_output=True, check=False, timeout=10)
+        done = subprocess.run(line.split(), cwd=trap.ws, env=environment, capture_output=True, check=False, timeout=60)
         output += (done.stdout + done.stderr).decode(errors="replace")
     return output
 

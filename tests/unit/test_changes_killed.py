@@ -37,7 +37,7 @@ def kill(agent: LocalChanges) -> None:
 
 
 def wait_for(folder: Path, pattern: str) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not list(folder.glob(pattern)):
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -98,7 +98,7 @@ def kill_alone(workspace: Workspace) -> None:
         (workspace.root / "a").unlink()
         workspace.write("b", "2")
         agent.kill()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while list(workspace.folder.glob("*.calls")):
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -94,7 +94,6 @@ def test_a_repository_that_borrows_objects_lacks_none(work: Workspace, where: st
     assert missing(work, "refs/heads/x", f"{ABSENT}\n".encode()) == []
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("case", range(40))
 def test_damaged_packs_and_indexes_raise_nothing(work: Workspace, case: int) -> None:
     repository(work)

@@ -25,7 +25,7 @@ _GIT |= {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for wha
 
 def git(folder: Path, *words: str, check: bool = True) -> str:
     done = subprocess.run(
-        ["git", *words], cwd=folder, env=_GIT, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False
+        ["git", *words], cwd=folder, env=_GIT, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
     )
     assert not check or done.returncode == 0, (words, done.stderr)
     return done.stdout.decode("utf-8", "replace")

@@ -168,7 +168,6 @@ async def test_a_worktree_names_its_own_branch(repository: Path) -> None:
     assert "git: on branch side" in await prompt_for(repository.parent / "side")
 
 
-@pytest.mark.timeout(20)
 async def test_a_pipe_in_place_of_gits_head_does_not_block(tmp_path: Path) -> None:
     (tmp_path / "project" / ".git").mkdir(parents=True)
     os.mkfifo(tmp_path / "project" / ".git" / "HEAD")

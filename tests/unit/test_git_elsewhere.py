@@ -62,7 +62,6 @@ async def test_a_file_of_git_that_is_a_hard_link_is_asked_about(trap: Trap, name
     assert await status(trap) in (None, "git: on branch trunk")
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", ["packed-refs", "shallow", "refs/heads/other", "logs/HEAD", "MERGE_HEAD", "deep/er"])
 def test_a_pipe_that_would_block_git_is_asked_about(trap: Trap, name: str):
     os.mkfifo(trap.place(name))

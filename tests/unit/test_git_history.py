@@ -21,6 +21,7 @@ from bradawl.sandbox.restore.protected_files import ProtectedFiles
 from bradawl.sandbox.restore.repositories import Repositories
 from bradawl.sandbox.restore.restore_path import forget_old
 from bradawl.sandbox.restore.snapshot import Entry
+from patience import cpu_limit
 
 
 @pytest.fixture
@@ -282,9 +283,8 @@ def test_many_lost_references_cost_no_time(work: Repository):
         (work.data / f"refs/heads/one/b{each}").unlink()
         (work.data / f"refs/heads/one/b{each}").symlink_to("x")
         (work.data / f"refs/heads/two/b{each}").unlink()
-    begun = time.process_time()
-    assert work.history.end() != ()
-    assert time.process_time() - begun < 5
+    with cpu_limit(5):
+        assert work.history.end() != ()
 
 
 # ------------------------------------------------------------------ tables of references
@@ -400,9 +400,8 @@ def test_many_moved_folders_with_links_cost_no_time(tmp_path: Path):
     directories.adopt()
     (tmp_path / "ws/old").rename(tmp_path / "ws/new")
     directories.search(opens=True)
-    begun = time.process_time()
-    assert directories.new_links() == ()
-    assert time.process_time() - begun < 1
+    with cpu_limit(1):
+        assert directories.new_links() == ()
 
 
 @pytest.mark.parametrize("is_linked_tree", [True, False])

@@ -491,7 +491,6 @@ async def test_an_invalid_branch_name_is_not_reported(repo: Repository, head: st
     assert await repo.status() is None
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", ["HEAD", "config", "index", "packed-refs", "info/exclude", "commondir"])
 async def test_pipes_in_a_repository_do_not_block(repo: Repository, name: str):
     repo.init()

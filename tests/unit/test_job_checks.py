@@ -206,7 +206,7 @@ async def test_names_cannot_forge_remarks_and_failures_are_said_differently_to_u
 async def test_closing_does_not_wait_for_a_check():
     session = Session()
     session.processes.hangs = True
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         await session.start(tasks)
         session.checks.close()
         session.checks.close()
@@ -215,7 +215,7 @@ async def test_closing_does_not_wait_for_a_check():
 async def test_processes_that_cannot_be_checked_are_left_alone():
     session = Session()
     checks = JobChecks(session.conversation, ScriptedProcesses(), lambda: ["job"])
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         checks.begin(tasks)
         checks.close()
     assert session.clock.slept == []

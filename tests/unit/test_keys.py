@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from bradawl.app.program_paths import key_command_environment
 from bradawl.app.settings.credentials import CommandKey, read_credentials
 from bradawl.app.settings.load import load_settings
 from bradawl.core.errors import SettingsError
-from patience import is_within
+from patience import no_wait
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -126,10 +125,8 @@ async def test_a_command_that_fails_is_named_by_its_provider_and_never_quoted(co
 
 
 async def test_a_command_that_hangs_is_killed_with_its_children():
-    start = time.monotonic()
-    with pytest.raises(SettingsError, match=r"did not end within 0\.3 s"):
+    with no_wait(), pytest.raises(SettingsError, match=r"did not end within 0\.3 s"):
         await run("sleep 60 & sleep 60", timeout_s=0.3)
-    assert is_within(time.monotonic() - start, 5)
 
 
 async def test_a_command_whose_child_keeps_the_pipe_open_is_killed_too():

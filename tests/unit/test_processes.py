@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from bradawl.workspace.bounded_output import HeadAndTail
 from bradawl.workspace.process_tree import call_processes, pids_since
 from bradawl.workspace.processes import LocalProcesses
 from bradawl.workspace.shell_prelude import Report, parse_report
-from patience import is_within
+from patience import no_wait
 from real_processes import lives, shell
 
 
@@ -100,7 +99,6 @@ async def test_there_is_no_input_no_terminal_and_no_pager(processes):
     )
     assert result.stdout == b"not a tty\ncat true dumb 0\n"
     assert result.exit_code == 1
-    assert is_within(result.seconds, 5)
 
 
 async def test_environment_variables_can_not_make_bash_run_something(tmp_path):
@@ -150,9 +148,9 @@ async def test_a_timeout_keeps_the_output_and_ends_every_child(processes, tmp_pa
         "setsid bash -c 'echo $$ > c.pid; exec sleep 300 >/dev/null 2>&1 200>&-' & "
         "while ! [ -s a.pid -a -s b.pid -a -s c.pid ]; do sleep 0.01; done; echo ready; sleep 300"
     )
-    result = await run(processes, shell(line, tmp_path, timeout_s=1.0))
+    with no_wait():
+        result = await run(processes, shell(line, tmp_path, timeout_s=1.0))
     assert (result.exit_code, result.stdout) == (None, b"before\nready\n")
-    assert is_within(result.seconds, 3.5)
     assert len(pids_in(tmp_path)) == 3
     assert not [pid for pid in pids_in(tmp_path) if lives(pid)]
 
@@ -163,24 +161,26 @@ async def test_a_program_that_ignores_term_is_killed(tmp_path):
     result = await run(processes, shell(line, tmp_path, timeout_s=0.2))
     assert result.exit_code is None
     processes.close()
-    assert result.seconds > 0.5 and is_within(result.seconds, 2.0)
+    assert result.seconds > 0.5
     assert not any(map(lives, pids_in(tmp_path)))
 
 
-async def test_a_program_may_clean_up_after_term(processes, tmp_path):
+async def test_a_program_may_clean_up_after_term(tmp_path):
+    processes = LocalProcesses(os.environ, term_grace_s=60)
     line = "trap 'echo cleaned; exit 1' TERM; while :; do sleep 0.05; done"
-    result = await run(processes, shell(line, tmp_path, timeout_s=0.3))
+    with no_wait():
+        result = await run(processes, shell(line, tmp_path, timeout_s=0.3))
+    processes.close()
     assert result.stdout == b"cleaned\n"
-    assert is_within(result.seconds, 2.0)
 
 
 @pytest.mark.parametrize("redirect", ["", ">/dev/null 2>&1"])
 async def test_a_background_program_ends_with_the_line_and_is_reported(processes, tmp_path, redirect):
-    result = await run(processes, shell(f"sleep 300 {redirect} & echo $! > a.pid; echo done", tmp_path))
+    with no_wait():
+        result = await run(processes, shell(f"sleep 300 {redirect} & echo $! > a.pid; echo done", tmp_path))
     assert (result.exit_code, result.stdout) == (0, b"done\n")
     assert result.ended_background
     assert result.stderr == b""
-    assert is_within(result.seconds, 1.5)
     assert not any(map(lives, pids_in(tmp_path)))
 
 
@@ -197,7 +197,8 @@ async def test_a_background_program_ends_with_the_line_and_is_reported(processes
     ],
 )
 async def test_a_program_in_its_own_process_session_ends_with_the_line(processes, tmp_path, start):
-    result = await run(processes, shell(f"{start}; echo done", tmp_path))
+    with no_wait():
+        result = await run(processes, shell(f"{start}; echo done", tmp_path))
     survivors = [pid for pid in pids_in(tmp_path) if lives(pid)]
     for pid in survivors:
         os.kill(pid, signal.SIGKILL)
@@ -205,7 +206,6 @@ async def test_a_program_in_its_own_process_session_ends_with_the_line(processes
     assert not survivors
     assert result.stdout == b"done\n"
     assert result.ended_background
-    assert is_within(result.seconds, 3)
 
 
 def test_without_a_range_of_pids_every_process_is_examined():
@@ -231,26 +231,26 @@ async def test_cancelling_ends_all_children_at_once(processes, tmp_path, times):
     up = asyncio.Event()
     task = asyncio.create_task(processes.run(shell(line, tmp_path), Grant(), lambda data: up.set()))
     await up.wait()
-    started = time.monotonic()
-    for _ in range(times):
-        task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert (time.monotonic() - started) < 1.0
+    with no_wait():
+        for _ in range(times):
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
     assert len(pids_in(tmp_path)) == 2
     assert not any(map(lives, pids_in(tmp_path)))
 
 
-async def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(processes, tmp_path):
+async def test_cancelling_during_the_grace_of_a_timeout_kills_at_once(tmp_path):
+    processes = LocalProcesses(os.environ, term_grace_s=60)
     line = "trap 'echo termed' TERM; echo $$ > a.pid; while :; do sleep 0.05; done"
     termed = asyncio.Event()
     task = asyncio.create_task(processes.run(shell(line, tmp_path, timeout_s=0.2), Grant(), lambda data: termed.set()))
     await termed.wait()
-    started = time.monotonic()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert (time.monotonic() - started) < 1.0
+    with no_wait():
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    processes.close()
     assert not any(map(lives, pids_in(tmp_path)))
 
 

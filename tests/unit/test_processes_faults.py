@@ -22,7 +22,7 @@ from bradawl.core.workspace import Command, CommandResult
 from bradawl.workspace import processes as module
 from bradawl.workspace.processes import LocalProcesses
 from bradawl.workspace.watchdog import Watchdog
-from patience import is_within
+from patience import no_wait
 from real_processes import lives, open_files, shell
 
 
@@ -30,11 +30,11 @@ async def run(processes: LocalProcesses, command: Command) -> CommandResult:
     return await processes.run(command, Grant())
 
 
-def becomes_true(condition, within_s: float = 10.0) -> bool:
-    """Whether the condition becomes true within the time, which is longer on a slow machine."""
-    started = time.monotonic()
+def becomes_true(condition, within_s: float = 60.0) -> bool:
+    """Whether the condition becomes true within the time, which is enough on a slow machine."""
+    end = time.monotonic() + within_s
     while not condition():
-        if not is_within(time.monotonic() - started, within_s):
+        if time.monotonic() > end:
             return False
         time.sleep(0.01)
     return True
@@ -116,13 +116,12 @@ def test_a_stopped_watchdog_does_not_block_the_agent():
     watchdog.guard(no_such_pid, "")
     (process,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     os.kill(int(process), signal.SIGSTOP)
-    began = time.monotonic()
-    for _ in range(50_000):
-        watchdog.guard(no_such_pid, "/nowhere")
-        watchdog.release(no_such_pid)
-    watchdog.close()
-    watchdog.close()
-    assert is_within(time.monotonic() - began, 5)
+    with no_wait():
+        for _ in range(50_000):
+            watchdog.guard(no_such_pid, "/nowhere")
+            watchdog.release(no_such_pid)
+        watchdog.close()
+        watchdog.close()
     assert not lives(int(process))
 
 
@@ -172,26 +171,23 @@ async def test_closing_ends_programs_that_still_run(processes, tmp_path):
         "top -b -n1",
     ],
 )
-async def test_a_program_that_wants_input_or_a_terminal_ends_within_a_second(processes, tmp_path, line):
-    result = await run(processes, shell(line, tmp_path, timeout_s=5))
+async def test_a_program_that_wants_input_or_a_terminal_ends_by_itself(processes, tmp_path, line):
+    result = await run(processes, shell(line, tmp_path, timeout_s=60))
     assert result.exit_code is not None
-    assert is_within(result.seconds, 4 if line.startswith("su ") else 1)  # PAM waits after a wrong password
 
 
-async def test_a_timeout_ends_programs_that_ignore_it_after_two_seconds(processes, tmp_path):
+async def test_a_timeout_ends_programs_that_ignore_it(processes, tmp_path):
     deaf = "trap '' TERM; while :; do sleep 1; done"
     line = f'for i in 1 2 3; do setsid bash -c "{deaf}" & done; {deaf}'
-    began = time.monotonic()
-    result = await run(processes, shell(line, tmp_path, timeout_s=0.5))
-    assert result.exit_code is None
-    assert is_within(time.monotonic() - began, 2.5)
+    with no_wait():
+        result = await run(processes, shell(line, tmp_path, timeout_s=0.5))
+        assert result.exit_code is None
 
 
 async def test_a_line_may_end_while_other_programs_keep_its_output_open(processes):
-    began = time.monotonic()
-    result = await run(processes, shell("setsid sleep 300 & exit 3"))
-    assert (result.exit_code, result.ended_background) == (3, True)
-    assert is_within(time.monotonic() - began, 1.5)
+    with no_wait():
+        result = await run(processes, shell("setsid sleep 300 & exit 3"))
+        assert (result.exit_code, result.ended_background) == (3, True)
 
 
 async def test_without_descriptors_left_nothing_starts_and_nothing_breaks(processes):
@@ -308,10 +304,10 @@ async def test_output_that_was_taken_while_running_needs_no_file(processes):
 
 async def test_a_program_that_prints_without_end_is_ended():
     made = LocalProcesses(os.environ, flood_bytes=20_000_000)
-    result = await run(made, shell("setsid yes & yes", timeout_s=20, output_limit_bytes=1_000))
+    with no_wait():
+        result = await run(made, shell("setsid yes & yes", timeout_s=60, output_limit_bytes=1_000))
     made.close()
     assert result.exit_code is None
-    assert is_within(result.seconds, 10)
     assert result.dropped_bytes > 19_000_000
 
 

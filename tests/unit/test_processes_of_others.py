@@ -12,7 +12,6 @@ from without_root_rights import others_refuse_signals
 from bradawl.core.permissions import Grant
 from bradawl.tools.shell.result import output_of
 from bradawl.workspace.processes import LocalProcesses
-from patience import is_within
 from real_processes import shell
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user")
@@ -29,8 +28,8 @@ UNTIL_IT_RUNS = "until [ -s pid ]; do sleep 0.05; done"
 )
 async def test_a_process_that_cannot_be_ended_is_named_and_does_not_hold_the_agent(line, tmp_path):
     processes = LocalProcesses(os.environ, term_grace_s=0.2)
-    longest = [0.0]
-    beat = asyncio.create_task(heartbeat(longest))
+    beats: list[float] = []
+    beat = asyncio.create_task(heartbeat(beats))
     pid = 0
     try:
         with others_refuse_signals():
@@ -40,7 +39,7 @@ async def test_a_process_that_cannot_be_ended_is_named_and_does_not_hold_the_age
         shown = "".join(part.text for part in output_of(line, result, "", ()).parts)
         assert f"[not everything was ended: process {pid} (python3" in shown
         assert result.ended_background is ("sleep 60 &" in line)
-        assert is_within(longest[0], 0.3)
+        assert len(beats) > 10, "while it waits for the process"
     finally:
         beat.cancel()
         with contextlib.suppress(ProcessLookupError):
@@ -49,8 +48,7 @@ async def test_a_process_that_cannot_be_ended_is_named_and_does_not_hold_the_age
         processes.close()
 
 
-async def heartbeat(longest: list[float]) -> None:
+async def heartbeat(beats: list[float]) -> None:
     while True:
-        began = time.monotonic()
         await asyncio.sleep(0.002)
-        longest[0] = max(longest[0], time.monotonic() - began)
+        beats.append(time.monotonic())

@@ -11,7 +11,6 @@ from bradawl.workspace.child_process import ChildProcess, ChildSandbox
 from bradawl.workspace.private_folder import PrivateFolder
 from bradawl.workspace.program_streams import ProgramStreams
 from bradawl.workspace.program_supervisor import ProgramSupervisor
-from patience import is_within
 
 
 def start(streams: ProgramStreams) -> "subprocess.Popen[bytes]":
@@ -26,19 +25,17 @@ async def test_a_process_stuck_in_the_kernel_does_not_block_the_event_loop(tmp_p
     theirs.send(b'{"child-pid": %d, "group": %d}' % (os.getpid(), program.pid))
     supervisor = ProgramSupervisor(ours.detach(), "no-such-mark", lambda _: None)
     child = ChildProcess(program, streams, "no-such-mark", 0.05, lambda _: None, ChildSandbox("landlock", supervisor))
-    longest = [0.0]
-    beat = asyncio.create_task(heartbeat(longest))
+    beats: list[float] = []
+    beat = asyncio.create_task(heartbeat(beats))
     await child.end()
-    await asyncio.sleep(0)
     beat.cancel()
     assert theirs.recv(10) == b"k" * 2  # without blocking, and once more at the end
     theirs.close()
     assert any("could not be ended in time" in note for note in child.result().notes)
-    assert is_within(longest[0], 0.5)
+    assert len(beats) > 10, "in the two seconds for which it waits for the process"
 
 
-async def heartbeat(longest: list[float]) -> None:
+async def heartbeat(beats: list[float]) -> None:
     while True:
-        began = time.monotonic()
         await asyncio.sleep(0.002)
-        longest[0] = max(longest[0], time.monotonic() - began)
+        beats.append(time.monotonic())

@@ -15,6 +15,7 @@ from bradawl.sandbox.network.destinations import Destination
 from bradawl.sandbox.network.dialing import Dialer
 from bradawl.sandbox.network.host_permissions import HostPermissions
 from bradawl.sandbox.network.proxy import Proxy, ProxyLimits, most_connections
+from patience import no_wait
 
 
 def refuse(effects: Effects) -> None:
@@ -369,10 +370,9 @@ def test_a_host_that_was_refused_in_the_foreground_stays_refused():
 def test_a_head_that_does_not_arrive_ends_the_connection():
     with proxied(limits=ProxyLimits(head_s=0.3)) as made:
         with made.connect() as one:
-            began = time.monotonic()
             for byte in b"GET http://a.ex":
                 one.sendall(bytes((byte,)))
-            assert all_of(one).startswith(b"HTTP/1.1 408 ") and time.monotonic() - began < 10
+            assert all_of(one).startswith(b"HTTP/1.1 408 ")
         with made.connect():
             assert made.say(GET).endswith(b"ok"), "one that says nothing holds up no other"
 
@@ -422,7 +422,7 @@ def test_a_defect_ends_the_network_of_its_command_alone():
         with made.connect() as one, pytest.raises((ConnectionError, AssertionError)):
             one.sendall(CONNECT)
             assert all_of(one)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while not made.permissions.notes() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert "the proxy failed" in made.permissions.notes()[0]
@@ -458,10 +458,9 @@ def test_a_name_that_does_not_resolve_is_named_in_the_result():
 )
 def test_another_protocol_is_answered_at_once_with_a_remark(sent, reason):
     with proxied(limits=ProxyLimits(head_s=60)) as made, made.connect() as one:
-        began = time.monotonic()
-        one.sendall(sent)  # and the program waits
-        answer = all_of(one).decode()
-        assert time.monotonic() - began < 30
+        with no_wait():
+            one.sendall(sent)  # and the program waits
+            answer = all_of(one).decode()
         assert answer.startswith("HTTP/1.1 400 ") and reason in answer
         (note,) = made.permissions.notes()
         assert note.startswith(f"the network proxy refused a connection: {reason}") and made.asked == []

@@ -338,7 +338,7 @@ def ws(tmp_path: Path) -> Path:
 def run(line: str, ws: Path) -> str:
     env = {"PATH": "/usr/bin:/bin", "HOME": str(ws.parent / "home"), "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
-        ["bash", "-c", line], cwd=ws, env=env, capture_output=True, timeout=20, stdin=subprocess.DEVNULL
+        ["bash", "-c", line], cwd=ws, env=env, capture_output=True, timeout=60, stdin=subprocess.DEVNULL
     )
     return (done.stdout + done.stderr).decode(errors="replace")
 

@@ -346,7 +346,7 @@ def ws(tmp_path: Path) -> Path:
 
 def run(line: str, ws: Path) -> None:
     env = {"PATH": "/usr/bin:/bin", "HOME": str(ws.parent / "home"), "LC_ALL": "C.UTF-8", "GIT_AUTHOR_NAME": "a"}
-    subprocess.run(["bash", "-c", line], cwd=ws, env=env, capture_output=True, timeout=20, stdin=subprocess.DEVNULL)
+    subprocess.run(["bash", "-c", line], cwd=ws, env=env, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
 
 
 def state(*tops: Path) -> dict[str, bytes | str]:

@@ -314,7 +314,6 @@ def test_a_folder_that_was_opened_is_no_conflict_after_a_kill(work: Workspace):
         assert only_change(planned(work, change)).conflict == "it was changed since"
 
 
-@pytest.mark.timeout(30)
 def test_a_file_of_terabytes_is_planned_without_being_read(work: Workspace):
     file, path = work.top / "huge", work.path("huge")
     file.touch()

@@ -180,7 +180,7 @@ async def test_a_command_is_checked_while_it_runs_and_its_result_names_what_was_
     sandbox, child = Sandbox(NOTHING, FOUND), Child()
     checks = sandbox.checks()
     checks.begin(child, sandbox)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not child.restored:  # noqa: ASYNC110 - the timer sets no event
             await asyncio.sleep(0.001)
     checks.end(child)
@@ -236,7 +236,7 @@ def reported():
 
 
 async def until(condition) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the condition sets no event
             await asyncio.sleep(0.005)
 

@@ -1,7 +1,6 @@
 """Path patterns of rules: what they match, and that matching takes linear time."""
 
 import re
-import time
 from fnmatch import fnmatchcase
 
 import pytest
@@ -14,7 +13,7 @@ from bradawl.core.errors import SettingsError
 from bradawl.core.rules import met
 from bradawl.safety.permissions.path_globs import Bases, path_pattern
 from bradawl.safety.permissions.rule_syntax import parse_rule
-from patience import is_within
+from patience import cpu_limit
 
 
 @pytest.mark.parametrize(
@@ -181,7 +180,6 @@ def test_patterns_match_like_a_backtracking_reference(segments, names):
 def test_no_pattern_takes_long_on_any_path(spec):
     [rule] = rules(f"Read({spec})", "deny")
     paths = ("/ws/" + "a/" * 2_000, "/ws/" + "a" * 4_000, "/ws/" + "aab/" * 1_000)
-    start = time.process_time()
-    for path in paths:
-        met(rule, ("read_file",), Effects(reads=(path,)))
-    assert is_within(time.process_time() - start, 1)
+    with cpu_limit(1):
+        for path in paths:
+            met(rule, ("read_file",), Effects(reads=(path,)))

@@ -67,7 +67,7 @@ assert journal.is_saved and journal.close()
 
 
 def test_a_file_that_can_not_grow_keeps_complete_lines_and_gets_the_rest_later(tmp_path):
-    subprocess.run([sys.executable, "-c", FULL_DISK, file_of(tmp_path)], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", FULL_DISK, file_of(tmp_path)], check=True, timeout=60)
     entries = load(file_of(tmp_path)).entries
     assert [entry.seq for entry in entries] == list(range(21))
 
@@ -126,8 +126,8 @@ def test_fifty_thousand_lines_load_quickly_and_in_bounded_memory(tmp_path):
         for seq in range(1, 50_000):
             line = rest[seq % 100].split(b',"at"', 1)[1]
             file.write(b'{"seq":%d,"parent":%d,"at"%s' % (seq, seq - 1, line))
-    done = subprocess.run([sys.executable, "-c", code, file_of(tmp_path)], capture_output=True, check=True, timeout=50)
+    done = subprocess.run([sys.executable, "-c", code, file_of(tmp_path)], capture_output=True, check=True, timeout=150)
     count, seconds, kilobytes = done.stdout.split()
     assert int(count) == 50_000
-    assert float(seconds) < 5
+    assert float(seconds) < 30  # below one second on an idle machine, and minutes if each line costs all before it
     assert int(kilobytes) < 200_000

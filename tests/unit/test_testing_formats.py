@@ -101,7 +101,7 @@ def assembled(api, deltas):
 
 
 def post(server, path, body):
-    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(server.base_url).port or 0, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(server.base_url).port or 0, timeout=60)
     try:
         connection.request("POST", path, json.dumps(body).encode())
         response = connection.getresponse()

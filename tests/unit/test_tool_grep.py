@@ -1,7 +1,6 @@
 """The tool `grep`: matches, output modes, limits and ignored files."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.tools.grep import Grep
 from bradawl.workspace.folder_walk import own_ignore_file
-from patience import is_within
+from patience import no_wait
 
 
 @pytest.fixture(name="grep")
@@ -197,10 +196,8 @@ async def test_a_search_that_takes_too_long_is_stopped(place, tmp_path):
     slow = tmp_path / "rg"
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
-    started = time.monotonic()
-    with pytest.raises(ToolError, match="nested repetition"):
+    with no_wait(), pytest.raises(ToolError, match="nested repetition"):
         await place.call(Grep(str(slow), timeout_s=0.3), pattern="x")
-    assert is_within(time.monotonic() - started, 5)
 
 
 def test_effects_declare_a_read_of_the_root(place):

@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import time
 
 import pytest
 
@@ -16,7 +15,6 @@ from bradawl.testing.fakes import Cut, Reply, ScriptedHttp
 from bradawl.testing.raw_server import RawServer
 from bradawl.tools.web.addresses import PublicAddresses, parse_url, why_not_public, why_not_public_address
 from bradawl.tools.web_fetch import WebFetch
-from patience import is_within
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 ADAPTERS = {
@@ -195,11 +193,9 @@ async def test_converting_a_large_page_does_not_block_the_loop_and_can_be_cancel
         await asyncio.sleep(0.001)
         assert not call.done()
         ticks += 1
-    started = time.monotonic()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert is_within(time.monotonic() - started, 0.2)
     assert http.open == 0
     assert http.is_closed
 

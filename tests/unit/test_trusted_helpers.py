@@ -171,7 +171,7 @@ async def run():
     os.kill(os.getpid(), signal.SIGKILL)
 asyncio.run(run())
 """
-    subprocess.run([sys.executable, "-c", program], check=False, timeout=30)
+    subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
     running = int((place / "id").read_text())
     for _ in range(500):
         if not Path(f"/proc/{running}/stat").exists() or " Z " in Path(f"/proc/{running}/stat").read_text():

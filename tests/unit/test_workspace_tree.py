@@ -335,7 +335,7 @@ def test_contents_that_there_is_no_time_for_are_saved_by_the_next_search(
     found, uncovered = tree.changes()
     assert len(found) == 3
     assert uncovered[0].startswith("There was no time to save the new contents of")
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while len(contents.saved) < 3 and time.monotonic() < until:  # recent files are read again, too
         tree.refresh()
     assert len(contents.saved) == 3
