@@ -306,6 +306,7 @@ def test_a_plain_submodule_may_be_added_to_an_index(either_way):
 
 
 BELOW = ("packages/a/.vscode/tasks.json", "packages/a/.mcp.json", "docs/.claude/settings.json", ".hg/hgrc", "x/.envrc")
+OBEYED = ("AGENTS.md", "CLAUDE.md", "mise.toml")
 
 
 @pytest.mark.parametrize("name", BELOW[:-1])
@@ -320,13 +321,23 @@ def test_changes_of_files_that_run_later_are_reported_below_the_root(either_way,
     assert either_way.run(f"rm -r {path.parent}").exit_code == 0
 
 
-@pytest.mark.parametrize("name", [*BELOW, "a/b/c/d/.exrc", ".pre-commit-config.yaml", "lefthook.yml", ".direnv/x.rc"])
+@pytest.mark.parametrize(
+    "name", [*BELOW, "a/b/c/d/.exrc", ".pre-commit-config.yaml", "lefthook.yml", ".direnv/x.rc", *OBEYED]
+)
 def test_new_files_that_run_later_are_reported(either_way, backend, name):
     ended = either_way.run(f"mkdir -p $(dirname {name}); echo bad > {name}")
-    top = next(part for part in name.split("/") if part.startswith(".") or part in ("hgrc", "lefthook.yml"))
+    top = next(part for part in name.split("/") if part.startswith(".") or part in ("hgrc", "lefthook.yml", *OBEYED))
     reported = "hgrc" if top == ".hg" else top
     assert backend == "bare" or reported in " ".join(ended.notes)
     assert either_way.run("true").notes == ()
+
+
+@pytest.mark.parametrize("name", [*OBEYED, "deep/er/AGENTS.md"])
+def test_changes_of_files_that_agents_obey_are_reported(either_way, backend, name):
+    path = either_way.write(name, "mine")
+    ended = either_way.run(f"printf evil >> {name}")
+    assert path.read_text() == "mineevil"
+    assert backend == "bare" or str(path) in " ".join(ended.notes)
 
 
 def test_a_file_in_a_folder_that_takes_the_place_of_another_is_reported(either_way, backend):

@@ -46,7 +46,9 @@ _RUN_LATER = (
     " .pre-commit-config.yaml lefthook.yml .lefthook.yml .overcommit.yml .lazygit.yml lazygit.yml hgrc .claude .cursor"
     " .codex .gemini .qwen .windsurf .continue .roo .kiro .amazonq .trae .junie .opencode opencode.json .mcp.json"
     " .aider.conf.yml .envrc .direnv .autoenv.zsh .exrc .vimrc .nvimrc .lvimrc .nvim.lua .lazy.lua .gdbinit .lldbinit"
-    " .pdbrc .irbrc .pryrc .Rprofile .octaverc .ghci .iex.exs"
+    " .pdbrc .irbrc .pryrc .Rprofile .octaverc .ghci .iex.exs mise.toml .mise.toml .tool-versions"
+    " AGENTS.md AGENTS.override.md CLAUDE.md CLAUDE.local.md GEMINI.md QWEN.md .cursorrules .windsurfrules .clinerules"
+    " .roorules .goosehints"
 )
 _COVERED_LATER = (
     ".vscode .idea .zed .devcontainer .github .husky .claude .cursor .codex .gemini .mcp.json .envrc .exrc .nvim.lua"
@@ -92,7 +94,7 @@ def watched_names() -> tuple[str, ...]:
 
 
 def run_later_names() -> tuple[str, ...]:
-    """Names of files and folders that editors, agents, shells, debuggers, CI or hooks run later, in any folder.
+    """Names of files and folders that editors, agents, shells, debuggers, CI or hooks run or obey later, in any folder.
 
     Programs that set up a project make them, and git changes them: what a command did to them is reported.
     """
