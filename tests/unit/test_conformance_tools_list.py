@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
+CHECKS = frozenset({"pytest.raises", "cpu_limit", "no_wait", "call_limit", "cancel_when"})
 PAGE = TESTS.parent / "docs" / "conformance-tools.md"
 
 
@@ -29,10 +30,10 @@ def rows():
 
 
 def checks(function):
-    """Assertions of a test, and its calls of `pytest.raises` and `wait_for`."""
+    """Assertions of a test, and its calls of what fails by itself."""
     called = [ast.unparse(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
     asserted = [node for node in ast.walk(function) if isinstance(node, ast.Assert)]
-    return [*asserted, *(name for name in called if name == "pytest.raises" or name.endswith(".wait_for"))]
+    return [*asserted, *(name for name in called if name in CHECKS or name.endswith(".wait_for"))]
 
 
 def is_skipped(function):

@@ -38,7 +38,10 @@ _FAILED = (
     "the search for repositories that the command made failed. Tell the user not to run git in these before the next "
     "command has searched them: {}"
 )
-_RUN_LATER_FAILED = "it could not be determined whether the command made or changed files that editors, agents, CI or git run or obey later"
+_RUN_LATER_FAILED = (
+    "it could not be determined whether the command made or changed files that editors, agents, CI or git run or obey "
+    "later"
+)
 _RUN_LATER = (
     "the command made or changed files that editors, agents, CI or git hooks run or obey later; tell the user: {}"
 )

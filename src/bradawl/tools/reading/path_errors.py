@@ -32,7 +32,7 @@ async def with_suggestion(error: ToolError, real: str, context: CallContext) -> 
         await context.files.list(real, 0)
     except ToolError:
         if above := await _above(real, context):
-            return ToolError(f"{real} does not exist: the working directory is {context.cwd} since a cd; {above} does")
+            return ToolError(f"{real} does not exist: the working directory is {context.cwd}; {above} exists")
         if others := await _alike(real, context):
             # Better than the names in the wrong folder, which the message would list.
             return ToolError(f"{str(error).partition(';')[0]}; did you mean {presentable(', '.join(others))}?")
