@@ -117,6 +117,20 @@ async def test_what_changed_until_the_agent_was_killed_is_told_from_what_changed
     assert later == {"kept": ("kept", "the user's"), "b": ("2", "the user's")}
 
 
+async def test_what_a_killed_search_for_a_killed_call_found_is_found_again(workspace: Workspace):
+    for name in ("a", "b", "kept"):
+        workspace.write(name, name)
+    kill_alone(workspace)
+    workspace.write("kept", "the user's")
+    second = workspace.client()
+    for call in ("s/c1", "s/c2"):
+        second.end(call)
+    first_time = await second.settle("s")
+    kill(second)
+    assert list(await found_by_next(workspace, "s/c1", "s/c2")) == list(first_time)
+    assert len([each for each in first_time if each.ref]) == 3 and all(each.is_known for each in first_time)
+
+
 async def test_calls_before_the_killed_one_keep_what_they_changed(workspace: Workspace):
     workspace.write("a", "1")
     workspace.write("b", "1")

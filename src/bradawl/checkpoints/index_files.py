@@ -102,21 +102,29 @@ def interrupted_index(folder: Path, call_id: str) -> InterruptedIndex | None:
     return None
 
 
-def save_answers(folder: Path, answers: Sequence[Answer]) -> None:
-    """Save what the agent may not have received. Raises `OSError`."""
+def save_answers(folder: Path, answers: Sequence[Answer], name: str = "") -> None:
+    """Save what the agent may not have received, after what was saved under the same name. Raises `OSError`."""
+    path = folder / f"{name or os.urandom(8).hex()}{_ANSWERS}"
     kept = sorted(_named(folder, _ANSWERS), key=lambda path: path.stat().st_mtime_ns)
-    for path in kept[: 1 - _MOST_INTERRUPTED]:
-        path.unlink(missing_ok=True)
-    _replace(folder, f"{os.urandom(8).hex()}{_ANSWERS}", msgspec.msgpack.encode(answers))
+    for each in kept[: 1 - _MOST_INTERRUPTED] if path not in kept else ():
+        each.unlink(missing_ok=True)
+    _replace(folder, path.name, msgspec.msgpack.encode((*_answers_in(path), *answers)))
 
 
 def saved_answers(folder: Path, call_id: str) -> tuple[Answer, ...]:
     """What the searches for a call found that an earlier agent may not have received, in order."""
+    found: tuple[Answer, ...] = ()
     for path in _named(folder, _ANSWERS):
-        with contextlib.suppress(msgspec.DecodeError):
-            answers = msgspec.msgpack.decode(read(path) or b"", type=tuple[Answer, ...])
-            if found := tuple(each for each in answers if each.call_id == call_id):
-                return found
+        of_call = tuple(each for each in _answers_in(path) if each.call_id == call_id)
+        if any(each.answers_end for each in of_call):
+            return of_call
+        found = found or of_call
+    return found
+
+
+def _answers_in(path: Path) -> tuple[Answer, ...]:
+    with contextlib.suppress(msgspec.DecodeError):
+        return msgspec.msgpack.decode(read(path) or b"", type=tuple[Answer, ...])
     return ()
 
 

@@ -44,9 +44,11 @@ class InterruptedCalls:
         if any(each.answers_end for each in answers):
             return answers
         if (before := index_files.interrupted_index(self._folder, call_id)) is not None:
-            found = self._searched(call_id, before.index, before.calls[call_id], before.found)
-            before.add(found)
-            return (*answers, found)
+            answers = (*answers, self._searched(call_id, before.index, before.calls[call_id], before.found))
+            self._store.flush()
+            index_files.save_answers(self._folder, answers, before.path.name)  # the agent may be killed as well
+            before.add(answers[-1])
+            return answers
         if (journal := left_journal(self._folder, call_id)) is not None:
             return self._find_by_journal(call_id, journal)
         return (*answers, Answer(call_id, "", _UNKNOWN, True, is_known=False))
