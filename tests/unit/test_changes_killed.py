@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_changes_client import Workspace
+from test_changes_client import Workspace, end_as_if_killed
 
 from bradawl.checkpoints.call_journal import CallJournal, left_journal
 from bradawl.checkpoints.client import LocalChanges
@@ -146,6 +147,28 @@ async def test_calls_before_the_killed_one_keep_what_they_changed(workspace: Wor
     assert workspace.changed(first) == {"a": ("1", "1 more")}
     assert workspace.changed(second) == {"a": ("1 more", "2 more")}
     assert workspace.changed(third) == {"a": ("2 more", None)}
+
+
+@pytest.mark.parametrize("end", [kill, end_as_if_killed])
+async def test_a_killed_call_with_the_id_of_an_earlier_one_is_searched(
+    workspace: Workspace, end: Callable[[LocalChanges], None]
+):
+    workspace.write("a", "1")
+    for number in range(2, 5):
+        agent = workspace.client()
+        await agent.begin("s/c1", None)
+        workspace.write("a", f"{number} ended")
+        agent.end("s/c1")
+        assert len(await agent.settle("s")) == 1
+        await agent.begin("s/c1", None)
+        workspace.write("a", f"{number}")
+        end(agent)
+        (found,) = [each for each in await found_by_next(workspace, "s/c1") if each.ref]
+        assert workspace.changed(found) == {"a": (f"{number} ended", f"{number}")}
+        kill(workspace.clients[-1])
+        (again,) = [each for each in await found_by_next(workspace, "s/c1") if each.ref]
+        assert again == found
+        kill(workspace.clients[-1])
 
 
 async def test_two_calls_that_nothing_was_found_of_share_no_change(workspace: Workspace):
