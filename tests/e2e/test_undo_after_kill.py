@@ -33,6 +33,25 @@ def test_what_an_interrupted_command_removed_comes_back(project: Project) -> Non
     assert differences(project.state(), before) == {}
 
 
+def test_what_an_interrupted_command_removed_comes_back_if_an_undo_is_killed_while_it_searches(
+    project: Project,
+) -> None:
+    before = project.state()
+    command = "rm -r a.txt b.txt ignored && echo removed > gone.txt && sleep 60"
+    project.replies({"tool_calls": [bash_call(command)]}, {"text": "never"})
+    project.kill_when_gone()
+    assert project.run("undo", "--list").returncode == 0
+    (log,) = project.home.rglob("*.jsonl")
+    lines = log.read_bytes().splitlines(keepends=True)
+    closed = next(number for number, line in enumerate(lines, 1) if b'"type":"TurnFinished"' in line)
+    assert any(b'"type":"CheckpointTaken"' in line for line in lines[closed:])
+    log.write_bytes(b"".join(lines[:closed]))  # as the first undo leaves it if it is killed then
+    assert "a call did not end" in project.run("undo", "--sessions").stdout
+    done = project.run("undo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert differences(project.state(), before) == {}
+
+
 def test_what_an_ended_command_removed_comes_back_if_all_processes_get_a_signal(project: Project) -> None:
     before = project.state()
     command = "rm -r a.txt b.txt ignored && echo removed > gone.txt && sleep 60"

@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,16 @@ from scripted_subagents import TwoScripts, entries_of, task
 from bradawl.agent.agent import Agent
 from bradawl.checkpoints.client import LocalChanges
 from bradawl.checkpoints.store import ContentStore
-from bradawl.core.events import CallPrepared, CheckpointTaken, Event, JobEnded, ToolFinished, TurnFinished
+from bradawl.core.events import (
+    CallPrepared,
+    CheckpointTaken,
+    Envelope,
+    Event,
+    JobEnded,
+    PromptSubmitted,
+    ToolFinished,
+    TurnFinished,
+)
 from bradawl.folds.undo_history import undo_history
 from bradawl.testing.fakes import MemoryStore
 from bradawl.tools.agent import AgentTool
@@ -69,6 +78,12 @@ class Project:
     @property
     def events(self) -> list[Event]:
         return [entry.event for entry in entries_of(self.store)]
+
+    def leave_log(self, entries: Sequence[Envelope]) -> None:
+        """Leave these entries of the session, as a killed program leaves them."""
+        (name,) = self.store.logs
+        self.store.history[name] = ()
+        self.store.logs[name].entries[:] = entries
 
     def changed(self, agent: str | None = None) -> dict[str, list[str]]:
         """By call id the changed paths, relative to the workspace, in the order of the log."""
@@ -248,6 +263,33 @@ async def test_what_an_interrupted_call_changed_is_logged_when_the_session_is_re
     assert project.changed() == {"cut": ["a"]}
     (taken,) = [event for event in project.events if isinstance(event, CheckpointTaken)]
     assert "by the user since" in taken.uncovered
+
+
+@pytest.mark.parametrize("last", [TurnFinished, PromptSubmitted])
+async def test_what_an_interrupted_call_changed_is_logged_although_the_resume_is_killed_too(
+    project: Project, last: type[Event]
+):
+    (project.root / "a").write_text("before")
+    agent = project.agent([{"tool_calls": [bash("cut", "echo x > a; sleep 30")]}, {"text": "never"}])
+    assert isinstance(agent.changes, LocalChanges)
+    async with closed(agent), agent.open() as session:
+        turn = asyncio.ensure_future(session.run("go"))
+        await until(lambda: (project.root / "a").read_text() == "x\n")
+        agent.changes.close()  # as if the agent had died: the call has not ended
+        entries = [each for each in entries_of(project.store) if not isinstance(each.event, ToolFinished)]
+        session.cancel()
+        await turn
+    project.leave_log(entries)
+    async with closed(project.agent([{"text": "resumed"}])) as again, again.open(session.id) as resumed:
+        await resumed.run("go on")
+    assert project.changed() == {"cut": ["a"]}
+    later = entries_of(project.store)[len(entries) :]
+    killed_at = next(number for number, each in enumerate(later, 1) if isinstance(each.event, last))
+    project.leave_log([*entries, *later[:killed_at]])
+    assert project.changed() == {}
+    async with closed(project.agent([])) as again, again.open(session.id) as resumed:
+        await resumed.log_changes()
+    assert project.changed() == {"cut": ["a"]}
 
 
 async def test_without_the_process_calls_run_and_say_that_nothing_is_saved(project: Project, tmp_path: Path):

@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_changes_client import Workspace
+from test_changes_client import Workspace, end_as_if_killed
 
 from bradawl.checkpoints.call_journal import CallJournal, left_journal
 from bradawl.checkpoints.client import LocalChanges
@@ -117,6 +118,20 @@ async def test_what_changed_until_the_agent_was_killed_is_told_from_what_changed
     assert later == {"kept": ("kept", "the user's"), "b": ("2", "the user's")}
 
 
+async def test_what_a_killed_search_for_a_killed_call_found_is_found_again(workspace: Workspace):
+    for name in ("a", "b", "kept"):
+        workspace.write(name, name)
+    kill_alone(workspace)
+    workspace.write("kept", "the user's")
+    second = workspace.client()
+    for call in ("s/c1", "s/c2"):
+        second.end(call)
+    first_time = await second.settle("s")
+    kill(second)
+    assert list(await found_by_next(workspace, "s/c1", "s/c2")) == list(first_time)
+    assert len([each for each in first_time if each.ref]) == 3 and all(each.is_known for each in first_time)
+
+
 async def test_calls_before_the_killed_one_keep_what_they_changed(workspace: Workspace):
     workspace.write("a", "1")
     workspace.write("b", "1")
@@ -132,6 +147,28 @@ async def test_calls_before_the_killed_one_keep_what_they_changed(workspace: Wor
     assert workspace.changed(first) == {"a": ("1", "1 more")}
     assert workspace.changed(second) == {"a": ("1 more", "2 more")}
     assert workspace.changed(third) == {"a": ("2 more", None)}
+
+
+@pytest.mark.parametrize("end", [kill, end_as_if_killed])
+async def test_a_killed_call_with_the_id_of_an_earlier_one_is_searched(
+    workspace: Workspace, end: Callable[[LocalChanges], None]
+):
+    workspace.write("a", "1")
+    for number in range(2, 5):
+        agent = workspace.client()
+        await agent.begin("s/c1", None)
+        workspace.write("a", f"{number} ended")
+        agent.end("s/c1")
+        assert len(await agent.settle("s")) == 1
+        await agent.begin("s/c1", None)
+        workspace.write("a", f"{number}")
+        end(agent)
+        (found,) = [each for each in await found_by_next(workspace, "s/c1") if each.ref]
+        assert workspace.changed(found) == {"a": (f"{number} ended", f"{number}")}
+        kill(workspace.clients[-1])
+        (again,) = [each for each in await found_by_next(workspace, "s/c1") if each.ref]
+        assert again == found
+        kill(workspace.clients[-1])
 
 
 async def test_two_calls_that_nothing_was_found_of_share_no_change(workspace: Workspace):

@@ -15,6 +15,7 @@ from bradawl.core.events import (
     PromptSubmitted,
     ToolFinished,
     ToolStarted,
+    TurnFinished,
 )
 from bradawl.core.messages import Text
 from bradawl.folds.unknown_changes import calls_without_checkpoint
@@ -35,6 +36,8 @@ DONE = ToolFinished("a", "ok", ())
 TAKEN = CheckpointTaken("a", "ref")
 JOB = JobStarted("job-1", "a", "sleep 60")
 OVER = JobEnded("job-1")
+KILLED = TurnFinished("interrupted")
+END = TurnFinished("completed")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +56,10 @@ OVER = JobEnded("job-1")
         ((PROMPT, *call("a"), JOB, DONE, TAKEN, PROMPT, OVER, PROMPT), []),
         ((PROMPT, *call("a"), JOB, DONE, CheckpointTaken("job-1", "ref")), ["a"]),
         ((PROMPT, CallPrepared("a", 1, "bash", "{}", Effects())), []),
+        ((PROMPT, *call("a"), DONE, KILLED), ["a"]),  # the resume was killed before the search had ended
+        ((PROMPT, *call("a"), DONE, KILLED, PROMPT, *call("b")), ["a", "b"]),
+        ((PROMPT, *call("a"), DONE, KILLED, PROMPT, TAKEN), []),
+        ((PROMPT, *call("a"), DONE, KILLED, PROMPT, END, PROMPT), []),
     ],
 )
 def test_a_call_is_left_until_it_its_job_and_the_search_have_ended(events: Sequence[Event], left: list[str]) -> None:

@@ -113,7 +113,7 @@ def _open_session(
     conversation = Conversation(opened, agent.ids, agent.clock, name)
     prefix = PrefixLedger(conversation, agent.model, agent.tools, agent.system_prompt)
     policy = SessionPolicy(agent.policy, agent.files, conversation)
-    changes = ConversationChanges(agent.changes, conversation) if agent.changes else None
+    changes = ConversationChanges(agent.changes, conversation, opened.entries) if agent.changes else None
     jobs = BackgroundJobs(conversation, opened.entries, changes=changes, processes=agent.processes)
     seen = SeenFiles.of(conversation)
     denials = Denials()

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from bradawl.agent.conversation import Conversation
 from bradawl.core.effects import Effects
@@ -58,7 +58,8 @@ class ConversationChanges:
     another key meanwhile, and what changed while the job ran is logged under the job's id.
     """
 
-    def __init__(self, changes: WorkspaceChanges, conversation: Conversation) -> None:
+    def __init__(self, changes: WorkspaceChanges, conversation: Conversation, entries: Sequence[Envelope] = ()) -> None:
+        """`entries` are those already in the log."""
         self._changes = changes
         self._conversation = conversation
         self._owner = f"{conversation.log.session_id}.{conversation.name}"
@@ -76,8 +77,19 @@ class ConversationChanges:
         """Keys of ended calls without a checkpoint."""
         self._logged: frozenset[str] = frozenset()
         """The change records that a killed program has logged, and that are found once more."""
+        self._left: Mapping[str, Effects] = {}
+        """The calls that a killed program has left without a checkpoint."""
+        if entries:
+            self._read(entries)
         self._late: set[str] = set()
         """Keys of ended calls that were logged as not known, and that a search may still find."""
+
+    def _read(self, entries: Sequence[Envelope]) -> None:
+        from bradawl.folds.unknown_changes import calls_without_checkpoint
+
+        taken = [entry.event for entry in entries if isinstance(entry.event, CheckpointTaken)]
+        self._logged = frozenset(each.checkpoint_ref for each in taken if each.checkpoint_ref)
+        self._left = calls_without_checkpoint(entries, self._conversation.name)
 
     async def begin(self, call_id: str, effects: Effects) -> bool:
         """Save the state before a call; False if it changes no file. The call must be ended then, also if this raises.
@@ -111,17 +123,13 @@ class ConversationChanges:
         """Search for what the call changed, in the background; does nothing while a job of the call runs."""
         self.end_job(self._keys.get(call_id, call_id))
 
-    def end_interrupted(self, entries: Sequence[Envelope], started: Iterable[str]) -> None:
-        """Search for what calls changed that ran when the program ended: those `started`, and those of the log's
-        `entries` of which a checkpoint is missing.
+    def end_interrupted(self, started: Iterable[str]) -> None:
+        """Search for what calls changed that ran when the program ended: those `started`, and those of which the log
+        had no checkpoint when it was opened. A second call of this searches for none of these again.
         """
-        from bradawl.folds.unknown_changes import calls_without_checkpoint
-
-        taken = [entry.event for entry in entries if isinstance(entry.event, CheckpointTaken)]
-        self._logged = frozenset(each.checkpoint_ref for each in taken if each.checkpoint_ref)
-        calls = calls_without_checkpoint(entries, self._conversation.name)
-        for call_id in dict.fromkeys((*started, *calls)):
-            effects = calls.get(call_id)
+        left, self._left = self._left, {}
+        for call_id in dict.fromkeys((*started, *left)):
+            effects = left.get(call_id)
             if effects is None or files_it_may_change(effects) != ():
                 self.end(call_id)
 

@@ -80,11 +80,6 @@ class BackgroundJobs:
         self._number = len(started)
         self._lost = [event for event in started if event.job_id not in ended]
 
-    @property
-    def has_lost(self) -> bool:
-        """Whether jobs ran when the program ended, and `recover` was not called yet."""
-        return bool(self._lost)
-
     def recover(self) -> None:
         """Log the end of the jobs that ran when the program ended, and note it for the model."""
         for job in self._lost:

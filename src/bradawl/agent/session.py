@@ -323,8 +323,8 @@ class Session:
             self.conversation.record(event)
 
     def _find_changes_of_interrupted_calls(self) -> None:
-        if self.calls.changes is not None and (self.transcript.turn_is_open or self.jobs.has_lost):
-            self.calls.changes.end_interrupted(self.conversation.entries(), self.transcript.started)
+        if self.calls.changes is not None:
+            self.calls.changes.end_interrupted(self.transcript.started)
 
     async def _close_turn(self, finished: TurnFinished) -> bool:
         """Answer the open calls, log the end, and wait for the disk. True if the whole session is on the disk."""

@@ -133,6 +133,8 @@ class LeftJournal(msgspec.Struct, frozen=True):
     """Of the file with the calls."""
     start: _Start
     entries: tuple[_Begun | _Found, ...]
+    written_ns: int
+    """Unix time of the last entry, in nanoseconds."""
 
     def paths_of(self, call_id: str) -> Paths:
         """The files that a call may change; None for any."""
@@ -150,8 +152,14 @@ class LeftJournal(msgspec.Struct, frozen=True):
         return call_id in begun or call_id in self.start.running or bool(self.answers(call_id))
 
     def answers(self, call_id: str) -> tuple[Answer, ...]:
-        """What was found of a call, oldest first."""
-        return tuple(each for each in (*self.start.answers, *self.found()) if each.call_id == call_id)
+        """What was found of a call, oldest first; of the last one, if several have this id."""
+        answers = [each for each in self.start.answers if each.call_id == call_id]
+        for entry in self.entries:
+            if isinstance(entry, _Begun) and entry.call_id == call_id:
+                answers.clear()
+            elif isinstance(entry, _Found) and entry.answer.call_id == call_id:
+                answers.append(entry.answer)
+        return tuple(answers)
 
     def found(self) -> tuple[Answer, ...]:
         """What was found since the index was saved, oldest first."""
@@ -182,22 +190,17 @@ def left_journal(folder: Path, call_id: str) -> LeftJournal | None:
 def _read(path: Path) -> LeftJournal | None:
     """A journal as far as it is complete."""
     entries: list[_Entry] = []
+    written_ns = index_files.written_ns(path)
     with contextlib.suppress(ValueError):  # also `DecodeError`: the end was not written
         for data in take_frames(bytearray(index_files.read(path) or b"")):
             entries.append(_decode(data))
     if not entries or not isinstance(start := entries[0], _Start):
         return None
-    return LeftJournal(path, start, tuple(each for each in entries if not isinstance(each, _Start)))
+    return LeftJournal(path, start, tuple(each for each in entries if not isinstance(each, _Start)), written_ns)
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    found: list[tuple[int, Path]] = []
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            if path.name.endswith(_CALLS):
-                with contextlib.suppress(OSError):
-                    found.append((path.stat().st_mtime_ns, path))
-    return [path for _, path in sorted(found, reverse=True)]
+    return index_files.newest_first(folder, _CALLS)
 
 
 def _framed(entry: _Entry) -> bytes:

@@ -53,6 +53,18 @@ class InterruptedIndex(msgspec.Struct, frozen=True):
     index: bytes
     found: tuple[Answer, ...]
     """What the searches for the other calls found, the oldest first."""
+    saved_ns: int
+    """Unix time, in nanoseconds."""
+
+    @property
+    def process(self) -> str:
+        """The name of the process that saved it."""
+        return self.path.name.removesuffix(_INTERRUPTED)
+
+    def answers(self, call_id: str) -> tuple[Answer, ...]:
+        """What that process found of a call before it saved the index, in order."""
+        saved = _answers_in(self.path.with_name(f"{self.process}{_ANSWERS}"))
+        return tuple(each for each in saved if each.call_id == call_id)
 
     def add(self, answer: Answer) -> None:
         """Keep what the search for a call found, because it is no change of the other calls; removes the index after
@@ -84,46 +96,69 @@ def load(folder: Path) -> bytes | None:
     return read(folder / _LATEST)
 
 
-def save_interrupted(folder: Path, calls: dict[str, Paths], index: bytes) -> None:
-    """Save the index as it was before these calls. Raises `OSError`."""
-    kept = sorted(_named(folder, _INTERRUPTED), key=lambda path: path.stat().st_mtime_ns)
-    for path in kept[: 1 - _MOST_INTERRUPTED]:
-        path.unlink(missing_ok=True)
-    _replace(folder, f"{os.urandom(8).hex()}{_INTERRUPTED}", msgspec.msgpack.encode(_Interrupted(calls, index)))
+def save_interrupted(folder: Path, process: str, calls: dict[str, Paths], index: bytes) -> None:
+    """Save the index as it was before these calls, which a process did not search. Raises `OSError`."""
+    _remove_all_but_newest(folder, _INTERRUPTED)
+    _replace(folder, f"{process}{_INTERRUPTED}", msgspec.msgpack.encode(_Interrupted(calls, index)))
 
 
 def interrupted_index(folder: Path, call_id: str) -> InterruptedIndex | None:
-    """The index as it was before this call, which no search has used for it yet; None if there is none."""
-    for path in _named(folder, _INTERRUPTED):
+    """The last index as it was before this call, which no search has used for it yet; None if there is none."""
+    for path in newest_first(folder, _INTERRUPTED):
+        saved_ns = written_ns(path)
         with contextlib.suppress(msgspec.DecodeError):
             found = msgspec.msgpack.decode(read(path) or b"", type=_Interrupted)
             if call_id in found.calls:
-                return InterruptedIndex(path, found.calls, found.index, found.found)
+                return InterruptedIndex(path, found.calls, found.index, found.found, saved_ns)
     return None
 
 
-def save_answers(folder: Path, answers: Sequence[Answer]) -> None:
-    """Save what the agent may not have received. Raises `OSError`."""
-    kept = sorted(_named(folder, _ANSWERS), key=lambda path: path.stat().st_mtime_ns)
-    for path in kept[: 1 - _MOST_INTERRUPTED]:
+def save_answers(folder: Path, process: str, answers: Sequence[Answer]) -> None:
+    """Save what the agent of a process may not have received, after what is saved of that process already.
+
+    Raises `OSError`.
+    """
+    path = folder / f"{process}{_ANSWERS}"
+    all_of_it = (*_answers_in(path), *answers)
+    _remove_all_but_newest(folder, _ANSWERS)
+    _replace(folder, path.name, msgspec.msgpack.encode(all_of_it))
+
+
+def saved_answers(folder: Path, call_id: str) -> tuple[tuple[Answer, ...], int]:
+    """What the searches for a call found that an earlier agent may not have received, in order, and when it was saved:
+    a Unix time in nanoseconds. Of several calls with one id, which some servers give, the last one counts.
+    """
+    for path in newest_first(folder, _ANSWERS):
+        saved_ns = written_ns(path)
+        if found := tuple(each for each in _answers_in(path) if each.call_id == call_id):
+            return found, saved_ns
+    return (), 0
+
+
+def _remove_all_but_newest(folder: Path, ending: str) -> None:
+    for path in newest_first(folder, ending)[_MOST_INTERRUPTED - 1 :]:
         path.unlink(missing_ok=True)
-    _replace(folder, f"{os.urandom(8).hex()}{_ANSWERS}", msgspec.msgpack.encode(answers))
 
 
-def saved_answers(folder: Path, call_id: str) -> tuple[Answer, ...]:
-    """What the searches for a call found that an earlier agent may not have received, in order."""
-    for path in _named(folder, _ANSWERS):
-        with contextlib.suppress(msgspec.DecodeError):
-            answers = msgspec.msgpack.decode(read(path) or b"", type=tuple[Answer, ...])
-            if found := tuple(each for each in answers if each.call_id == call_id):
-                return found
+def _answers_in(path: Path) -> tuple[Answer, ...]:
+    with contextlib.suppress(msgspec.DecodeError):
+        return msgspec.msgpack.decode(read(path) or b"", type=tuple[Answer, ...])
     return ()
 
 
-def _named(folder: Path, ending: str) -> list[Path]:
+def newest_first(folder: Path, ending: str) -> list[Path]:
+    """The files whose names end so, the last written first; empty if the folder can't be read."""
     with contextlib.suppress(OSError):
-        return [path for path in folder.iterdir() if path.name.endswith(ending)]
+        return sorted((path for path in folder.iterdir() if path.name.endswith(ending)), key=written_ns, reverse=True)
     return []
+
+
+def written_ns(path: Path) -> int:
+    """Unix time of the last change of a file, in nanoseconds; 0 if it is gone."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _replace(folder: Path, name: str, data: bytes) -> None:

@@ -11,7 +11,7 @@ from bradawl.checkpoints import index_files
 from bradawl.checkpoints.call_journal import LeftJournal, left_journal
 from bradawl.checkpoints.errors import StoreError
 from bradawl.checkpoints.file_states import is_same
-from bradawl.checkpoints.index_files import Answer, Paths
+from bradawl.checkpoints.index_files import Answer, InterruptedIndex, Paths
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 from bradawl.checkpoints.store_folder import wait_for_end
@@ -40,16 +40,26 @@ class InterruptedCalls:
         """
         if (journal := left_journal(self._folder, call_id)) is not None:
             wait_for_end(self._folder, journal.process, _ENDING_S)
-        answers = index_files.saved_answers(self._folder, call_id)
-        if any(each.answers_end for each in answers):
+            journal = left_journal(self._folder, call_id)
+        answers, saved_ns = index_files.saved_answers(self._folder, call_id)
+        before = index_files.interrupted_index(self._folder, call_id)
+        journal_ns = 0 if journal is None else journal.written_ns
+        before_ns = 0 if before is None else before.saved_ns
+        if any(each.answers_end for each in answers) and saved_ns > max(before_ns, journal_ns):
             return answers
-        if (before := index_files.interrupted_index(self._folder, call_id)) is not None:
-            found = self._searched(call_id, before.index, before.calls[call_id], before.found)
-            before.add(found)
-            return (*answers, found)
-        if (journal := left_journal(self._folder, call_id)) is not None:
+        if before is not None and before_ns > journal_ns:
+            return self._find_by_index(call_id, before)
+        if journal is not None:
             return self._find_by_journal(call_id, journal)
         return (*answers, Answer(call_id, "", _UNKNOWN, True, is_known=False))
+
+    def _find_by_index(self, call_id: str, before: InterruptedIndex) -> tuple[Answer, ...]:
+        answers = before.answers(call_id)
+        found = self._searched(call_id, before.index, before.calls[call_id], before.found)
+        self._store.flush()
+        index_files.save_answers(self._folder, before.process, (found,))  # the agent may be killed before it logs it
+        before.add(found)
+        return (*answers, found)
 
     def _find_by_journal(self, call_id: str, journal: LeftJournal) -> tuple[Answer, ...]:
         answers = tuple(each for each in journal.answers(call_id) if not each.ref or self._record(each.ref) is not None)

@@ -194,10 +194,16 @@ class Worker:
             if time.monotonic() > request.until + GRACE_S:
                 call.problem = call.problem or _LATE
         self._needs_flush = True
+        self._forget_answers(request.call_id)
         if call.is_searched:
             self._write_down(request)
         self._calls[request.call_id] = call
         self._send(Ready(request.number))
+
+    def _forget_answers(self, call_id: str) -> None:
+        """Forget what an earlier call of this id changed: it is logged before the next one begins."""
+        if any(each.call_id == call_id for each in self._answers):
+            self._answers = deque((each for each in self._answers if each.call_id != call_id), _MOST_ANSWERS)
 
     def _write_down(self, request: Begin) -> None:
         """Note that a call begins, so that it is known what it changed if all processes are killed."""
@@ -352,9 +358,9 @@ class Worker:
                 index, answers = self._tree.dump(), tuple(self._answers)
             self._store.flush()
             if answers:
-                index_files.save_answers(self._folder, answers)
+                index_files.save_answers(self._folder, self._store.folder.user, answers)
             if running:
-                index_files.save_interrupted(self._folder, running, index)
+                index_files.save_interrupted(self._folder, self._store.folder.user, running, index)
             elif self._needs_saving and self._tree.is_listed:
                 index_files.save(self._folder, index)
             self._journal.close()

@@ -15,6 +15,7 @@ from bradawl.core.events import (
     PromptSubmitted,
     ToolFinished,
     ToolStarted,
+    TurnFinished,
 )
 
 
@@ -23,6 +24,7 @@ def calls_without_checkpoint(entries: Iterable[Envelope], agent: str) -> dict[st
     the effects that they declared.
 
     A call that changed nothing has a checkpoint, too. What was found of a call while it or its job ran is not all.
+    A turn that a resume has closed stays the last one until its calls have checkpoints: the resume may be killed, too.
     """
     return calls_by_agent(entries).get(agent, {})
 
@@ -42,14 +44,15 @@ class _Fold:
         self._running: set[str] = set()
         self._jobs: dict[str, str] = {}
         """The calls of running jobs, by job id."""
+        self._was_killed = False
+        """Whether the program was killed in the last turn that was closed."""
 
     def take(self, entry: Envelope) -> None:
         match entry.event:
             case PromptSubmitted():
-                self._declared.clear()
-                self._running.clear()
-                left = set(self._jobs.values())
-                self.started = {call: effects for call, effects in self.started.items() if call in left}
+                self._begin_turn()
+            case TurnFinished(reason):
+                self._was_killed = reason == "interrupted"
             case CallPrepared(call_id) as prepared:
                 self._declared[call_id] = prepared.effects
             case ToolStarted(call_id) if call_id in self._declared:
@@ -67,3 +70,10 @@ class _Fold:
                     self.started.pop(call_id, None)
             case _:
                 pass
+
+    def _begin_turn(self) -> None:
+        self._declared.clear()
+        self._running.clear()
+        if not self._was_killed:
+            left = set(self._jobs.values())
+            self.started = {call: effects for call, effects in self.started.items() if call in left}

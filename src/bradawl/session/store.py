@@ -33,6 +33,9 @@ _MOST_NAMED = 3
 _PROMPT = b'"type":"PromptSubmitted"'
 _STARTED = b'"type":"ToolStarted"'
 _FINISHED = b'"type":"TurnFinished"'
+_CLOSED = b'"type":"TurnFinished","reason":"interrupted"'
+"""The end of a turn that a resume has closed."""
+_TAKEN = b'"type":"CheckpointTaken"'
 _FORK = b'"type":"SessionForked"'
 _TEXT_PART = rb'"type":"Text","text":("(?:[^"\\]|\\.)*)'
 
@@ -129,12 +132,13 @@ class LocalStore:
     def interrupted(self) -> Iterator[SessionSummary]:
         """Readable sessions in which a call was started and its turn has not ended, the last written first.
 
-        The program was killed then, or still runs. Reads the beginning and the end of each file.
+        The program was killed then, or still runs; or it was killed again before it knew what the call had changed.
+        Reads the beginning and the end of each file.
         """
         for path, stat in self._newest_first():
             with suppress(OSError):
                 end = _tail(path, stat.st_size)
-                if end.rfind(_STARTED) > end.rfind(_FINISHED) and _can_be_opened(head := _head(path)):
+                if _is_interrupted(end) and _can_be_opened(head := _head(path)):
                     yield SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head))
 
     def entries(self, session_id: str) -> tuple[Envelope, ...]:
@@ -268,6 +272,12 @@ def _not_saved(error: OSError) -> str:
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(_HEAD_BYTES)
+
+
+def _is_interrupted(end: bytes) -> bool:
+    finished = end.rfind(_FINISHED)
+    is_closed_later = finished >= 0 and end.rfind(_CLOSED) == finished > end.rfind(_TAKEN)
+    return is_closed_later or end.rfind(_STARTED) > finished
 
 
 def _tail(path: Path, size: int) -> bytes:

@@ -94,7 +94,7 @@ class SubAgents:
             session = self._open(spawned, "", entries)
             child, origin = session.conversation, session.prefix.info.origin
             if (changes := session.calls.changes) is not None:
-                changes.end_interrupted(entries, child.transcript.started)
+                changes.end_interrupted(child.transcript.started)
             known = await what_changed(self._files, child.transcript)
             for event in repair(child.transcript, origin, child.state.steps, known):
                 child.record(event)
