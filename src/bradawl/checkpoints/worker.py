@@ -194,16 +194,12 @@ class Worker:
             if time.monotonic() > request.until + GRACE_S:
                 call.problem = call.problem or _LATE
         self._needs_flush = True
-        self._forget_answers(request.call_id)
+        others = (each for each in self._answers if each.call_id != request.call_id)  # an earlier one is logged
+        self._answers = deque(others, _MOST_ANSWERS)
         if call.is_searched:
             self._write_down(request)
         self._calls[request.call_id] = call
         self._send(Ready(request.number))
-
-    def _forget_answers(self, call_id: str) -> None:
-        """Forget what an earlier call of this id changed: it is logged before the next one begins."""
-        if any(each.call_id == call_id for each in self._answers):
-            self._answers = deque((each for each in self._answers if each.call_id != call_id), _MOST_ANSWERS)
 
     def _write_down(self, request: Begin) -> None:
         """Note that a call begins, so that it is known what it changed if all processes are killed."""
