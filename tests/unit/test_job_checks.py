@@ -109,6 +109,30 @@ async def test_checks_follow_each_other_by_the_cost_of_the_last():
         session.checks.close()
 
 
+async def test_after_something_was_put_back_a_costly_check_is_not_put_off_for_a_minute():
+    """A job whose processes can't be stopped makes each check that puts something back take a second."""
+    session = Session(Report(("/ws/s/.git/config",), seconds=1.0), Report(seconds=1.0), Report(seconds=1.0))
+    async with asyncio.TaskGroup() as tasks:
+        await session.start(tasks)
+        assert await session.after(3.9) == 1
+        assert await session.after(0.1) == 2
+        assert await session.after(4.0) == 3
+        assert await session.after(4.0) == 4
+        session.checks.close()
+
+
+async def test_a_minute_after_something_was_put_back_checks_take_their_usual_share_again():
+    session = Session(Report(("/ws/s/.git/config",)), *[Report()] * 60, Report(seconds=0.2))
+    async with asyncio.TaskGroup() as tasks:
+        await session.start(tasks)
+        for _ in range(60):
+            await session.after(1.0)
+        assert await session.after(1.0) == 62
+        assert await session.after(9.9) == 62
+        assert await session.after(0.1) == 63
+        session.checks.close()
+
+
 async def test_the_end_of_a_turn_brings_a_check_at_once():
     session = Session()
     async with asyncio.TaskGroup() as tasks:

@@ -11,6 +11,11 @@ _SHORTEST_S: Final = 1.0
 _LONGEST_S: Final = 60.0
 _SHARE: Final = 0.02
 """The share of one processor core that checks may take."""
+_SHARE_ON_ALERT: Final = 0.25
+_ALERT_S: Final = 60.0
+"""After something was put back, checks may take the larger share for so long. A job that plants can also make its
+checks costly, such as by processes that can't be stopped, and must not put off the next one by that.
+"""
 
 
 class CheckReport(Protocol):
@@ -61,9 +66,9 @@ class WarnsUser(Protocol):
         ...
 
 
-def interval_after(seconds: float) -> float:
+def interval_after(seconds: float, *, on_alert: bool = False) -> float:
     """Seconds until the next check, if the last one took so many seconds of processor time."""
-    return min(max(_SHORTEST_S, seconds / _SHARE), _LONGEST_S)
+    return min(max(_SHORTEST_S, seconds / (_SHARE_ON_ALERT if on_alert else _SHARE)), _LONGEST_S)
 
 
 class JobChecks:
@@ -103,7 +108,8 @@ class JobChecks:
             self._task.cancel()
 
     async def _run(self, processes: ChecksRunning) -> None:
-        interval = _SHORTEST_S
+        clock = self._conversation.clock
+        interval, alert_until = _SHORTEST_S, clock.monotonic()
         while self._jobs():
             await self._wait(interval)
             if not (jobs := self._jobs()):
@@ -113,7 +119,9 @@ class JobChecks:
             if report is None:  # the jobs run without a sandbox, or can't change the workspace
                 interval = _LONGEST_S
                 continue
-            interval = interval_after(report.seconds)
+            if report.restored:
+                alert_until = clock.monotonic() + _ALERT_S
+            interval = interval_after(report.seconds, on_alert=clock.monotonic() < alert_until)
             self.say(report.restored, report.set_aside)
             self._say_ended(report.ended)
 

@@ -22,6 +22,9 @@ _STOP_LIMIT_S: Final = 1.0
 """A process that waits for a disk stops only afterwards."""
 _START_LIMIT_S: Final = 10.0
 _POLL_S: Final = 0.0005
+_SLOW_POLL_S: Final = 0.01
+"""Used when most programs would have stopped: polling takes processor time, and a costly check puts off the next."""
+_SLOW_AFTER_S: Final = 0.05
 _SHOWN: Final = 80
 
 
@@ -153,7 +156,7 @@ class FreezeGate:
                 raise self._not_stopped(running)
             self._signal_round(now, _children_of_vfork(now) if taken_s < self._stop_limit_s / 2 else frozenset())
             before = now
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(_POLL_S if taken_s < _SLOW_AFTER_S else _SLOW_POLL_S)
 
     def _signal_round(self, now: dict[int, ProcessState], spared: frozenset[int]) -> None:
         self._stopped |= {each for each, member in now.items() if not member.is_stopped}

@@ -1,41 +1,51 @@
 """Runs blocking work beside the event loop."""
 
 import asyncio
+import concurrent.futures
+import contextlib
 from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def begin_in_other_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Begin `work` in another thread; in this one, which it blocks, if the system starts no more threads.
+
+    The work is done once, and the future has its result or error. An executor that can't start a thread raises an error
+    although the work is in its queue, where another thread may find it, even hours later: a write that was reported
+    as failed would overwrite later changes. A cancelled future cancels work that has not begun.
+    """
+    outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
+    turn = [work]
+
+    def run() -> None:
+        with contextlib.suppress(IndexError):  # another thread does it, or has done it
+            _run(turn.pop(), outcome)
+
+    try:
+        asyncio.get_running_loop().run_in_executor(None, run)
+    except RuntimeError:
+        run()
+    return asyncio.wrap_future(outcome)
+
+
+def _run(work: Callable[[], T], outcome: concurrent.futures.Future[T]) -> None:
+    if outcome.set_running_or_notify_cancel():
+        try:
+            outcome.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
+            outcome.set_exception(error)
 
 
 async def in_other_thread(work: Callable[[], object], on_cancel: Callable[[], object] = lambda: None) -> None:
     """Run `work` in another thread and wait for it; in this one if the system starts no more threads.
 
     A limit on processes must neither end a session nor leave out a check. Cancelling calls `on_cancel`, and does not
-    end `work`.
+    end `work` that has begun.
     """
-    turn = _Turn(work)
     try:
-        await asyncio.to_thread(turn.run)
+        await begin_in_other_thread(work)
     except asyncio.CancelledError:
         on_cancel()
         raise
-    except RuntimeError:
-        if not turn.take():  # the error is that of `work`
-            raise
-        work()
-
-
-class _Turn:
-    """Lets work begin once: an executor that could start no thread has it in its queue all the same."""
-
-    def __init__(self, work: Callable[[], object]) -> None:
-        self._work = [work]
-
-    def take(self) -> Callable[[], object] | None:
-        """The work, unless it has been taken."""
-        try:
-            return self._work.pop()
-        except IndexError:
-            return None
-
-    def run(self) -> None:
-        """Do the work, unless it has been taken."""
-        if work := self.take():
-            work()
