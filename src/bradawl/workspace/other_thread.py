@@ -12,9 +12,10 @@ T = TypeVar("T")
 def begin_in_other_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     """Begin `work` in another thread; in this one, which it blocks, if the system starts no more threads.
 
-    The work is done once, and the future has its result or error. An executor that can't start a thread raises an error
-    although the work is in its queue, where another thread may find it, even hours later: a write that was reported
-    as failed would overwrite later changes. A cancelled future cancels work that has not begun.
+    The work is done once, and the future has its result or error; an error of work done in this thread is raised at
+    once. An executor that can't start a thread raises an error although the work is in its queue, where another thread
+    may find it, even hours later: a write that was reported as failed would overwrite later changes. A cancelled future
+    cancels work that has not begun.
     """
     outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
     turn = [work]
@@ -24,7 +25,8 @@ def begin_in_other_thread(work: Callable[[], T]) -> asyncio.Future[T]:
             _run(turn.pop(), outcome)
 
     try:
-        asyncio.get_running_loop().run_in_executor(None, run)
+        begun = asyncio.get_running_loop().run_in_executor(None, run)
+        begun.add_done_callback(lambda done: done.cancelled() or done.exception())  # `outcome` has it: no warning
     except RuntimeError:
         run()
     return asyncio.wrap_future(outcome)
@@ -34,8 +36,9 @@ def _run(work: Callable[[], T], outcome: concurrent.futures.Future[T]) -> None:
     if outcome.set_running_or_notify_cancel():
         try:
             outcome.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
+        except BaseException as error:
             outcome.set_exception(error)
+            raise
 
 
 async def in_other_thread(work: Callable[[], object], on_cancel: Callable[[], object] = lambda: None) -> None:
