@@ -45,7 +45,7 @@ async def test_a_folder_of_another_branch_is_readable_and_read_only_and_not_repo
             assert (result.exit_code, result.stdout, result.stderr) == (0, b"1\n1\n?? up\n", b"")
             result = await made.arun("echo 2 > .github/workflows/c.yml")
             assert result.exit_code != 0 and b"Read-only" in result.stderr
-            assert not any("run later" in note for note in result.notes)
+            assert not any("run or obey later" in note for note in result.notes)
     assert (made.root / ".github/workflows/c.yml").read_text() == "1\n"
 
 
@@ -101,6 +101,6 @@ async def test_what_a_job_can_change_all_the_same_stays_closed(made, entered):
 async def test_what_a_command_makes_beside_a_job_is_reported_once(made):
     async with job(made):
         first = await made.arun("mkdir -p pkg/.vscode; echo 1 > pkg/.vscode/tasks.json")
-        assert any("run later" in note and "pkg/.vscode" in note for note in first.notes)
+        assert any("run or obey later" in note and "pkg/.vscode" in note for note in first.notes)
         second = await made.arun("echo 1 > other")
-        assert not any("run later" in note for note in second.notes)
+        assert not any("run or obey later" in note for note in second.notes)
