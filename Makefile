@@ -1,5 +1,5 @@
 # `make test` and `make demo` work in a fresh clone with Python 3.11 or newer, make and a package index.
-# PYTHON=... chooses the interpreter, WORKERS=... the number of test processes (2).
+# PYTHON=... chooses the interpreter, WORKERS=... the number of test processes.
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types gates unit matrix peers mutants bench torture fuzz fuzz-shell architecture format clean dev run
 
