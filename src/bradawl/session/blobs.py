@@ -50,12 +50,20 @@ class LocalBlobs:
         ref = hashlib.sha256(data).hexdigest()
         if ref not in self._durable:
             self._waiting[ref] = data
-            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self.save_waiting))
+            try:
+                await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self.save_waiting))
+            except (
+                RuntimeError
+            ):  # no more threads can be started; an older one may do the work later, which is harmless
+                self.save_waiting()
         return ref
 
     async def adopt(self, file: str) -> str:
         """Move a file into the store and return its name; durable on return. Raises `SessionError`."""
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._adopt, Path(file)))
+        try:
+            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._adopt, Path(file)))
+        except RuntimeError as error:
+            raise SessionError(f"A long result could not be kept in {self._folder}: {error}") from error
 
     def _adopt(self, file: Path) -> str:
         try:

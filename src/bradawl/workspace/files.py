@@ -16,6 +16,7 @@ from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.safety.name_lists import first_of
 from bradawl.workspace.atomic_write import create_file, replace_content
 from bradawl.workspace.in_place_write import is_being_overwritten, undo_interrupted_write
+from bradawl.workspace.other_thread import begin_in_other_thread
 from bradawl.workspace.safe_open import check_regular, folder_of, locked, open_file, open_folder, read_all
 from bradawl.workspace.temporary_names import is_temporary
 
@@ -107,11 +108,11 @@ class LocalFiles:
 
 
 async def _in_thread(work: Callable[[], T], on_cancel: Callable[[], None] = lambda: None) -> T:
-    """Run blocking work in a thread. A cancelled caller gets its cancellation when the work has ended.
+    """Run blocking work in a thread if there is one. A cancelled caller gets its cancellation when the work has ended.
 
     `on_cancel` may make the work stop early.
     """
-    future = asyncio.get_running_loop().run_in_executor(None, work)
+    future = begin_in_other_thread(work)
     cancelled = False
     while not future.done():
         try:
