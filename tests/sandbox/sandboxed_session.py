@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from bwrap import BWRAP
+from bwrap import BINDS_DESCRIPTORS, BWRAP
 
 from bradawl.core.permissions import Grant
 from bradawl.core.workspace import Command, CommandResult
@@ -42,7 +42,7 @@ class SandboxedSession:
             "state": str(self.own / "state"),
         }
         self.layout = SandboxLayout(**{**given, **layout})
-        self.backend = BubblewrapBackend(self.layout, BubblewrapFeatures(BWRAP))
+        self.backend = BubblewrapBackend(self.layout, BubblewrapFeatures(BWRAP, binds_descriptors=BINDS_DESCRIPTORS))
         self.environment = {"PATH": SYSTEM_PATH, "HOME": str(self.home), "TMPDIR": os.environ["TMPDIR"]}
         self.environment |= environment or {}
         self.processes = LocalProcesses(self.environment, sandbox_backend=lambda: self.backend)

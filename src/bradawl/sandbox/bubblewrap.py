@@ -82,6 +82,8 @@ class BubblewrapFeatures(msgspec.Struct, frozen=True):
     own_proc: bool = True
     """Mounts a `/proc` that shows the sandbox's processes only; if it can't, programs see the machine's."""
     disables_namespaces: bool = True
+    binds_descriptors: bool = False
+    """Mounts open folders, so that no link can take a folder's place meanwhile."""
 
 
 class BubblewrapBackend:
@@ -238,10 +240,12 @@ class BubblewrapBackend:
             raise ValueError("embedded null byte")
         rules = filter_for(internet=True, streams_only=True)
         try:
-            opened = StartDescriptors(arguments, rules, waits=is_proxied(program, grant))
+            roots = self._layout.roots if self._features.binds_descriptors else ()
+            opened = StartDescriptors(arguments, rules, waits=is_proxied(program, grant), roots=roots)
         except OSError as error:
             raise ToolError(
-                f"the sandbox can't be set up now: {error.strerror}; end other programs, or try again later"
+                f"the sandbox can't be set up now: {' '.join(filter(None, (error.filename, error.strerror)))}; "
+                "end other programs, or try again later"
             ) from error
         network = None
         if opened.release_fd >= 0:

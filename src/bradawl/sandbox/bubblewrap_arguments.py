@@ -1,7 +1,9 @@
 """Command line arguments of bubblewrap for hidden paths, mounts and variables."""
 
+import errno
 import os
 import stat
+import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,6 +15,7 @@ from bradawl.sandbox.mounts.plan import Mount, is_empty_folder
 from bradawl.sandbox.path_translation import TEMPORARY
 
 _CLOSED: Final = ("--perms", "0555")
+_HELP_WITHIN_S: Final = 1.0
 
 
 def bind_parents_in_tmp(places: Iterable[str], shown: Sequence[str], scratch: str) -> Iterator[str]:
@@ -115,11 +118,58 @@ def set_variables(environment: dict[str, str]) -> Iterator[str]:
         yield from ("--setenv", name, value)
 
 
+def binds_descriptors(program: str) -> bool:
+    """Whether a bubblewrap can mount an open folder (0.10, and the distributions' updates of older ones)."""
+    try:
+        listed = subprocess.run(  # noqa: S603 - a trusted program, outside of the workspace
+            [program, "--help"], capture_output=True, timeout=_HELP_WITHIN_S, env={}, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b"--bind-fd" in listed.stdout
+
+
+def _by_descriptors(arguments: Sequence[str], roots: Sequence[str], opened: list[int]) -> Iterator[str]:
+    """The arguments with writable binds in the roots by open folders and files, which are added to `opened`.
+
+    bubblewrap follows links in a path that it binds. Another session, in a folder above, may have put one there since
+    the path was examined, and the target would be writable. Raises `OSError` for a path that leads through a link.
+    """
+    place = 0
+    while place < len(arguments):
+        word, *paths = arguments[place : place + 3]
+        if word == "--bind" and len(set(paths)) == 1 and any(is_within(paths[0], root) for root in roots):
+            opened.append(open_in_place(paths[0]))
+            yield from ("--bind-fd", str(opened[-1]), paths[0])
+            place += 3
+        else:
+            yield word
+            place += 1
+
+
+def open_in_place(path: str) -> int:
+    """A descriptor (`O_PATH`) of the file or folder with this absolute name. Raises `OSError` if a link is in it."""
+    opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if _name_of(opened) == path and not stat.S_ISLNK(os.fstat(opened).st_mode):
+        return opened
+    os.close(opened)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+
+def _name_of(opened: int) -> str:
+    """The path by which the kernel knows an open file now; it contains no link."""
+    try:
+        return os.readlink(f"/proc/self/fd/{opened}")  # noqa: PTH115 - names need not be UTF-8
+    except OSError:
+        return ""
+
+
 class StartDescriptors:
     """The descriptors of one start. Their caller closes them: `given` after the start, the others at the end."""
 
-    def __init__(self, arguments: Sequence[str], rules: bytes, *, waits: bool) -> None:
-        """`rules` is the system call filter. With `waits` the program starts when `release_fd` is closed.
+    def __init__(self, arguments: Sequence[str], rules: bytes, *, waits: bool, roots: Sequence[str] = ()) -> None:
+        """`rules` is the system call filter. With `waits` the program starts when `release_fd` is closed. Writable
+        binds in the `roots` are made by descriptors.
 
         Raises `OSError`; then nothing is open.
         """
@@ -129,7 +179,8 @@ class StartDescriptors:
             opened.append(file_in_memory("filter", rules))
             self.info_fd, info_sink = os.pipe()
             opened += (info_sink, self.info_fd)
-            words = [*arguments, "--seccomp", str(opened[0]), "--info-fd", str(info_sink)]
+            words = [*_by_descriptors(arguments, roots, opened)]
+            words += ("--seccomp", str(opened[0]), "--info-fd", str(info_sink))
             if waits:
                 block_fd, self.release_fd = os.pipe()
                 opened += (block_fd, self.release_fd)

@@ -191,12 +191,13 @@ class SandboxSelection:
         not tried.
         """
         from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+        from bradawl.sandbox.bubblewrap_arguments import binds_descriptors
         from bradawl.sandbox.network.session_network import SessionNetwork
         from bradawl.sandbox.probe import probe
 
-        folder, first = self._folder_for_probes(), ""
+        folder, first, by_descriptor = self._folder_for_probes(), "", binds_descriptors(program)
         for own_proc, disables in ((True, True), (True, False), (False, True), (False, False)):
-            features = BubblewrapFeatures(program, own_proc, disables)
+            features = BubblewrapFeatures(program, own_proc, disables, by_descriptor)
             found = probe(
                 lambda layout, features=features: BubblewrapBackend(layout, features),
                 folder,
