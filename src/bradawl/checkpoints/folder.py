@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from bradawl.sandbox.filesystem.time_bits import NS_BITS
+
 if TYPE_CHECKING:
     from bradawl.checkpoints.coverage import Reason
     from bradawl.checkpoints.git_data import Role
@@ -15,7 +17,14 @@ Signature = tuple[int, int, int, int, int, int]
 
 def signature(status: os.stat_result) -> Signature:
     """The signature of a file by its status."""
-    return (status.st_mode, status.st_ino, status.st_size, status.st_ctime_ns, status.st_mtime_ns, status.st_dev)
+    return (
+        status.st_mode,
+        status.st_ino,
+        status.st_size,
+        status.st_ctime_ns,
+        status.st_mtime_ns & NS_BITS,
+        status.st_dev,
+    )
 
 
 class Folder:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from bradawl.checkpoints.coverage import CACHE_TAG, CACHE_TAG_START
 from bradawl.checkpoints.folder import Folder, Signature, signature
+from bradawl.sandbox.filesystem.time_bits import NS_BITS
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -73,7 +74,7 @@ def list_entries(descriptor: int, most: int) -> dict[str, Signature] | None:
             except FileNotFoundError:
                 continue
             # like `signature`, without the cost of a call
-            found[entry.name] = (at.st_mode, at.st_ino, at.st_size, at.st_ctime_ns, at.st_mtime_ns, at.st_dev)
+            found[entry.name] = (at.st_mode, at.st_ino, at.st_size, at.st_ctime_ns, at.st_mtime_ns & NS_BITS, at.st_dev)
     return found if len(found) <= most else None
 
 

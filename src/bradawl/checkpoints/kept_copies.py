@@ -19,6 +19,7 @@ from bradawl.checkpoints.errors import RestoreRefused
 from bradawl.checkpoints.gaps import shortened
 from bradawl.checkpoints.record import ChangeRecord, FileState, Identity
 from bradawl.checkpoints.renames import PARKED
+from bradawl.sandbox.filesystem.time_bits import NS_BITS
 
 if TYPE_CHECKING:
     from bradawl.checkpoints.opened_folders import FolderWalk
@@ -60,12 +61,12 @@ class KeptCopies(msgspec.Struct):
 
 def identity_of(found: os.stat_result) -> Identity:
     """The identity of a file or folder by its status."""
-    return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_mtime_ns)
+    return (found.st_dev, found.st_ino, found.st_ctime_ns, found.st_mtime_ns & NS_BITS)
 
 
 def is_known_file(found: os.stat_result, identity: Identity) -> bool:
     """Whether a status is that of the identified file, and its content was not written since."""
-    return (found.st_dev, found.st_ino, found.st_mtime_ns) == (*identity[:2], identity[3])
+    return (found.st_dev, found.st_ino, found.st_mtime_ns & NS_BITS) == (*identity[:2], identity[3])
 
 
 def present_status(walk: "FolderWalk", path: bytes) -> os.stat_result | None:
@@ -112,7 +113,7 @@ class _CopySearch:
         for path, found in self._present.items():
             self._by_inode.setdefault((found.st_dev, found.st_ino), []).append(path)
             size = -1 if stat.S_ISDIR(found.st_mode) else found.st_size
-            self._by_look.setdefault((found.st_mtime_ns, size), []).append(path)
+            self._by_look.setdefault((found.st_mtime_ns & NS_BITS, size), []).append(path)
 
     def pair(self) -> None:
         """Find the present name of each path that can't be restored from the store."""
@@ -335,7 +336,7 @@ def _is_kind(found: os.stat_result, state: FileState) -> bool:
 
 def _looks_alike(found: os.stat_result, state: FileState) -> bool:
     is_same_size = state.kind == "folder" or found.st_size == state.size
-    return is_same_size and state.identity is not None and found.st_mtime_ns == state.identity[3]
+    return is_same_size and state.identity is not None and found.st_mtime_ns & NS_BITS == state.identity[3]
 
 
 def _was_changed_later(folder: bytes, records: Sequence[ChangeRecord]) -> bool:

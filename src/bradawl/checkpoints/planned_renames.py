@@ -10,6 +10,7 @@ from bradawl.checkpoints.opened_folders import FolderWalk
 from bradawl.checkpoints.renames import park, rename_all, unparked
 from bradawl.checkpoints.restore_plan import PlannedChange
 from bradawl.checkpoints.restored_files import set_file_mode
+from bradawl.sandbox.filesystem.time_bits import NS_BITS
 
 CHANGED: Final = "it has changed since the plan was made"
 """Why a path is left alone."""
@@ -20,7 +21,7 @@ Stamp = tuple[int, int, int, int]
 
 def stamp_of(found: os.stat_result | None) -> Stamp | None:
     """The stamp of a status; None for a path that does not exist."""
-    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return None if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns & NS_BITS)
 
 
 class PlannedRenames:

@@ -13,6 +13,7 @@ from bradawl.checkpoints.owners import give_owner
 from bradawl.checkpoints.record import FileState, Owner
 from bradawl.checkpoints.restore_intent import new_temporary_name
 from bradawl.checkpoints.store import ContentStore
+from bradawl.sandbox.filesystem.time_bits import NS_BITS
 
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE: Final = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -171,7 +172,7 @@ def place_name(source: tuple[int, bytes], target: tuple[int, bytes], wanted: Fil
     Raises `OSError`, also if the source is not the wanted file any more.
     """
     found = os.stat(source[1], dir_fd=source[0], follow_symlinks=False)
-    identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns & NS_BITS)
     if wanted.identity is None or identity != (*wanted.identity[:2], wanted.size, wanted.identity[3]):
         raise _replaced()
     os.link(source[1], temporary, src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)

@@ -21,6 +21,7 @@ import msgspec
 from bradawl.safety.whole_writes import write_all
 from bradawl.sandbox.check_failures import is_absent_or_closed
 from bradawl.sandbox.filesystem.closed_folders import make_readable
+from bradawl.sandbox.filesystem.time_bits import NS_BITS
 from bradawl.sandbox.restore.object_content import PackedNames, PackIndex, is_sound, name_bytes, share
 
 _FOLDERS: Final = (*(f"{number:02x}" for number in range(256)), "pack")
@@ -448,7 +449,7 @@ def _stamp_of(path: str, kind: int, folder: int | None = None) -> Stamp | None:
         return None
     if stat.S_IFMT(found.st_mode) != kind:
         return None
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+    return found.st_size, found.st_mtime_ns & NS_BITS, found.st_ctime_ns, found.st_ino
 
 
 def _files_in(folder: int, name: str, known: Iterable[str] = ()) -> dict[str, Stamp]:

@@ -16,6 +16,7 @@ from bradawl.core.errors import ToolError
 from bradawl.safety.path_walk import real_path
 from bradawl.sandbox.check_failures import CheckFailures, is_absent, is_absent_or_closed
 from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
+from bradawl.sandbox.filesystem.time_bits import NS_BITS
 
 _FILE_BYTES = 1_048_576
 _TOTAL_BYTES = 33_554_432
@@ -343,7 +344,7 @@ def _is_pipe(entry: "os.DirEntry[str]") -> bool:
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns & NS_BITS, status.st_ctime_ns)
 
 
 def _content(path: str, limit: int) -> bytes | None:
