@@ -74,6 +74,24 @@ async def test_values_that_are_too_long_or_not_text_are_not_kept(place):
     assert await place.text(BASH, command="echo fine") == "fine\n[exit code 0]"
 
 
+async def test_more_variables_than_a_command_can_be_started_with_are_not_kept(place):
+    """bubblewrap takes 9,000 arguments, three for each variable, and without a command none can be unset."""
+    text = await place.text(BASH, command="for n in {1..3500}; do export V$n=x; done")
+    assert "[not kept for later calls, because there are 500 exported variables already: V" in text
+    assert len(place.env) == 500
+    text = await place.text(BASH, command="export ONE_MORE=x")
+    assert "because there are 500 exported variables already: ONE_MORE]" in text
+    kept = sorted(place.env)[:2]
+    assert await place.text(BASH, command=f"unset {kept[0]}; export {kept[1]}=new")
+    assert (place.env[kept[0]], place.env[kept[1]]) == (None, "new")
+    assert "[exported for later calls: ONE_MORE]" in await place.text(BASH, command="export ONE_MORE=x")
+
+
+async def test_a_name_that_is_too_long_is_not_kept(place):
+    text = await place.text(BASH, command="n=$(head -c 40000 /dev/zero | tr '\\0' x); export $n=1 FINE=1")
+    assert list(place.env) == ["FINE"] and "too long or no text" in text
+
+
 @pytest.mark.parametrize("command", ["exec true", "kill -9 $$", "trap : EXIT"])
 async def test_a_line_that_ends_without_its_report_changes_no_state_and_says_so(place, tmp_path, command):
     text = await place.text(BASH, command=f"export A=1; cd /usr; {command}")

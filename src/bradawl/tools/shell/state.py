@@ -13,6 +13,10 @@ from bradawl.safety.name_lists import first_of
 
 _LONGEST_VALUE = 32_000
 _ALL_VALUES = 200_000
+_MOST_VARIABLES = 500
+"""A sandbox takes the variables as arguments, of which there may be some thousand. With too many no command starts, not
+even one that unsets them.
+"""
 _NAMED = 20
 _FILES_SEEN = 100
 _LARGEST_SEEN = 8_000_000
@@ -48,21 +52,29 @@ def _keep_exports(result: CommandResult, context: CallContext) -> Iterable[str]:
     kept: dict[str, str | None] = {}
     refused: list[str] = []
     too_much: list[str] = []
+    too_many: list[str] = []
     allowed = context.grant.environment if context.grant else ()
+    present = {name for name, value in context.env.items() if value is not None}
     size = sum(len(value or "") for value in context.env.values())
     for name, value in result.exports.items():
-        size += len(value or "")
+        taken = len(name) + len(value or "")
         # `cd -` needs OLDPWD, which comes and goes with the working directory.
         if name != "OLDPWD" and is_execution_relevant(name) and not {name, "*"}.intersection(allowed):
             refused.append(name)
-        elif value is not None and (len(value) > _LONGEST_VALUE or size > _ALL_VALUES or not _is_text(value)):
+        elif value is None:
+            kept[name] = None
+            present.discard(name)
+        elif taken > _LONGEST_VALUE or size + taken > _ALL_VALUES or not _is_text(value):
             too_much.append(name)
-            size -= len(value)
+        elif name not in present and len(present) >= _MOST_VARIABLES:
+            too_many.append(name)
         else:
             kept[name] = value
+            present.add(name)
+            size += taken
     if kept:
         context.change(Env(kept))
-    return _about_exports(kept, refused, too_much)
+    return (*_about_exports(kept, refused, too_much), *_about_too_many(too_many))
 
 
 def _is_text(value: str) -> bool:
@@ -85,6 +97,14 @@ def _about_exports(kept: dict[str, str | None], refused: list[str], too_much: li
         )
     if too_much:
         yield f"[not kept for later calls, because it is too long or no text: {first_of(too_much, _NAMED)}]"
+
+
+def _about_too_many(names: list[str]) -> Iterable[str]:
+    if names:
+        yield (
+            f"[not kept for later calls, because there are {_MOST_VARIABLES} exported variables already: "
+            f"{first_of(names, _NAMED)}]"
+        )
 
 
 async def mark_seen(paths: tuple[str, ...], context: CallContext) -> None:
