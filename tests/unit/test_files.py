@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.core.errors import ToolError
+from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.testing.conformance import FILES_CASES
 from bradawl.workspace.files import LocalFiles
 
@@ -45,6 +46,21 @@ async def test_local_files_pass_the_conformance_suite(case, tmp_path):
 def test_an_invalid_path_is_refused(files, path):
     with pytest.raises(ToolError):
         files.resolve(path, "/")
+
+
+async def test_folders_below_the_longest_path_do_not_break_a_listing(files, tmp_path):
+    (tmp_path / "shallow.txt").write_text("x")
+    opened = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(40):  # 8,000 bytes: twice the longest path
+        os.mkdir("b" * 200, dir_fd=opened)
+        below = os.open("b" * 200, os.O_RDONLY, dir_fd=opened)
+        os.close(opened)
+        opened = below
+        os.mkdir(".git", dir_fd=opened)
+    os.close(opened)
+    found, is_cut = await files.list(os.path.realpath(tmp_path), 100)
+    assert [Path(each.path).name for each in found] == ["shallow.txt"] and not is_cut
+    remove_folder(str(tmp_path / ("b" * 200)))
 
 
 def test_paths_are_resolved_through_symlinks_also_where_nothing_exists_yet(files, tmp_path):

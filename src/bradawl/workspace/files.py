@@ -162,7 +162,7 @@ def _translated_errors(path: str, verb: str) -> Iterator[None]:
 
 def _missing(path: str) -> str:
     folder = Path(path).parent
-    while not folder.is_dir() and folder != folder.parent:
+    while not os.path.isdir(folder) and folder != folder.parent:  # noqa: PTH112 - `is_dir` raises for a long path
         folder = folder.parent
     if folder != Path(path).parent:
         return f"{path} does not exist, nor does its folder; the nearest that does is {folder}{_names_in(folder, '')}"

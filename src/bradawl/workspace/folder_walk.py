@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from bradawl.core.workspace import FileEntry
 from bradawl.workspace.gitignore import RuleSet, is_ignored, parse_rules
@@ -23,8 +22,8 @@ def own_ignore_file(root: str) -> str | None:
     Its rules add to git's: they apply where `.gitignore` files have no matching rule.
     """
     for folder in _upwards(root):
-        if (path := Path(folder, _OWN_IGNORE)).is_file():
-            return str(path)
+        if os.path.isfile(path := f"{folder.rstrip('/')}/{_OWN_IGNORE}"):  # noqa: PTH113 - raises nothing for a long path
+            return path
     return None
 
 
