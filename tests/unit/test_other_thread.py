@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from threading import Thread
 
 import pytest
 from digests import sha
@@ -18,24 +21,38 @@ NO_THREAD = "can't start new thread"
 class NoMoreThreads(ThreadPoolExecutor):
     """As CPython's executor where a limit on processes is reached: the work is queued before the thread fails to start.
 
-    If `is_idle`, a thread that was started before takes it all the same, and has done it when the error is raised.
+    If `is_idle`, a thread that was started before takes it all the same.
     """
 
     def __init__(self, *, is_idle: bool) -> None:
         super().__init__()
         self._is_idle = is_idle
-        self.queued: list[Callable[[], object]] = []
+        self._queued: list[Callable[[], object]] = []
+        self._own_threads: list[Thread] = []
 
     def submit(self, fn, /, *args, **kwargs):
-        self.queued.append(lambda: fn(*args, **kwargs))
+        self._queued.append(partial(fn, *args, **kwargs))
         if self._is_idle:
-            self.queued[-1]()
+            self._work()
         raise RuntimeError(NO_THREAD)
 
+    def _work(self) -> None:
+        """As the executor's threads, which keep an error for the future that nobody has."""
+        for work in self._queued:
+            self._own_threads.append(Thread(target=partial(_without_error, work)))
+            self._own_threads[-1].start()
+        self._queued.clear()
+
     def work_late(self) -> None:
-        """A thread gets free, and takes what is queued."""
-        for work in self.queued:
-            work()
+        """Threads get free, and take what is queued. Returns when it is done."""
+        self._work()
+        for thread in self._own_threads:
+            thread.join()
+
+
+def _without_error(work: Callable[[], object]) -> None:
+    with suppress(RuntimeError, OSError, SessionError):
+        work()
 
 
 @pytest.fixture(params=[True, False], ids=["an idle thread takes it", "no thread takes it"])

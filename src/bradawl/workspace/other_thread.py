@@ -1,44 +1,59 @@
 """Runs blocking work beside the event loop."""
 
 import asyncio
-import concurrent.futures
-import contextlib
+import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
 
 def begin_in_other_thread(work: Callable[[], T]) -> asyncio.Future[T]:
-    """Begin `work` in another thread; in this one, which it blocks, if the system starts no more threads.
+    """Begin `work` in another thread; do it in this one, which it blocks, if the system starts no more threads.
 
-    The work is done once, and the future has its result or error; an error of work done in this thread is raised at
-    once. An executor that can't start a thread raises an error although the work is in its queue, where another thread
-    may find it, even hours later: a write that was reported as failed would overwrite later changes. A cancelled future
-    cancels work that has not begun.
+    An executor that can't start a thread raises an error although the work is in its queue, where another thread finds
+    it, even hours later: a write that was reported as failed would overwrite later changes. So work in the queue waits
+    until it is known whether it is wanted. A cancelled future cancels work that has not begun.
+
+    Raises the error of work that is done in this thread.
     """
-    outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
-    turn = [work]
-
-    def run() -> None:
-        with contextlib.suppress(IndexError):  # another thread does it, or has done it
-            _run(turn.pop(), outcome)
-
+    loop = asyncio.get_running_loop()
+    turn = _Turn(work)
     try:
-        begun = asyncio.get_running_loop().run_in_executor(None, run)
-        begun.add_done_callback(lambda done: done.cancelled() or done.exception())  # `outcome` has it: no warning
+        future = loop.run_in_executor(None, turn.run)
     except RuntimeError:
-        run()
-    return asyncio.wrap_future(outcome)
+        turn.end()
+    else:
+        turn.allow()
+        return future
+    done: asyncio.Future[T] = loop.create_future()
+    done.set_result(work())
+    return done
 
 
-def _run(work: Callable[[], T], outcome: concurrent.futures.Future[T]) -> None:
-    if outcome.set_running_or_notify_cancel():
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-            raise
+class _Turn(Generic[T]):
+    """Work in the queue of an executor."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._is_wanted = False
+        self._is_known = threading.Event()
+
+    def run(self) -> T:
+        """Do the work when it is allowed."""
+        self._is_known.wait()
+        if not self._is_wanted:
+            raise RuntimeError("this work was done in another thread")
+        return self._work()
+
+    def allow(self) -> None:
+        """Let it begin."""
+        self._is_wanted = True
+        self._is_known.set()
+
+    def end(self) -> None:
+        """Never let it begin."""
+        self._is_known.set()
 
 
 async def in_other_thread(work: Callable[[], object], on_cancel: Callable[[], object] = lambda: None) -> None:
