@@ -52,9 +52,7 @@ class LocalBlobs:
             self._waiting[ref] = data
             try:
                 await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self.save_waiting))
-            except (
-                RuntimeError
-            ):  # no more threads can be started; an older one may do the work later, which is harmless
+            except RuntimeError:  # no thread can be started; an older one may do it again later, which is harmless
                 self.save_waiting()
         return ref
 
