@@ -154,8 +154,8 @@ class Worker:
         match request:
             case Begin():
                 self._begin(request)
-            case End(call_id):
-                self._end(call_id)
+            case End():
+                self._end(request)
             case Settle(number):
                 self._find_changes_of_running_calls(None)
                 self._send(Ready(number))
@@ -194,16 +194,12 @@ class Worker:
             if time.monotonic() > request.until + GRACE_S:
                 call.problem = call.problem or _LATE
         self._needs_flush = True
-        self._forget_answers(request.call_id)
+        others = (each for each in self._answers if each.call_id != request.call_id)  # an earlier one is logged
+        self._answers = deque(others, _MOST_ANSWERS)
         if call.is_searched:
             self._write_down(request)
         self._calls[request.call_id] = call
         self._send(Ready(request.number))
-
-    def _forget_answers(self, call_id: str) -> None:
-        """Forget what an earlier call of this id changed: it is logged before the next one begins."""
-        if any(each.call_id == call_id for each in self._answers):
-            self._answers = deque((each for each in self._answers if each.call_id != call_id), _MOST_ANSWERS)
 
     def _write_down(self, request: Begin) -> None:
         """Note that a call begins, so that it is known what it changed if all processes are killed."""
@@ -229,10 +225,11 @@ class Worker:
             self._receive(0)
         return self._tree.is_listed
 
-    def _end(self, call_id: str) -> None:
+    def _end(self, request: End) -> None:
+        call_id = request.call_id
         call = self._calls.pop(call_id, None)
         if call is None:
-            self._find_changes_of_interrupted_call(call_id)
+            self._find_changes_of_interrupted_call(request)
         elif call.is_searched:
             self._find_changes(call_id, call, answers_end=True)
         else:
@@ -289,14 +286,13 @@ class Worker:
         self._find_changes(call_id, _Call(paths, call.problem), answers_end=False)
         return True
 
-    def _find_changes_of_interrupted_call(self, call_id: str) -> None:
+    def _find_changes_of_interrupted_call(self, end: End) -> None:
         try:
-            answers = self._interrupted.find(call_id)
+            answers = self._interrupted.find(end.call_id, self._answers, was_lost=end.was_lost)
         except OSError as error:
-            answers = (index_files.Answer(call_id, "", self._not_saved(error), True, is_known=False),)
-        for each in answers:
-            said = each.uncovered[:_UNCOVERED_CHARACTERS]
-            self._report(call_id, each.ref, said, answers_end=each.answers_end, is_known=each.is_known)
+            answers = (index_files.Answer(end.call_id, "", self._not_saved(error), True, is_known=False),)
+        for _, ref, said, answers_end, is_known in map(msgspec.structs.astuple, answers):
+            self._report(end.call_id, ref, said[:_UNCOVERED_CHARACTERS], answers_end=answers_end, is_known=is_known)
         self._needs_flush = True
 
     def _warn_of_full_disk(self) -> None:
