@@ -243,13 +243,13 @@ class _Restoration:
         changes: list[Change] = []
         unrestored = [change for change in self._unread if change.path in self._may_succeed_later]
         for path, change in sorted(self._changes.items()):
-            after = change.wanted
+            after = present = change.wanted
             if path in self._failed or path in self._stayed:
-                after = self._found_state(change)
+                after, present = self._found_states(change)
             if not is_same(change.now, after):
                 changes.append(Change(path, self._as_saved(change.now), self._as_saved(after)))
-            if path in self._may_succeed_later and not is_same(after, change.wanted):
-                unrestored.append(Change(path, change.wanted, self._as_saved(after)))
+            if path in self._may_succeed_later and not is_same(present, change.wanted):
+                unrestored.append(Change(path, change.wanted, self._as_saved(present)))
         separated = "was one of several names of a file (hard links); the others keep their content."
         return ChangeRecord(
             call_id="",
@@ -264,14 +264,17 @@ class _Restoration:
             unrestored=tuple(unrestored),
         )
 
-    def _found_state(self, change: PlannedChange) -> FileState | None:
-        """The state of a path after a failure; the wanted one if it can't be read."""
+    def _found_states(self, change: PlannedChange) -> tuple[FileState | None, FileState | None]:
+        """The state of a path after a failure, twice. If it can't be read: the wanted one, which a redo takes back if
+        it is there, and the earlier one, from which a later restore goes on.
+        """
         with contextlib.suppress(OSError):
             try:
-                return self._state(change)
+                found = self._state(change)
             except _NotSaved:  # the disk is full
-                return read_state(self._walk, change.path)
-        return change.wanted
+                found = read_state(self._walk, change.path)
+            return found, found
+        return change.wanted, change.now
 
     def _as_saved(self, state: FileState | None) -> FileState | None:
         """A state without the name of a content that is too large to be saved."""
