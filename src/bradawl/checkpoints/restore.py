@@ -74,6 +74,7 @@ def apply(
         if lock := _held_lock(walk, [change.path for change in chosen if change.path in git]):
             raise RestoreRefused(f"Nothing was restored: {lock}")
         restoration = _Restoration(walk, store, git, temporary or new_temporary_name(), should_stop)
+        began_at = time.time_ns() // 1_000_000
         try:
             restoration.save_present(chosen)
         except _NotSaved as error:
@@ -85,7 +86,7 @@ def apply(
         restoration.restore()
         record = restoration.record()
     unrestored = sorted((*record.unrestored, *plan.outside), key=lambda change: change.path)
-    return msgspec.structs.replace(record, unrestored=tuple(unrestored))
+    return msgspec.structs.replace(record, unrestored=tuple(unrestored), began_at=began_at)
 
 
 def held_lock(plan: RestorePlan, store: ContentStore) -> str:
@@ -166,7 +167,8 @@ class _Restoration:
     def intended(self) -> ChangeRecord:
         """What `restore` will change if nothing fails."""
         changes = [Change(path, self._as_saved(each.now), each.wanted) for path, each in sorted(self._changes.items())]
-        return ChangeRecord("", time.time_ns() // 1_000_000, tuple(changes))
+        now = time.time_ns() // 1_000_000
+        return ChangeRecord("", now, tuple(changes), began_at=now)
 
     def opened(self) -> tuple[tuple[bytes, int], ...]:
         """The closed folders that are open now, with their modes, but for those that are to stay open so."""
