@@ -65,7 +65,10 @@ _LATE: Final = (
     " missing."
 )
 _NOT_COVERED: Final = "Undo does not cover the whole workspace, so commands that discard work are asked about."
-_OVERLAP: Final = "It ran in the background: some of these changes may have been made by other programs or the user."
+_OVERLAP: Final = (
+    "It ran in the background or beside other calls: some of these changes may have been made by them, by other"
+    " programs or the user."
+)
 
 
 class _Call(msgspec.Struct):
