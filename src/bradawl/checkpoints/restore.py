@@ -167,8 +167,7 @@ class _Restoration:
     def intended(self) -> ChangeRecord:
         """What `restore` will change if nothing fails."""
         changes = [Change(path, self._as_saved(each.now), each.wanted) for path, each in sorted(self._changes.items())]
-        now = time.time_ns() // 1_000_000
-        return ChangeRecord("", now, tuple(changes), began_at=now)
+        return ChangeRecord("", now := time.time_ns() // 1_000_000, tuple(changes), began_at=now)
 
     def opened(self) -> tuple[tuple[bytes, int], ...]:
         """The closed folders that are open now, with their modes, but for those that are to stay open so."""
@@ -267,9 +266,7 @@ class _Restoration:
         )
 
     def _found_states(self, change: PlannedChange) -> tuple[FileState | None, FileState | None]:
-        """The state of a path after a failure, twice. If it can't be read: the wanted one, which a redo takes back if
-        it is there, and the earlier one, from which a later restore goes on.
-        """
+        """The state after a failure, for a redo and for a later restore; if it can't be read, that wanted and before."""
         with contextlib.suppress(OSError):
             try:
                 found = self._state(change)
