@@ -266,7 +266,7 @@ class _Restoration:
         )
 
     def _found_states(self, change: PlannedChange) -> tuple[FileState | None, FileState | None]:
-        """The state after a failure, for a redo and a later restore; if it can't be read, the wanted and earlier one."""
+        """The state after a failure, for a redo and a later restore. Unreadable: the wanted and the earlier one."""
         with contextlib.suppress(OSError):
             try:
                 found = self._state(change)
