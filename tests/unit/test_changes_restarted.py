@@ -98,3 +98,21 @@ async def test_it_is_said_if_a_process_that_dies_has_left_nothing_to_compare_wit
     changes.end("s/c1")
     (lost,) = await changes.settle("s")
     assert lost == Checkpoint("c1", "", LOST, is_known=False)
+
+
+async def test_a_lost_call_is_not_credited_with_what_later_calls_changed(workspace: Workspace):
+    for name in ("a", "b"):
+        workspace.write(name, "1")
+    changes = workspace.client()
+    await changes.begin("s/job", None)
+    workspace.write("a", "2")
+    kill(changes)
+    await changes.begin("s/c2", None)
+    workspace.write("b", "2")
+    changes.end("s/c2")
+    (second,) = await changes.settle("s")
+    workspace.write("a", "3")
+    changes.end("s/job")
+    (job,) = await changes.settle("s")
+    assert workspace.changed(second) == {"b": ("1", "2")} and not workspace.is_late(second)
+    assert workspace.changed(job) == {"a": ("1", "3")} and workspace.is_late(job)

@@ -58,6 +58,8 @@ class InterruptedCalls:
         self._folder = folder
         self._store = store
         self._new_tree = new_tree
+        self._taken_over: set[str] = set()
+        """Records of earlier processes, which may be older than their index."""
 
     def find(self, call_id: str, since: Iterable[Answer] = (), *, was_lost: bool = False) -> tuple[Answer, ...]:
         """What the call changed; the last part has `answers_end`. Raises `OSError` if the store can't be written.
@@ -65,7 +67,13 @@ class InterruptedCalls:
         What its process has not found is late: see `ChangeRecord`. If that process still searches, it is waited for.
         What this process found `since` is left out. `was_lost`: its process ended, and not its agent.
         """
-        asked = _Question(call_id, tuple(since), _PROCESS_ENDED if was_lost else _AGENT_ENDED)
+        own = tuple(each for each in since if each.ref not in self._taken_over)
+        found = self._find(_Question(call_id, own, _PROCESS_ENDED if was_lost else _AGENT_ENDED))
+        self._taken_over.update(each.ref for each in found)
+        return found
+
+    def _find(self, asked: _Question) -> tuple[Answer, ...]:
+        call_id = asked.call_id
         if (journal := left_journal(self._folder, call_id)) is not None:
             wait_for_end(self._folder, journal.process, _ENDING_S)
             journal = left_journal(self._folder, call_id)
