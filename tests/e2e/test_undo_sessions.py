@@ -105,6 +105,16 @@ def test_what_another_session_restores_while_a_command_runs_stays_at_its_undo(pr
     assert set(changed) == {"b.txt"} and changed["b.txt"][0] is not None
 
 
+def test_two_sessions_that_changed_the_same_file_are_undone_one_right_after_the_other(project: Project) -> None:
+    before = project.state()
+    project.bash("rm b.txt", is_first=True)
+    project.bash("cp a.txt b.txt", is_first=True)
+    project.bash("rm b.txt", is_first=True)
+    for session in reversed(sessions_of(project)):
+        assert project.run("undo", session).returncode == 0
+    assert differences(project.state(), before) == {}
+
+
 def test_a_file_that_the_user_edits_while_a_command_runs_is_asked_about(project: Project) -> None:
     project.replies({"tool_calls": [bash_call("rm c.txt; sleep 2; echo new > n.txt")]}, {"text": "done"})
     with project.started("-y", "-p", "go") as process:

@@ -187,22 +187,6 @@ async def test_the_end_of_a_turn_ends_what_a_background_call_is_credited_with_wi
     assert (found.call_id, list(workspace.changed(found))) == ("job", ["a"])
 
 
-async def test_the_process_is_started_once_more_if_it_dies(workspace: Workspace):
-    workspace.write("file", "1")
-    changes = workspace.client()
-    await changes.begin("s/c1", None)
-    kill(changes)
-    workspace.write("file", "2")
-    changes.end("s/c1")
-    (lost,) = await changes.settle("s")
-    assert lost == Checkpoint("c1", "", client_module.LOST, is_known=False)
-    await changes.begin("s/c2", None)
-    workspace.write("file", "3")
-    changes.end("s/c2")
-    (found,) = await changes.settle("s")
-    assert workspace.changed(found) == {"file": ("2", "3")} and workspace.warnings == []
-
-
 async def test_calls_go_on_without_undo_if_the_process_dies_again(workspace: Workspace):
     changes = workspace.client()
     for call in ("s/c1", "s/c2"):

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,7 +17,7 @@ from restored_workspace import Workspace
 
 from bradawl.checkpoints.coverage import Coverage
 from bradawl.checkpoints.file_states import digest_of
-from bradawl.checkpoints.record import FileState
+from bradawl.checkpoints.record import ChangeRecord, FileState
 from bradawl.checkpoints.restore import apply, plan
 from bradawl.checkpoints.restored_files import place_file, place_link
 from bradawl.checkpoints.store import ContentStore
@@ -228,6 +230,31 @@ def test_a_file_that_was_overwritten_in_part_on_a_full_disk_is_tried_again(work:
     assert done.stderr == ""
     assert done.stdout.splitlines()[0] == "2" and "File too large" in done.stdout
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_what_is_not_restored_for_want_of_descriptors_is_tried_again(work: Workspace) -> None:
+    deep = work.top / "/".join("abcdefghijkl" * 3)
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("deep")
+    (work.top / "file").write_text("1")
+    work.start()
+    shutil.rmtree(work.top / "a")
+    (work.top / "file").write_text("2")
+    work.changed()
+    planned = work.plan()
+    unlimited = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 20, unlimited[1]))
+    try:
+        record = apply(planned, work.store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, unlimited)
+    missing = {path for path in work.trees[0] if work.scan().get(path) != work.trees[0][path]}
+    assert work.path("a/" * 2 + "b") not in missing
+    assert len(record.uncovered) == len(record.unrestored) > 10 and "Too many open files" in record.uncovered[0]
+    assert {change.path for change in record.unrestored} >= missing
+    again = plan(work.store, [ChangeRecord("", 1, record.unrestored)], [os.fsencode(work.top)])
+    assert again.conflicts == () and apply(again, work.store).uncovered == ()
+    assert work.scan() == work.trees[0]
 
 
 # ------------------------------------------------------------------ many renames

@@ -73,6 +73,11 @@ def test_the_ends_of_overlapping_calls_name_their_call():
     assert shown == "> bash(python main.py)\n> look()\n  ok bash(python main.py)\n  error: look(): No.\n"
 
 
+def test_the_end_of_a_call_that_began_in_an_earlier_run_is_not_given_the_name_of_a_tool():
+    killed = finished("a", "interrupted", "The program ended while this call was running.")
+    assert progress(killed) == ("> an earlier call  interrupted: The program ended while this call was running.\n")
+
+
 def test_a_call_of_an_unknown_tool_is_named_too():
     events = (live(CallDelta(0, "a", "nosuch", "{")), finished("a", "error", "There is no tool nosuch."))
     assert at_terminal(*events) == "> nosuch()\n  error: There is no tool nosuch.\n"

@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from bradawl.app.undo_attribution import long_calls_text, no_restores, records_of, unnamed_changes
 from bradawl.app.undo_plan import UndoRefused
@@ -55,6 +56,12 @@ def test_what_the_call_changed_before_and_after_a_restore_is_its_own(store):
 @pytest.mark.parametrize("at", [999, 15_001])
 def test_a_restore_at_another_time_is_not_considered(store, at):
     assert own(store, change(None, ONE), restore(at, None, ONE)) == (change(None, ONE),)
+
+
+@pytest.mark.parametrize(("began_at", "expected"), [(5_000, ()), (5_001, (change(None, ONE),))])
+def test_a_restore_is_considered_if_it_began_before_the_end_of_the_call(store, began_at, expected):
+    late = structs.replace(restore(6_000, None, ONE), began_at=began_at)
+    assert own(store, change(None, ONE), late) == expected
 
 
 def test_another_path_or_state_is_not_considered(store):

@@ -33,6 +33,13 @@ def test_a_long_undo_says_once_what_it_does_and_how_to_stop_it():
     assert watched(structs.replace(UNDO, kind="redo"), 1.0, 9.0)[0] == said
 
 
+def test_conflicts_that_are_restored_too_are_counted():
+    said: list[str] = []
+    clock = iter((10.0, 10.5))
+    RestoreWatch(UNDO, said.append, lambda: False, (KEPT.path,), now=lambda: next(clock))()
+    assert said == ["Restoring 2,001 files; Ctrl+C stops after the present one."]
+
+
 def test_a_signal_stops_it():
     assert watched(UNDO, 10.0, 10.1, 10.2, stops=(False, True)) == ([], [False, True])
 

@@ -55,6 +55,12 @@ class QueueInbox:
         return any(note.source == "user" for note in self._waiting)
 
 
+_UNDO_AT_RISK: Final = (
+    "The history of this session can't be written to the disk. If that stays so until you leave the session, undo does"
+    " not know what calls change from now on: free some space on the disk, or make it writable."
+)
+
+
 class Conversation:
     """The durable part of a session. Only `record` changes it; the folds follow."""
 
@@ -75,6 +81,8 @@ class Conversation:
         self._last: Envelope | None = None
         self._listeners: list[Callable[[Event], None]] = []
         self._read = opened.read
+        self._reaches_disk = False
+        """Whether the last entry that was waited for reached the disk."""
         self._fold(opened.entries)
 
     @property
@@ -111,6 +119,13 @@ class Conversation:
     async def is_on_disk(self) -> bool:
         """Wait until everything recorded is on the disk; false if that failed."""
         return self._last is None or await self.log.durable(self._last)
+
+    async def reach_disk(self, entry: Envelope) -> bool:
+        """Wait until an entry is on the disk; false if that failed. Warns the user when that begins to fail."""
+        reached_before, self._reaches_disk = self._reaches_disk, await self.log.durable(entry)
+        if reached_before and not self._reaches_disk:
+            self.warn(_UNDO_AT_RISK)
+        return self._reaches_disk
 
     def entries(self) -> tuple[Envelope, ...]:
         """All entries of the log, those of sub-agents and of abandoned branches too. Raises `SessionError`."""

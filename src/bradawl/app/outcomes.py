@@ -43,7 +43,7 @@ def outcome_of(turn: "TurnResult", *, user_is_there: bool, refusal: str = "", de
             return Outcome("failed", failure_text(turn.failure))
 
 
-_NOT_SAVED: Final = "The session could not be saved; the answer itself is whole."
+_NOT_SAVED: Final = "The session could not be saved, so undo may not know what it changed; the answer itself is whole."
 _INTERRUPTED: Final = "The run was interrupted."
 _FLAGS: Final = {"steps": "; --max-steps sets another"}
 

@@ -176,9 +176,10 @@ class Progress:
 
     def _finish(self, finished: ToolFinished) -> None:
         call_id = finished.call_id
-        name = self._names.pop(call_id, "tool")
+        name = self._names.pop(call_id, "")
         if call_id not in self._labels:
-            self._begin(call_id, call_line(self.spec_of(name), "", self._width - 2))
+            label = call_line(self.spec_of(name), "", self._width - 2) if name else "an earlier call"
+            self._begin(call_id, label)
         label = self._labels.pop(call_id)
         spec = self.spec_of(name)
         if spec.result == "state" and finished.outcome == "ok":

@@ -24,7 +24,7 @@ Restores = Callable[[int], Sequence[ChangeRecord]]
 _LONG_S: Final = 5.0
 """A shorter command leaves a user no time for an edit."""
 _RESTORE_MS: Final = 10_000
-"""The record of a restore is made at its end, which may be later than the end of the call."""
+"""How long a restore may have taken whose record does not say when it began."""
 _CLOCK_STEP_NS: Final = 20_000_000
 """Kernels count time in steps of up to 10 ms."""
 _NOT_NAMED: Final = "it changed while a command ran that does not name it: maybe you or another program changed it"
@@ -56,8 +56,9 @@ def _record_of(call: CallChange, store: "ContentStore") -> ChangeRecord:
 
 def _without(record: ChangeRecord, call: CallChange, restored: Sequence[ChangeRecord]) -> ChangeRecord:
     """The record without the parts of its changes that restores made while the call ran."""
-    until = record.at + _RESTORE_MS
-    meanwhile = [each for each in restored if call.started_ms and call.started_ms <= each.at <= until]
+    meanwhile = [
+        each for each in restored if call.started_ms and call.started_ms <= each.at and _began(each) <= record.at
+    ]
     if not meanwhile:
         return record
     by_path: dict[bytes, list[Change]] = {}
@@ -66,6 +67,10 @@ def _without(record: ChangeRecord, call: CallChange, restored: Sequence[ChangeRe
             by_path.setdefault(change.path, []).append(change)
     changes = (_own_part(change, by_path.get(change.path, ())) for change in record.changes)
     return structs.replace(record, changes=tuple(change for change in changes if change is not None))
+
+
+def _began(restored: ChangeRecord) -> int:
+    return restored.began_at or restored.at - _RESTORE_MS
 
 
 def _own_part(change: Change, restored: Sequence[Change]) -> Change | None:

@@ -175,7 +175,7 @@ async def _carry_out(undo: Undo, options: Options, line: UndoLine, console: Cons
         console.answer(f"{undo_text.plan_text(plan, undo.root)}\n")
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, line, overwrite))
     with signals.held():
-        watch = RestoreWatch(plan, lambda text: console.say(f"bradawl: {text}"), signals.has_arrived)
+        watch = RestoreWatch(plan, lambda text: console.say(f"bradawl: {text}"), signals.has_arrived, overwrite)
         outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=watch)
         console.answer(f"{undo_text.outcome_text(outcome, undo.root, line)}\n")
     return OK if outcome.is_complete else ERROR

@@ -142,7 +142,7 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan, line:
     if refused_whole(plan, keep_conflicts=True):
         raise UndoRefused(undo_text.refusal_text(plan, undo.root, line))
     with StopSignals() as signals, signals.held():
-        watch = RestoreWatch(plan, session.session.conversation.warn, signals.has_arrived)
+        watch = RestoreWatch(plan, session.session.conversation.warn, signals.has_arrived, overwrite)
         try:
             outcome = await undo.carry_out(plan, overwrite=overwrite, keep_conflicts=keep, should_stop=watch)
         except UndoStopped as error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bradawl.checkpoints.store import ContentStore
 
 _WHY: Final = "it changed while only {} ran: maybe you changed it"
-_WHY_LATE: Final = "it changed when bradawl was killed, or after that: maybe you changed it"
+_WHY_LATE: Final = "it changed when bradawl or its search was killed, or after that: maybe you changed it"
 _GIT: Final = b"/.git/"
 _NOT_LITERAL: Final = frozenset("$*?[{ ")
 

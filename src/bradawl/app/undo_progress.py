@@ -1,7 +1,7 @@
 """What an undo that takes long says while it restores files, and where it stops."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from bradawl.app.undo_plan import UndoPlan
@@ -18,10 +18,14 @@ class RestoreWatch:
         plan: UndoPlan,
         say: Callable[[str], None],
         has_arrived: Callable[[], bool],
+        overwrite: Collection[bytes] = (),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`say` shows a text to the user, `has_arrived` tells whether a signal asks for a stop."""
+        """`say` shows a text to the user, `has_arrived` tells whether a signal asks for a stop, `overwrite` are the
+        conflicts that are restored too.
+        """
         self._plan = plan
+        self._overwrite = frozenset(overwrite)
         self._say = say
         self._has_arrived = has_arrived
         self._now = now
@@ -37,4 +41,5 @@ class RestoreWatch:
 
     def _count(self) -> int:
         files = self._plan.files
-        return 0 if files is None else sum(not each.conflict for each in (*files.changes, *files.git))
+        all_files = () if files is None else (*files.changes, *files.git)
+        return sum(not each.conflict or each.path in self._overwrite for each in all_files)

@@ -237,7 +237,8 @@ def refusing_for_the_store(store: "ContentStore") -> Iterator[None]:
 def _as_one(begun: ChangeRecord | None, record: ChangeRecord) -> ChangeRecord:
     """What one undo does in all its runs. What it could not restore is no gap for a redo, so that is left out."""
     changes = merged([record] if begun is None else [begun, record])
-    return ChangeRecord("", record.at, changes, unrestored=record.unrestored)
+    began_at = (begun or record).began_at
+    return ChangeRecord("", record.at, changes, unrestored=record.unrestored, began_at=began_at)
 
 
 def merged(records: Sequence[ChangeRecord]) -> tuple[Change, ...]:

@@ -19,10 +19,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from bradawl.checkpoints.errors import LOST
 from bradawl.core.workspace import Checkpoint
 
 if TYPE_CHECKING:
-    from bradawl.checkpoints.protocol import Request
+    from bradawl.checkpoints.protocol import Found, Request
 
 BEGIN_S: Final = 2.0
 """Longest wait of a call for the state before it, in seconds."""
@@ -33,8 +34,6 @@ _SILENT_S: Final = 60.0
 _EXIT_S: Final = 1.0
 _DELAY_S: Final = 0.03
 """Seconds from `start` to the start of the program, so that it does not compete with the first request."""
-LOST: Final = "Undo can't restore it: the process that finds changes ended while it ran."
-"""`uncovered` of a call that ran then."""
 _NICENESS: Final = 5
 # msgspec imports typing_extensions if it is installed, but works without; that takes 10 ms.
 # The process ends with its agent. A signal for both, as at a shutdown, must not end it before: it has to find what the
@@ -67,8 +66,8 @@ _NO_FOLDERS: Final = OwnFolders()
 class LocalChanges:
     """`WorkspaceChanges` for the folders of one workspace. Its owner calls `close`.
 
-    If the process ends unexpectedly it is started once more. If that fails too, calls run all the same, and each
-    checkpoint says that nothing was saved.
+    If the process ends unexpectedly it is started once more, and searches for what the calls changed that ran then. If
+    that fails too, calls run all the same, and each checkpoint says that nothing was saved.
     """
 
     def __init__(
@@ -106,11 +105,13 @@ class LocalChanges:
         self._begun: set[str] = set()
         """Calls that the present process has been told to begin."""
         self._lost: set[str] = set()
-        """Calls that ran when a process ended."""
+        """Calls that ran when a process ended: the next one searches for what they changed."""
         self._searches: Counter[str] = Counter()
         """Ended calls without an answer yet."""
         self._found: defaultdict[str, list[Checkpoint]] = defaultdict(list)
         """By owner."""
+        self._parts: set[str] = set()
+        """Records of calls that had not ended: the next process finds them once more."""
         self._received = 0
         """Number of search results that the present process has sent."""
         self._failure = ""
@@ -123,45 +124,40 @@ class LocalChanges:
 
     async def begin(self, call_id: str, paths: tuple[str, ...] | None) -> tuple[Checkpoint, ...]:
         """Wait until the state before the call is saved, at most `BEGIN_S` seconds. Raises nothing."""
-        until = time.monotonic() + BEGIN_S
-        process = self._running()
-        if process is not None:
-            self._numbers += 1
+        if paths is not None and not all(map(_is_utf8, paths)):
+            paths = None  # messages have UTF-8 names only, so every file is searched
+
+        def request(process: _SearchProcess, number: int) -> "Request":
             self._begun.add(call_id)
-            if paths is not None and not all(map(_is_utf8, paths)):
-                paths = None  # messages have UTF-8 names only, so every file is searched
-            self._ask(process, process.protocol.Begin(self._numbers, call_id, paths, until))
-            await self._answer(process, self._numbers, BEGIN_S + 0.1)
+            self._lost.discard(call_id)
+            return process.protocol.Begin(number, call_id, paths, time.monotonic() + BEGIN_S)
+
+        await self._asked(request, BEGIN_S + 0.1)
         return self._taken(_owner_and_id(call_id)[0])
 
     def end(self, call_id: str) -> None:
         """Search for what the call changed, in the background."""
         process = self._running()
-        if process is None or call_id in self._lost:
-            self._lost.discard(call_id)
+        was_lost = call_id in self._lost
+        self._lost.discard(call_id)
+        if process is None:
             self._add(call_id, "", self._problem or LOST, is_known=False)
             return
         self._begun.discard(call_id)
         self._searches[call_id] += 1
-        self._ask(process, process.protocol.End(call_id))
+        self._ask(process, process.protocol.End(call_id, was_lost))
 
     async def settle(self, owner: str = "") -> tuple[Checkpoint, ...]:
         """Wait for the searches of ended calls, at most `SETTLE_S` seconds. What is found later is returned later."""
-        process = self._process
-        if process is not None and (self._searches or self._begun):
-            self._numbers += 1
-            self._ask(process, process.protocol.Settle(self._numbers))
-            await self._answer(process, self._numbers, SETTLE_S)
+        if not self._is_closed and (self._searches or (self._begun and self._process is not None)):
+            await self._asked(lambda process, number: process.protocol.Settle(number), SETTLE_S)
         return self._taken(owner)
 
     async def covers(self) -> bool:
         """Whether undo can bring back all files of the workspace. Waits for the first search, at most `BEGIN_S` s."""
-        process = self._running()
-        if process is None:
-            return False
-        self._numbers += 1
-        self._ask(process, process.protocol.Cover(self._numbers, time.monotonic() + BEGIN_S))
-        return await self._answer(process, self._numbers, BEGIN_S + 0.1)
+        return await self._asked(
+            lambda process, number: process.protocol.Cover(number, time.monotonic() + BEGIN_S), BEGIN_S + 0.1
+        )
 
     # ------------------------------------------------------------------ the process
 
@@ -203,6 +199,8 @@ class LocalChanges:
             return
         own = (self._folder, *self._own.excluded)
         process.send(process.protocol.Open(self._roots, self._folder, own, uses_index, self._own.sandbox_state))
+        for call_id in self._searches.elements():
+            process.send(process.protocol.End(call_id, was_lost=True))
         self._process = process  # after the first message: from now on the event loop sends
 
     def _running(self) -> "_SearchProcess | None":
@@ -215,6 +213,9 @@ class LocalChanges:
             thread.join()  # it only starts a program
         if self._problem:
             self._warn(f"Changes of this session can't be undone. {self._problem}")
+            for call_id in self._searches.elements():
+                self._add(call_id, "", LOST, is_known=False)
+            self._searches.clear()
         return self._process
 
     def lost(self, process: "_SearchProcess", why: str) -> None:
@@ -225,11 +226,7 @@ class LocalChanges:
         self._received = 0
         process.close()
         self._lost |= self._begun
-        for call_id, count in self._searches.items():
-            for _ in range(count):
-                self._add(call_id, "", LOST, is_known=False)
         self._begun.clear()
-        self._searches.clear()
         for future in self._waiting.values():
             if not future.done():
                 future.set_result(False)
@@ -240,6 +237,19 @@ class LocalChanges:
             self._problem = f"Undo can't restore it: the process that finds changes ended{why and f': {why}'}."
 
     # ------------------------------------------------------------------ answers
+
+    async def _asked(self, new_request: "Callable[[_SearchProcess, int], Request]", timeout_s: float) -> bool:
+        """Send a request and wait for its answer; of the process that is started instead if this one is lost meanwhile.
+
+        Returns the answer's `covers`. False after the timeout, and without a process.
+        """
+        while (process := self._running()) is not None:
+            self._numbers += 1
+            self._ask(process, new_request(process, self._numbers))
+            covers = await self._answer(process, self._numbers, timeout_s)
+            if process is self._process:
+                return covers
+        return False
 
     def _ask(self, process: "_SearchProcess", request: "Request") -> None:
         self._unanswered_since = self._unanswered_since or time.monotonic()
@@ -269,23 +279,29 @@ class LocalChanges:
         """Take messages of the process. Raises `ValueError` for one that is not valid."""
         protocol = process.protocol
         for data in messages:
-            match protocol.decode_reply(data):
+            match reply := protocol.decode_reply(data):
                 case protocol.Ready(number, covers):
                     if (future := self._waiting.get(number)) is not None and not future.done():
                         future.set_result(covers)
-                case protocol.Found(call_id, ref, uncovered, answers_end, is_known):
-                    if answers_end and self._searches[call_id] <= 1:
-                        del self._searches[call_id]
-                    elif answers_end:
-                        self._searches[call_id] -= 1
-                    if ref or uncovered or answers_end:
-                        self._add(call_id, ref, uncovered, is_known=is_known)
-                    self._received += 1
+                case protocol.Found():
+                    self._take(reply)
                 case protocol.Warn(text):
                     self._warn(text)
                 case protocol.Failed(why):
                     self._failure = why
         self._unanswered_since = time.monotonic() if self._waiting or self._searches else 0.0
+
+    def _take(self, found: "Found") -> None:
+        call_id, ref = found.call_id, found.ref
+        if found.answers_end and self._searches[call_id] <= 1:
+            del self._searches[call_id]
+        elif found.answers_end:
+            self._searches[call_id] -= 1
+        if found.answers_end or ((ref or found.uncovered) and ref not in self._parts):
+            self._add(call_id, ref, found.uncovered, is_known=found.is_known)
+        if ref and not found.answers_end:
+            self._parts.add(ref)
+        self._received += 1
 
     def _add(self, call: str, ref: str, uncovered: str, *, is_known: bool) -> None:
         owner, call_id = _owner_and_id(call)

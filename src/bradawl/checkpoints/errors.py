@@ -1,6 +1,11 @@
 """Errors of the content store and of restoring that a caller can act on."""
 
+from typing import Final
+
 from bradawl.core.errors import BradawlError
+
+LOST: Final = "Undo can't restore it: the process that finds changes ended while it ran."
+"""What is said of a call that ran then, if nothing was saved."""
 
 
 class StoreError(BradawlError):

@@ -3,13 +3,13 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bradawl.checkpoints import index_files
 from bradawl.checkpoints.call_journal import LeftJournal, left_journal
-from bradawl.checkpoints.errors import StoreError
+from bradawl.checkpoints.errors import LOST, StoreError
 from bradawl.checkpoints.file_states import is_same
 from bradawl.checkpoints.index_files import Answer, InterruptedIndex, Paths
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
@@ -17,10 +17,37 @@ from bradawl.checkpoints.store import ContentStore
 from bradawl.checkpoints.store_folder import wait_for_end
 from bradawl.checkpoints.tree import WorkspaceTree
 
-_INTERRUPTED: Final = "The agent ended while it ran: some of these changes may have been made by the user since."
 _ENDING_S: Final = 5.0
 """Seconds that a search process may take to its end after its agent was killed."""
-_UNKNOWN: Final = "The agent ended while it ran: what it changed is not known."
+
+
+class _Doubts(NamedTuple):
+    """Sentences about the changes of a call that was interrupted."""
+
+    found: str
+    """If its changes are found."""
+    unknown: str
+    """If there is nothing to compare with."""
+
+
+_AGENT_ENDED: Final = _Doubts(
+    "The agent ended while it ran: some of these changes may have been made by the user since.",
+    "The agent ended while it ran: what it changed is not known.",
+)
+_PROCESS_ENDED: Final = _Doubts(
+    "The process that finds changes ended while it ran: some of these changes may have been made by the user.", LOST
+)
+
+
+class _Question(NamedTuple):
+    call_id: str
+    since: tuple[Answer, ...]
+    """What the asking process found itself, which is left out."""
+    doubts: _Doubts
+
+    def unknown(self) -> Answer:
+        """The answer if there is nothing to compare with."""
+        return Answer(self.call_id, "", self.doubts.unknown, True, is_known=False)
 
 
 class InterruptedCalls:
@@ -31,13 +58,22 @@ class InterruptedCalls:
         self._folder = folder
         self._store = store
         self._new_tree = new_tree
+        self._taken_over: set[str] = set()
+        """Records of earlier processes, which may be older than their index."""
 
-    def find(self, call_id: str) -> tuple[Answer, ...]:
+    def find(self, call_id: str, since: Iterable[Answer] = (), *, was_lost: bool = False) -> tuple[Answer, ...]:
         """What the call changed; the last part has `answers_end`. Raises `OSError` if the store can't be written.
 
-        What the process of its agent has not found is late: see `ChangeRecord`. If that process still searches, it is
-        waited for.
+        What its process has not found is late: see `ChangeRecord`. If that process still searches, it is waited for.
+        What this process found `since` is left out. `was_lost`: its process ended, and not its agent.
         """
+        own = tuple(each for each in since if each.ref not in self._taken_over)
+        found = self._find(_Question(call_id, own, _PROCESS_ENDED if was_lost else _AGENT_ENDED))
+        self._taken_over.update(each.ref for each in found)
+        return found
+
+    def _find(self, asked: _Question) -> tuple[Answer, ...]:
+        call_id = asked.call_id
         if (journal := left_journal(self._folder, call_id)) is not None:
             wait_for_end(self._folder, journal.process, _ENDING_S)
             journal = left_journal(self._folder, call_id)
@@ -48,41 +84,43 @@ class InterruptedCalls:
         if any(each.answers_end for each in answers) and saved_ns > max(before_ns, journal_ns):
             return answers
         if before is not None and before_ns > journal_ns:
-            return self._find_by_index(call_id, before)
+            return self._find_by_index(asked, before)
         if journal is not None:
-            return self._find_by_journal(call_id, journal)
-        return (*answers, Answer(call_id, "", _UNKNOWN, True, is_known=False))
+            return self._find_by_journal(asked, journal)
+        return (*answers, asked.unknown())
 
-    def _find_by_index(self, call_id: str, before: InterruptedIndex) -> tuple[Answer, ...]:
-        answers = before.answers(call_id)
-        found = self._searched(call_id, before.index, before.calls[call_id], before.found)
+    def _find_by_index(self, asked: _Question, before: InterruptedIndex) -> tuple[Answer, ...]:
+        answers = before.answers(asked.call_id)
+        found = self._searched(asked, before.index, before.calls[asked.call_id], before.found)
         self._store.flush()
         index_files.save_answers(self._folder, before.process, (found,))  # the agent may be killed before it logs it
         before.add(found)
         return (*answers, found)
 
-    def _find_by_journal(self, call_id: str, journal: LeftJournal) -> tuple[Answer, ...]:
-        answers = tuple(each for each in journal.answers(call_id) if not each.ref or self._record(each.ref) is not None)
+    def _find_by_journal(self, asked: _Question, journal: LeftJournal) -> tuple[Answer, ...]:
+        name = asked.call_id
+        answers = tuple(each for each in journal.answers(name) if not each.ref or self._record(each.ref) is not None)
         if any(each.answers_end for each in answers):
             return answers
-        found = self._searched(call_id, journal.index(), journal.paths_of(call_id), journal.found())
+        found = self._searched(asked, journal.index(), journal.paths_of(name), journal.found())
         journal.add(found)
         return (*answers, found)
 
-    def _searched(self, call_id: str, known: bytes | None, paths: Paths, found: Sequence[Answer] = ()) -> Answer:
+    def _searched(self, asked: _Question, known: bytes | None, paths: Paths, found: Sequence[Answer]) -> Answer:
         """Compare the workspace with an index, without what was found since."""
         tree = self._new_tree(known or b"")
         try:
             if not tree.is_listed:
-                return Answer(call_id, "", _UNKNOWN, True, is_known=False)
+                return asked.unknown()
             changes, gaps = tree.changes(paths)
-            records = [record for each in found if each.ref and (record := self._record(each.ref)) is not None]
+            refs = dict.fromkeys(each.ref for each in (*found, *asked.since) if each.ref)
+            records = [record for each in refs if (record := self._record(each)) is not None]
             changes = later_changes(changes, records, paths)
         finally:
             tree.close()
-        sentences = (*((_INTERRUPTED,) if changes else ()), *gaps)
-        ref = self._save(call_id, changes, sentences) if changes else ""
-        return Answer(call_id, ref, " ".join(sentences), True)
+        sentences = (*((asked.doubts.found,) if changes else ()), *gaps)
+        ref = self._save(asked.call_id, changes, sentences) if changes else ""
+        return Answer(asked.call_id, ref, " ".join(sentences), True)
 
     def _save(self, call_id: str, changes: tuple[Change, ...], sentences: tuple[str, ...]) -> str:
         bare_id = call_id.partition("/")[2] or call_id

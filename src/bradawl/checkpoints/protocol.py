@@ -38,10 +38,12 @@ class Begin(msgspec.Struct, frozen=True, array_like=True, tag="begin"):
 class End(msgspec.Struct, frozen=True, array_like=True, tag="end"):
     """Search for what a call changed. Answered by `Found`.
 
-    A call that was not begun is one that ran when an earlier agent ended.
+    A call that was not begun is one that ran when an earlier agent ended, or when the process ended before this one.
     """
 
     call_id: str
+    was_lost: bool = False
+    """True in the latter case: its agent is this one."""
 
 
 class Settle(msgspec.Struct, frozen=True, array_like=True, tag="settle"):

@@ -58,3 +58,5 @@ class ChangeRecord(msgspec.Struct, frozen=True):
     """Caches that an undo was to remove and that hold files, sorted. Folders with nothing else in them stayed, too."""
     unrestored: tuple[Change, ...] = ()
     """What an undo could not restore and a later one may: `before` is the state to restore, `after` the one found."""
+    began_at: int = 0
+    """Of an undo: Unix time in milliseconds, before its first change. 0 in a record that does not say it."""

@@ -74,6 +74,7 @@ def apply(
         if lock := _held_lock(walk, [change.path for change in chosen if change.path in git]):
             raise RestoreRefused(f"Nothing was restored: {lock}")
         restoration = _Restoration(walk, store, git, temporary or new_temporary_name(), should_stop)
+        began_at = time.time_ns() // 1_000_000
         try:
             restoration.save_present(chosen)
         except _NotSaved as error:
@@ -85,7 +86,7 @@ def apply(
         restoration.restore()
         record = restoration.record()
     unrestored = sorted((*record.unrestored, *plan.outside), key=lambda change: change.path)
-    return msgspec.structs.replace(record, unrestored=tuple(unrestored))
+    return msgspec.structs.replace(record, unrestored=tuple(unrestored), began_at=began_at)
 
 
 def held_lock(plan: RestorePlan, store: ContentStore) -> str:
@@ -166,7 +167,7 @@ class _Restoration:
     def intended(self) -> ChangeRecord:
         """What `restore` will change if nothing fails."""
         changes = [Change(path, self._as_saved(each.now), each.wanted) for path, each in sorted(self._changes.items())]
-        return ChangeRecord("", time.time_ns() // 1_000_000, tuple(changes))
+        return ChangeRecord("", now := time.time_ns() // 1_000_000, tuple(changes), began_at=now)
 
     def opened(self) -> tuple[tuple[bytes, int], ...]:
         """The closed folders that are open now, with their modes, but for those that are to stay open so."""
@@ -243,13 +244,13 @@ class _Restoration:
         changes: list[Change] = []
         unrestored = [change for change in self._unread if change.path in self._may_succeed_later]
         for path, change in sorted(self._changes.items()):
-            after = change.wanted
+            after = present = change.wanted
             if path in self._failed or path in self._stayed:
-                after = self._found_state(change)
+                after, present = self._found_states(change)
             if not is_same(change.now, after):
                 changes.append(Change(path, self._as_saved(change.now), self._as_saved(after)))
-            if path in self._may_succeed_later and not is_same(after, change.wanted):
-                unrestored.append(Change(path, change.wanted, self._as_saved(after)))
+            if path in self._may_succeed_later and not is_same(present, change.wanted):
+                unrestored.append(Change(path, change.wanted, self._as_saved(present)))
         separated = "was one of several names of a file (hard links); the others keep their content."
         return ChangeRecord(
             call_id="",
@@ -264,14 +265,15 @@ class _Restoration:
             unrestored=tuple(unrestored),
         )
 
-    def _found_state(self, change: PlannedChange) -> FileState | None:
-        """The state of a path after a failure; the wanted one if it can't be read."""
+    def _found_states(self, change: PlannedChange) -> tuple[FileState | None, FileState | None]:
+        """The state after a failure, for a redo and a later restore. Unreadable: the wanted and the earlier one."""
         with contextlib.suppress(OSError):
             try:
-                return self._state(change)
+                found = self._state(change)
             except _NotSaved:  # the disk is full
-                return read_state(self._walk, change.path)
-        return change.wanted
+                found = read_state(self._walk, change.path)
+            return found, found
+        return change.wanted, change.now
 
     def _as_saved(self, state: FileState | None) -> FileState | None:
         """A state without the name of a content that is too large to be saved."""

@@ -65,7 +65,10 @@ _LATE: Final = (
     " missing."
 )
 _NOT_COVERED: Final = "Undo does not cover the whole workspace, so commands that discard work are asked about."
-_OVERLAP: Final = "It ran in the background: some of these changes may have been made by other programs or the user."
+_OVERLAP: Final = (
+    "It ran in the background or beside other calls: some of these changes may have been made by them, by other"
+    " programs or the user."
+)
 
 
 class _Call(msgspec.Struct):
@@ -154,8 +157,8 @@ class Worker:
         match request:
             case Begin():
                 self._begin(request)
-            case End(call_id):
-                self._end(call_id)
+            case End():
+                self._end(request)
             case Settle(number):
                 self._find_changes_of_running_calls(None)
                 self._send(Ready(number))
@@ -225,10 +228,11 @@ class Worker:
             self._receive(0)
         return self._tree.is_listed
 
-    def _end(self, call_id: str) -> None:
+    def _end(self, request: End) -> None:
+        call_id = request.call_id
         call = self._calls.pop(call_id, None)
         if call is None:
-            self._find_changes_of_interrupted_call(call_id)
+            self._find_changes_of_interrupted_call(request)
         elif call.is_searched:
             self._find_changes(call_id, call, answers_end=True)
         else:
@@ -285,14 +289,13 @@ class Worker:
         self._find_changes(call_id, _Call(paths, call.problem), answers_end=False)
         return True
 
-    def _find_changes_of_interrupted_call(self, call_id: str) -> None:
+    def _find_changes_of_interrupted_call(self, end: End) -> None:
         try:
-            answers = self._interrupted.find(call_id)
+            answers = self._interrupted.find(end.call_id, self._answers, was_lost=end.was_lost)
         except OSError as error:
-            answers = (index_files.Answer(call_id, "", self._not_saved(error), True, is_known=False),)
-        for each in answers:
-            said = each.uncovered[:_UNCOVERED_CHARACTERS]
-            self._report(call_id, each.ref, said, answers_end=each.answers_end, is_known=each.is_known)
+            answers = (index_files.Answer(end.call_id, "", self._not_saved(error), True, is_known=False),)
+        for _, ref, said, answers_end, is_known in map(msgspec.structs.astuple, answers):
+            self._report(end.call_id, ref, said[:_UNCOVERED_CHARACTERS], answers_end=answers_end, is_known=is_known)
         self._needs_flush = True
 
     def _warn_of_full_disk(self) -> None:

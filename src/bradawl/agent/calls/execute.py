@@ -49,7 +49,7 @@ async def _log_start(services: CallServices, prepared: Prepared) -> None:
         conversation.record(ToolStarted(prepared.call.id))
     else:
         before = await state_of(services.files, effects.writes)
-        await conversation.log.durable(conversation.record(ToolStarted(prepared.call.id, before)))
+        await conversation.reach_disk(conversation.record(ToolStarted(prepared.call.id, before)))
 
 
 async def _store(services: CallServices, output: ToolOutput, full: bytes | None) -> tuple[str | None, tuple[Text, ...]]:
