@@ -1,5 +1,6 @@
 """The sandbox is selected by a probe of its behaviour; no file of the project influences the selection."""
 
+import ast
 import os
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from bwrap import BWRAP, needs_bwrap
 from sandboxed_session import SYSTEM_PATH
 
+from bradawl.sandbox import probe as probe_module
 from bradawl.sandbox.backend import Launch, SandboxLayout
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
 from bradawl.sandbox.probe import probe
@@ -193,6 +195,7 @@ choice.close()
 PROBED = """
 import sys
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+from bradawl.sandbox import probe as probe_module
 from bradawl.sandbox.probe import probe
 print(probe(lambda layout: BubblewrapBackend(layout, BubblewrapFeatures(sys.argv[1])), sys.argv[2], 5.0))
 """
@@ -227,3 +230,11 @@ def test_inside_a_sandbox_another_kind_is_selected_and_the_reason_reported(layou
     # To the user nobody they seem their own, because all unmapped users are shown as nobody.
     is_own = os.geteuid() in (Path(BWRAP).stat().st_uid, 65534)
     assert (f"{BWRAP}: bwrap: " if is_own else f"{BWRAP} is not used: ") in why[0]
+
+
+def test_what_a_probe_starts_ends_by_itself_if_its_agent_is_killed():
+    text = Path(probe_module.__file__).with_name("probe_inside.py").read_text("utf-8")
+    (escapes,) = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == "escapes")
+    program = f"import os, signal\n_LONGEST_S = 1\n{ast.get_source_segment(text, escapes)}\nescapes()"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert ended.returncode == 0  # and the daemon has closed the output

@@ -23,6 +23,7 @@ _REMOUNT_BIND = 0x1020
 _NEW_USER_NAMESPACE = 0x10000000
 _TIOCSTI = 0x5412
 _NO_NEW_PRIVILEGES = 39
+_LONGEST_S = 30  # the agent kills the daemon, unless it is killed itself; SIGALRM ends it then
 _DETACH = 17  # PTRACE_DETACH of a process that is not traced: ESRCH, if ptrace is allowed at all
 
 
@@ -130,6 +131,7 @@ def escapes() -> bool:
         if os.fork() == 0:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            signal.alarm(_LONGEST_S)
             signal.pause()
         os._exit(0)
     os.wait()
