@@ -44,6 +44,32 @@ def test_ctrl_c_stops_an_undo_of_many_files_in_a_conversation(project: Project) 
         terminal.end()
 
 
+def test_a_terminal_that_goes_on_with_a_session_says_that_its_undo_was_killed(project: Project) -> None:
+    many = project.root / "many"
+    many.mkdir()
+    for number in range(4_000):
+        (many / str(number)).write_text(str(number))
+    before = project.state()
+    project.replies({"tool_calls": [bash("rm -r many")]}, {"text": "finished one"})
+    assert project.run("-y", "-p", "do it").returncode == 0
+    undo = subprocess.Popen(
+        [*START, "undo"], cwd=project.root, env=project.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while not (many / "0").exists():
+        assert undo.poll() is None
+    undo.kill()
+    undo.wait()
+    terminal = Terminal([*START, "-y", "-c"], project.root, project.environ)
+    try:
+        terminal.wait_for("stopped in the middle")
+        terminal.wait_for("> ")
+        terminal.type("/undo\r")
+        terminal.wait_for("/redo takes this back")
+    finally:
+        terminal.end()
+    assert differences(project.state(), before) == {}
+
+
 def test_a_project_that_was_removed_comes_back_once_its_folder_exists(project: Project) -> None:
     before = project.state()
     project.replies(

@@ -1,5 +1,6 @@
 """The slash commands `/undo`, `/redo`, `/rewind` and `/diff`."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, cast
 
@@ -10,6 +11,7 @@ from bradawl.app.undo import Undo, UndoRefused, UndoStopped
 from bradawl.app.undo_line import UndoLine, places_of
 from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, has_only_conflicts, refused_whole
 from bradawl.checkpoints.record import Change
+from bradawl.core.errors import BradawlError
 from bradawl.folds.undo_history import Part
 
 _Part = Annotated[
@@ -89,6 +91,16 @@ async def show_diff(session: FrontendSession, step: str = "") -> CommandResult:
     with _undo_of(session) as undo:
         changes = await undo.changes(step)
         return CommandResult(undo.diff(changes) or "No file has changed.", style="diff")
+
+
+async def stopped_undo_text(session: FrontendSession) -> str:
+    """That an undo of this session stopped in the middle, and how to go on; empty if none did, or it can't be told."""
+    from bradawl.checkpoints.restore_intent import unfinished_text
+
+    with contextlib.suppress(BradawlError), _undo_of(session) as undo:
+        if (intent := undo.unfinished(await undo.history())) is not None:
+            return unfinished_text(intent, places=_line_of(session).places)
+    return ""
 
 
 def _others_text(session: FrontendSession) -> str:

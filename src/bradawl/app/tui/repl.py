@@ -113,7 +113,7 @@ class Repl:
                     after.callback(self._say_goodbye, session)  # closes the log, which jobs write to until they end
                     self._session = session
                     try:
-                        self._recall(session)
+                        await self._recall(session)
                         then = await self._run_session(session, prompt)
                     finally:
                         self._session = None
@@ -256,10 +256,15 @@ class Repl:
         self.painter.line(f"bradawl {__version__}, {one_line(frontend.model_name)}, in {one_line(settings.cwd)}")
         self.painter.dim("/help lists commands" + (", tools run without asking" if settings.yolo else ""))
 
-    def _recall(self, session: FrontendSession) -> None:
-        """Show a resumed session's last exchange."""
-        for line in last_exchange(session.messages):
+    async def _recall(self, session: FrontendSession) -> None:
+        """Show a resumed session's last exchange, and an undo of it that did not end."""
+        for line in (exchange := last_exchange(session.messages)):
             self.painter.dim(line)
+        if exchange:
+            from bradawl.app.undo_commands import stopped_undo_text
+
+            if text := await stopped_undo_text(session):
+                self.painter.line(text)
 
     def _say_goodbye(self, session: FrontendSession) -> None:
         if session.messages and session.close_log():
