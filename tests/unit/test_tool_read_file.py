@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tool_calls import workspace
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
@@ -487,13 +486,3 @@ async def test_a_pipe_or_a_circular_link_is_refused_at_once(place, tmp_path):
         await place.call(READ, file_path="pipe")
     with pytest.raises(ToolError, match="loop"):
         await place.call(READ, file_path="loop")
-
-
-async def test_a_path_relative_to_the_folder_before_a_cd_gets_a_hint(tmp_path):
-    (tmp_path / "src" / "deep").mkdir(parents=True)
-    (tmp_path / "src" / "a.py").write_text("a\n")
-    with workspace(tmp_path) as place:
-        place.cwd = f"{place.cwd}/src/deep"
-        message = r"^src/a.py does not exist: the working directory is .*/src/deep; \.\./\.\./src/a.py exists$"
-        with pytest.raises(ToolError, match=message):
-            await place.call(ReadFile(), file_path="src/a.py")

@@ -21,7 +21,7 @@ class Workspace:
     """Session state for tools: files seen, working directory, exported variables, progress."""
 
     def __init__(self, root: Path, environment: Mapping[str, str] = os.environ) -> None:
-        self.cwd = os.path.realpath(root)
+        self.cwd = self.project = os.path.realpath(root)
         self.files = LocalFiles(str(root))
         self.processes = LocalProcesses(environment)
         self.seen: dict[str, str] = {}
@@ -35,6 +35,7 @@ class Workspace:
         return CallContext(
             call_id="call",
             cwd=self.cwd,
+            project=self.project,
             env=dict(self.env),
             files=self.files,
             processes=self.processes,

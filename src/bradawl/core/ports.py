@@ -281,6 +281,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
 
     call_id: str
     cwd: str
+    project: str = ""
+    """The folder in which the session began; empty if that is not known."""
     env: Mapping[str, str | None] = {}
     """Variables exported by earlier commands; None for one they unset."""
     files: Files
@@ -292,9 +294,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     change: Callable[[State], None]
     """Records a change of the session's state."""
     jobs: "Jobs | None" = None
-    """None if there are no background jobs."""
     spawner: "Spawner | None" = None
-    """None if no sub-agents can be started."""
+    """None if no sub-agents can be started; `jobs` likewise."""
     approver: "Approver | None" = None
     permit: Permit | None = None
     rules: tuple[Rule, ...] = ()
@@ -306,8 +307,7 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
 
     def relative(self, path: str) -> str:
         """A path for the model: relative if it lies below the working directory."""
-        root = self.cwd.rstrip("/") + "/"
-        return path[len(root) :] if path.startswith(root) else path
+        return path.removeprefix(self.cwd.rstrip("/") + "/")
 
 
 Params = msgspec.Struct | Arguments

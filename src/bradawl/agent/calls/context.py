@@ -113,6 +113,7 @@ def context_of(
     return CallContext(
         call_id=call.id,
         cwd=place.cwd,
+        project=conversation.state.project,
         env=place.env,
         files=ruled(services.files, rules),
         processes=services.processes,

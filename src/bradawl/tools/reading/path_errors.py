@@ -40,10 +40,12 @@ async def with_suggestion(error: ToolError, real: str, context: CallContext) -> 
 
 
 async def _above(real: str, context: CallContext) -> str:
-    """The same path relative to a parent of the working directory, for a model that forgot a `cd`."""
-    path = context.relative(real)
+    """The same path relative to a parent of the working directory in the project, for a model that forgot a `cd`."""
+    path, project = context.relative(real), context.project.rstrip("/")
     folder, ups = context.cwd, ""
-    while not path.startswith("/") and len(ups) < _LEVELS * len("../") and folder != "/":
+    if not context.project or path.startswith("/"):
+        return ""
+    while len(ups) < _LEVELS * len("../") and folder.startswith(f"{project}/") and folder != "/":
         folder, ups = folder.rpartition("/")[0] or "/", f"../{ups}"
         if await _is_there(f"{folder.rstrip('/')}/{path}", context):
             return presentable(on_one_line(ups + path))
