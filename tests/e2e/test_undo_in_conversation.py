@@ -20,20 +20,25 @@ def bash(command: str) -> dict[str, Any]:
     return {"id": "c1", "name": "bash", "arguments": {"command": command}}
 
 
-def test_ctrl_c_stops_an_undo_of_many_files_in_a_conversation(project: Project) -> None:
+def removes_many_files(project: Project) -> dict[str, object]:
+    """Let the model remove 4,000 files. Returns the state of the project before that."""
     many = project.root / "many"
     many.mkdir()
     for number in range(4_000):
         (many / str(number)).write_text(str(number))
-    before = project.state()
     project.replies({"tool_calls": [bash("rm -r many")]}, {"text": "finished one"})
+    return project.state()
+
+
+def test_ctrl_c_stops_an_undo_of_many_files_in_a_conversation(project: Project) -> None:
+    before = removes_many_files(project)
     terminal = Terminal([*START, "-y"], project.root, project.environ)
     try:
         terminal.wait_for("> ")
         terminal.type("do it\r")
         terminal.wait_for("cost unknown")
         terminal.type("/undo\r")
-        while not (many / "0").exists():
+        while not (project.root / "many/0").exists():
             assert terminal.process.poll() is None
         terminal.process.send_signal(signal.SIGINT)
         terminal.wait_for("of 4,001 files were restored. Run `/undo` again to finish, or `/redo` to go back to")
@@ -45,17 +50,12 @@ def test_ctrl_c_stops_an_undo_of_many_files_in_a_conversation(project: Project) 
 
 
 def test_a_terminal_that_goes_on_with_a_session_says_that_its_undo_was_killed(project: Project) -> None:
-    many = project.root / "many"
-    many.mkdir()
-    for number in range(4_000):
-        (many / str(number)).write_text(str(number))
-    before = project.state()
-    project.replies({"tool_calls": [bash("rm -r many")]}, {"text": "finished one"})
+    before = removes_many_files(project)
     assert project.run("-y", "-p", "do it").returncode == 0
     undo = subprocess.Popen(
         [*START, "undo"], cwd=project.root, env=project.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    while not (many / "0").exists():
+    while not (project.root / "many/0").exists():
         assert undo.poll() is None
     undo.kill()
     undo.wait()
@@ -110,7 +110,7 @@ def test_an_undo_without_a_terminal_that_a_signal_stops_says_how_far_it_came(pro
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        while not (many / "0").exists():
+        while not (project.root / "many/0").exists():
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
         said = process.communicate(timeout=60)[1]

@@ -241,34 +241,8 @@ async def test_a_cancelled_command_is_credited_with_what_it_had_done(project: Pr
     assert kinds[-1] is TurnFinished and kinds.index(ToolFinished) < kinds.index(CheckpointTaken)
 
 
-async def test_what_an_interrupted_call_changed_is_logged_when_the_session_is_resumed(project: Project):
-    (project.root / "a").write_text("before")
-    script = [{"tool_calls": [bash("cut", "echo x > a; sleep 30")]}, {"text": "never"}]
-    agent = project.agent(script)
-    assert isinstance(agent.changes, LocalChanges)
-    async with closed(agent):
-        session = agent.open()
-        async with session:
-            turn = asyncio.ensure_future(session.run("go"))
-            await until(lambda: (project.root / "a").read_text() == "x\n")
-            agent.changes.close()  # as if the agent had died: the call has not ended
-            entries = [entry for entry in entries_of(project.store) if not isinstance(entry.event, ToolFinished)]
-            session.cancel()
-            await turn
-    (name,) = project.store.logs
-    project.store.history[name] = ()
-    project.store.logs[name].entries[:] = entries
-    async with closed(project.agent([{"text": "resumed"}])) as again, again.open(name) as session:
-        await session.run("go on")
-    assert project.changed() == {"cut": ["a"]}
-    (taken,) = [event for event in project.events if isinstance(event, CheckpointTaken)]
-    assert "by the user since" in taken.uncovered
-
-
-@pytest.mark.parametrize("last", [TurnFinished, PromptSubmitted])
-async def test_what_an_interrupted_call_changed_is_logged_although_the_resume_is_killed_too(
-    project: Project, last: type[Event]
-):
+async def killed_in_a_call(project: Project) -> tuple[str, list[Envelope]]:
+    """Leave a session as a program leaves it that is killed while its call `cut` runs. Returns its id and its log."""
     (project.root / "a").write_text("before")
     agent = project.agent([{"tool_calls": [bash("cut", "echo x > a; sleep 30")]}, {"text": "never"}])
     assert isinstance(agent.changes, LocalChanges)
@@ -280,14 +254,31 @@ async def test_what_an_interrupted_call_changed_is_logged_although_the_resume_is
         session.cancel()
         await turn
     project.leave_log(entries)
-    async with closed(project.agent([{"text": "resumed"}])) as again, again.open(session.id) as resumed:
+    return session.id, entries
+
+
+async def test_what_an_interrupted_call_changed_is_logged_when_the_session_is_resumed(project: Project):
+    name, _ = await killed_in_a_call(project)
+    async with closed(project.agent([{"text": "resumed"}])) as again, again.open(name) as session:
+        await session.run("go on")
+    assert project.changed() == {"cut": ["a"]}
+    (taken,) = [event for event in project.events if isinstance(event, CheckpointTaken)]
+    assert "by the user since" in taken.uncovered
+
+
+@pytest.mark.parametrize("last", [TurnFinished, PromptSubmitted])
+async def test_what_an_interrupted_call_changed_is_logged_although_the_resume_is_killed_too(
+    project: Project, last: type[Event]
+):
+    name, entries = await killed_in_a_call(project)
+    async with closed(project.agent([{"text": "resumed"}])) as again, again.open(name) as resumed:
         await resumed.run("go on")
     assert project.changed() == {"cut": ["a"]}
     later = entries_of(project.store)[len(entries) :]
     killed_at = next(number for number, each in enumerate(later, 1) if isinstance(each.event, last))
     project.leave_log([*entries, *later[:killed_at]])
     assert project.changed() == {}
-    async with closed(project.agent([])) as again, again.open(session.id) as resumed:
+    async with closed(project.agent([])) as again, again.open(name) as resumed:
         await resumed.log_changes()
     assert project.changed() == {"cut": ["a"]}
 

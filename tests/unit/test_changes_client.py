@@ -38,6 +38,13 @@ class Workspace:
         self.warnings: list[str] = []
         self.clients: list[LocalChanges] = []
 
+    def __enter__(self) -> "Workspace":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self.clients:
+            client.close()
+
     def client(self, **options: Any) -> LocalChanges:
         given = {"notify": self.warnings.append, "environment": {}, **options}
         made = LocalChanges((str(self.root),), str(given.pop("folder", self.folder)), **given)
@@ -78,10 +85,8 @@ class Workspace:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    made = Workspace(tmp_path)
-    yield made
-    for client in made.clients:
-        client.close()
+    with Workspace(tmp_path) as made:
+        yield made
 
 
 async def test_a_command_is_credited_with_all_it_changed(workspace: Workspace):

@@ -23,10 +23,8 @@ from bradawl.core.workspace import Checkpoint
 
 @pytest.fixture
 def workspace(tmp_path: Path):
-    made = Workspace(tmp_path)
-    yield made
-    for client in made.clients:
-        client.close()
+    with Workspace(tmp_path) as made:
+        yield made
 
 
 def kill(agent: LocalChanges) -> None:

@@ -12,10 +12,8 @@ from bradawl.checkpoints.store import ContentStore
 
 @pytest.fixture
 def workspace(tmp_path: Path):
-    made = Workspace(tmp_path)
-    yield made
-    for client in made.clients:
-        client.close()
+    with Workspace(tmp_path) as made:
+        yield made
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,8 @@ from bradawl.core.workspace import Checkpoint
 
 @pytest.fixture
 def workspace(tmp_path: Path):
-    made = Workspace(tmp_path)
-    yield made
-    for client in made.clients:
-        client.close()
+    with Workspace(tmp_path) as made:
+        yield made
 
 
 async def test_the_process_is_started_once_more_if_it_dies(workspace: Workspace):

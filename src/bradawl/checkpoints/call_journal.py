@@ -122,7 +122,7 @@ class CallJournal:
                 (self._folder / (name + ending)).unlink(missing_ok=True)
 
     def _remove_old_ones(self) -> None:
-        for path in _newest_first(self._folder)[_MOST:]:
+        for path in index_files.newest_first(self._folder, _CALLS)[_MOST:]:
             self._remove(path.name.removesuffix(_CALLS))
 
 
@@ -180,7 +180,7 @@ class LeftJournal(msgspec.Struct, frozen=True):
 
 def left_journal(folder: Path, call_id: str) -> LeftJournal | None:
     """The newest journal with a call; None if there is none."""
-    for path in _newest_first(folder):
+    for path in index_files.newest_first(folder, _CALLS):
         journal = _read(path)
         if journal is not None and journal.has(call_id):
             return journal
@@ -197,10 +197,6 @@ def _read(path: Path) -> LeftJournal | None:
     if not entries or not isinstance(start := entries[0], _Start):
         return None
     return LeftJournal(path, start, tuple(each for each in entries if not isinstance(each, _Start)), written_ns)
-
-
-def _newest_first(folder: Path) -> list[Path]:
-    return index_files.newest_first(folder, _CALLS)
 
 
 def _framed(entry: _Entry) -> bytes:
