@@ -317,7 +317,7 @@ async def test_without_a_user_the_model_and_the_result_name_the_host_and_the_opt
     assert "a.example: it needs permission (--network a.example), and no user is present" in shown
     assert "b.example:81: it needs permission (--network b.example:81)" in shown
     assert [call.id for call in turn.denials] == ["c"]
-    found = json.loads(result_of(turn, 5, (), Meter(), approver.refused_hosts()).to_json())
+    found = json.loads(result_of(turn, 5, (), Meter(), approver.refusals()).to_json())
     (denial,) = found["permission_denials"]
     assert denial["hosts"] == ["a.example", "b.example:81"] and denial["tool_name"] == "bash"
     advice = how_to_allow(approver.refused, AUTO, cwd="/p", home="/home/u")

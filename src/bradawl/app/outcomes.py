@@ -3,10 +3,21 @@
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from bradawl.app.rendering import failure_text, one_line
-from bradawl.core.messages import ToolCall
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bradawl.agent.session import TurnResult
+    from bradawl.core.events import TurnReason
+
+
+class Denied(NamedTuple):
+    """A call that was refused for lack of a user."""
+
+    label: str
+    """The call on one line, cleaned."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that its command was refused; without any the whole call was."""
 
 
 class Outcome(NamedTuple):
@@ -62,8 +73,21 @@ def _refused(turn: "TurnResult", *, user_is_there: bool, refusal: str, denials: 
     return Outcome("stopped", "The model refused.")
 
 
-def denials_text(denials: tuple[ToolCall, ...], advice: str) -> str:
-    """`2 calls refused (bash, edit_file).` and the advice."""
-    names = ", ".join(sorted({one_line(call.name) for call in denials}))
-    count = len(denials)
-    return f"{count} call{'' if count == 1 else 's'} refused ({names}). {advice}"
+def denials_text(reason: "TurnReason", denials: "Sequence[Denied]", advice: str) -> str:
+    """How the turn ended with its refused calls, which they are, and the advice; on one line.
+
+    For example `done without 1 refused call: bash(git push). No user is present to be asked; ...`.
+    """
+    shown = _first([f"{each.label} to {_first(each.hosts)}" if each.hosts else each.label for each in denials])
+    count = f"{len(denials)} refused call{'' if len(denials) == 1 else 's'}"
+    what = "refused connections" if all(each.hosts for each in denials) else count
+    return f"{_ENDED_WITH.get(reason, '')}{what}: {shown}. {advice}"
+
+
+def _first(texts: "Sequence[str]") -> str:
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return f"{', '.join(texts[:_SHOWN])}{more}"
+
+
+_SHOWN: Final = 3
+_ENDED_WITH: Final = {"completed": "done without ", "refused": "the model stopped at "}
