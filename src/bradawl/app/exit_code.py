@@ -38,6 +38,8 @@ TRY_AGAIN: Final = 75
 """EX_TEMPFAIL: the same run may succeed later."""
 CANCELLED: Final = 130
 TERMINATED: Final = 143
+_SIGNALS: Final = 128
+"""Exit codes above it are those of runs that a signal ended."""
 
 Subtype = Literal["success", "error_max_turns", "error_max_budget_usd", "error_during_execution"]
 
@@ -179,13 +181,15 @@ def result_of(
 
 def result_of_command(text: str, session_id: str, meter: "Meter", code: int = OK) -> Result:
     """The object for a slash command: its text is the result, and no step was taken."""
+    reason = "completed" if code == OK else "cancelled" if code > _SIGNALS else "error"
     return Result(
-        subtype="success",
-        is_error=False,
+        subtype=_subtype(reason, code),
+        is_error=code != OK,
         result=text,
         duration_ms=meter.elapsed_ms(),
         session_id=session_id,
-        reason="completed",
+        errors=() if code == OK else (text,),
+        reason=reason,
         exit_code=code,
     )
 
