@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from source_tree import PACKAGE, REPOSITORY
+import rules
+from source_tree import PACKAGE, REPOSITORY, ROOMS
 
 from bradawl.app import builtin_commands, undo_commands
 from bradawl.app.cli import UsageError, parse
@@ -21,6 +22,7 @@ DOCS = REPOSITORY / "docs"
 ADRS = tuple(sorted((DOCS / "adr").glob("*.md")))
 PAGES = (REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")))
 IDS = [page.stem for page in PAGES]
+ROOMS_OF_CODE = "|".join(ROOMS)
 EXAMPLE_FILES = {"src/a.txt", "benchmarks/results/"}
 """Files in examples, and what a program makes."""
 OTHER_PATHS = {"bin", "boot", "data", "dev", "etc", "mnt", "outside", "proc", "root", "run", "sys", "tmp", "usr", "ws"}
@@ -77,7 +79,7 @@ def test_each_file_of_the_repository_that_is_named_exists(page: Path):
     for code in re.findall(r"`([^`\n]+)`", page.read_text("utf-8")):
         for name in re.findall(r"(?:^|[\s=(])((?:src|tests|docs|scripts|benchmarks)/[\w./*-]+)", code):
             assert name in EXAMPLE_FILES or any(REPOSITORY.glob(name.rstrip("/"))), name
-        for name in re.findall(r"^((?:agent|app|core|safety|sandbox|shaping|testing|tools)/[\w./*-]+)$", code):
+        for name in re.findall(rf"^((?:{ROOMS_OF_CODE})/[\w./*-]+)$", code):
             assert any(PACKAGE.glob(name.rstrip("/"))), name
 
 
@@ -142,3 +144,19 @@ def test_each_python_example_imports_what_exists(page: Path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bradawl"):
                 module = importlib.import_module(str(node.module))
                 assert all(hasattr(module, name.name) for name in node.names), ast.unparse(node)
+
+
+def test_the_administrators_file_of_the_page_has_every_setting_that_may_be_in_it():
+    page = (DOCS / "trust.md").read_text("utf-8")
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    table = tomllib.loads(block)
+    permissions = {f"permissions.{name}" for name in table.pop("permissions")}
+    assert {*table, *permissions} == {row.name for row in SETTINGS.rows.values() if row.is_in_managed_file}
+
+
+def test_the_sizes_of_the_page_are_those_of_the_rules():
+    rows = dict(re.findall(r"^\| (.*?) \| ([\d,]+) [lm]", (DOCS / "architecture.md").read_text("utf-8"), re.MULTILINE))
+    sizes = {name.split(", ")[0].strip("`"): int(size.replace(",", "")) for name, size in rows.items()}
+    names = ("a file", "a class", "agent/loop.py", "agent/step.py", "a middleware")
+    limits = (rules.FILE_LINES, rules.CLASS_LINES, rules.LOOP_LINES, rules.STEP_LINES, rules.MIDDLEWARE_LINES)
+    assert {name: sizes[name] for name in names} == dict(zip(names, limits, strict=True))
