@@ -1,15 +1,26 @@
 """When a turn with calls that no user could allow is completed, and when it ends as refused."""
 
-import json
 from typing import Any
 
-import msgspec
 import pytest
 from scripted_agent import Probe, build, call
 from scripted_subagents import TwoScripts, entries_of, task
 
-from bradawl.core.events import AgentSpawned, Event, PromptSubmitted, TurnFinished
+from bradawl.core.effects import UNKNOWN, Effects
+from bradawl.core.events import (
+    AgentSpawned,
+    CallPrepared,
+    Event,
+    Outcome,
+    PermissionDecided,
+    PromptSubmitted,
+    ToolFinished,
+    TurnFinished,
+)
+from bradawl.core.messages import Text
 from bradawl.core.permissions import Answer, Choice, Policy, Question
+from bradawl.core.ports import CallContext, ToolOutput
+from bradawl.core.tools import ToolSpec
 from bradawl.folds.attempts import Attempts
 from bradawl.testing.fakes import FakeHook, MemoryStore
 from bradawl.tools.agent import AgentTool
@@ -189,6 +200,39 @@ async def test_of_sub_agents_at_the_same_time_the_order_of_the_calls_counts() ->
     assert turn.reason == "completed"
 
 
+class TwiceTool(AgentTool):
+    """Starts two sub-agents in one call, and succeeds whatever becomes of them."""
+
+    spec = ToolSpec("agent", kind="run", main_agent_only=True)
+
+    async def run(self, params: Any, context: CallContext) -> ToolOutput:
+        assert context.spawner is not None
+        for _ in range(2):
+            await context.spawner.spawn("general", params.prompt, context.call_id)
+        return ToolOutput((Text("both ended"),), is_error=params.prompt == "fail")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "sub", "reason"),
+    [("fail", GIVES_UP, "refused"), ("look", GIVES_UP, "completed"), ("look", script_of(EDIT, REFUSED), "completed")],
+)
+async def test_of_a_call_with_several_sub_agents_all_count(prompt: str, sub: Any, reason: str) -> None:
+    turn, _ = await turn_of(task("t", prompt), sub=sub, tools=(Probe(), TwiceTool()))
+    assert turn.reason == reason and len(turn.denials) == 2
+
+
+def test_a_sub_agent_that_gave_up_is_not_forgotten_for_a_later_one() -> None:
+    gave_up_first, attempts = Attempts(), Attempts()
+    for event in _events_of_a_refused_call():
+        gave_up_first.take(event)
+    prepared, _, finished = _events_of_a_refused_call()
+    attempts.take(prepared)
+    attempts.add_sub_agent("c", gave_up_first)
+    attempts.add_sub_agent("c", Attempts())
+    attempts.take(finished)
+    assert attempts.gave_up
+
+
 # ------------------------------------------------------------------ the fold
 
 
@@ -209,10 +253,19 @@ def test_events_of_calls_that_are_not_known_are_ignored() -> None:
     assert not attempts.gave_up
 
 
-def _events_of_a_refused_call() -> list[Event]:
-    lines = [
-        {"type": "CallPrepared", "call_id": "c", "step": 1, "name": "probe", "raw_arguments": "{}", "effects": {}},
-        {"type": "PermissionDecided", "call_id": "c", "decision": "deny", "by": "nobody"},
-        {"type": "ToolFinished", "call_id": "c", "outcome": "refused", "shown": []},
-    ]
-    return [msgspec.json.decode(json.dumps(line), type=Event) for line in lines]
+@pytest.mark.parametrize("last", ["refused", "error"])
+def test_refused_programs_and_those_without_a_host_leave_a_check_before_them_valid(last: Outcome) -> None:
+    attempts = Attempts()
+    effects = [Effects(writes=("/p/a",)), UNKNOWN, UNKNOWN, UNKNOWN]
+    outcomes: list[Outcome] = ["ok", "ok", "refused", last]
+    for step, (each, outcome) in enumerate(zip(effects, outcomes, strict=True)):
+        attempts.take(CallPrepared(str(step), step, "probe", "{}", each))
+        if step >= 2:
+            attempts.take(PermissionDecided(str(step), "deny", "policy" if step == 2 else "nobody"))
+        attempts.take(ToolFinished(str(step), outcome, ()))
+    assert not attempts.gave_up
+
+
+def _events_of_a_refused_call() -> tuple[Event, Event, Event]:
+    prepared = CallPrepared("c", 1, "probe", "{}", Effects())
+    return prepared, PermissionDecided("c", "deny", "nobody"), ToolFinished("c", "refused", ())

@@ -76,7 +76,7 @@ REFUSED = bash("curl https://files.example/a -o a")
 RUN = {
     "the only call is refused; or the model only reads afterwards": [[REFUSED], [REFUSED, READ]],
     "a download is refused, and the model writes the file itself": [[REFUSED, EDIT]],
-    "a file is edited, the tests pass, and `git commit` is refused": [
+    "a file is edited, the tests pass, and `git commit` is refused, or `git push` fails because its host is": [
         [EDIT, bash("python3 passes.py"), bash("git commit -m x")]
     ],
     "a file is edited, and the command that would test it is refused": [[EDIT, bash("pytest")]],

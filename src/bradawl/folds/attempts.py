@@ -14,22 +14,20 @@ class _Attempt(msgspec.Struct):
     outcome: Outcome | None = None
     lacked_user: bool = False
     """The call, or something its command did, was denied because no user was there."""
-    inner: "Attempts | None" = None
-    """The calls of the sub-agent that it started."""
+    inner: "list[Attempts]" = msgspec.field(default_factory=lambda: [])
+    """The calls of the sub-agents that it started."""
 
     @property
     def was_refused(self) -> bool:
         """A command that was refused a connection and succeeded all the same counts as done."""
         if self.outcome == "ok":
             return False
-        return self.lacked_user or (self.inner is not None and self.inner.gave_up)
+        return self.lacked_user or any(inner.gave_up for inner in self.inner)
 
     @property
     def has_acted(self) -> bool:
         """It succeeded, and did more than read and keep notes."""
-        if self.inner is not None:
-            return self.outcome == "ok" and self.inner.has_acted
-        return self.outcome == "ok" and _acts(self.effects)
+        return self.outcome == "ok" and (_acts(self.effects) or any(inner.has_acted for inner in self.inner))
 
 
 class Attempts:
@@ -59,7 +57,7 @@ class Attempts:
     def add_sub_agent(self, call_id: str, inner: "Attempts") -> None:
         """Add the calls of the sub-agent that a call started."""
         if call_id in self._by_id:
-            self._by_id[call_id].inner = inner
+            self._by_id[call_id].inner.append(inner)
 
     @property
     def has_acted(self) -> bool:
@@ -85,10 +83,11 @@ class Attempts:
         """Whether the calls changed files, and whether the last program that ran since the last change succeeded."""
         has_changed = is_checked = False
         for attempt in self._made:
-            if attempt.inner is not None:
-                inner_changed, inner_checked = attempt.inner._changes()
+            for inner_changed, inner_checked in (inner._changes() for inner in attempt.inner):
                 has_changed, is_checked = has_changed or inner_changed, inner_checked if inner_changed else is_checked
-            elif _runs(attempt.effects) and not attempt.was_refused:
+            if _runs(attempt.effects):
+                if attempt.was_refused or attempt.outcome == "refused":
+                    continue
                 is_checked = has_changed and attempt.outcome == "ok"
                 has_changed = has_changed or (attempt.outcome == "ok" and bool(attempt.effects.writes))
             elif attempt.outcome == "ok" and attempt.effects.writes:
