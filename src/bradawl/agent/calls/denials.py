@@ -17,7 +17,7 @@ class Denials:
     @property
     def end_the_turn(self) -> bool:
         """Whether a turn that ends now ends as refused: the model gave up on calls that no user was there to allow."""
-        return bool(self.calls) and self._attempts.gave_up
+        return self._attempts.gave_up
 
     def add(self, call: ToolCall) -> None:
         """Add a call; one that is denied several connections counts once."""
