@@ -4,7 +4,6 @@ import asyncio
 import enum
 import json
 import re
-import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ import msgspec
 import pytest
 from first_result import first_result
 
-import bradawl
 from bradawl import (
     CallContext,
     Effects,
@@ -28,8 +26,6 @@ from bradawl import (
     build_tools,
     tool,
 )
-from bradawl.app.settings.load import load_settings
-from bradawl.app.settings.settings import tools_folders
 from bradawl.core.effects import UNKNOWN
 from bradawl.core.errors import SettingsError
 from bradawl.core.messages import text_of
@@ -486,30 +482,3 @@ def test_the_tool_of_the_page_with_effects_runs(tmp_path):
     weather = namespace["weather"]
     shown = result_text(tmp_path, weather, "weather", {"city": "x"}, permission_mode="bypass")
     assert json.loads(shown) == {"celsius": 21.5}
-
-
-def test_the_names_that_the_page_imports_are_public():
-    assert {"tool", "CallContext", "Effects", "Image", "Text", "ToolError", "ToolOutput", "ToolSpec"} <= set(
-        bradawl.__all__
-    )
-    assert all(getattr(bradawl, name) is not None for name in bradawl.__all__)
-    assert "bradawl.tools.custom" in sys.modules
-
-
-@pytest.mark.parametrize(
-    ("environ", "config", "data"),
-    [
-        ({}, "~/.config/bradawl/tools/", "~/.local/share/bradawl/tools/"),
-        ({"XDG_CONFIG_HOME": "/x/config"}, "$XDG_CONFIG_HOME/bradawl/tools/", "~/.local/share/bradawl/tools/"),
-        ({"BRADAWL_HOME": "/x/home"}, "$BRADAWL_HOME/tools/", "$BRADAWL_HOME/tools/"),
-    ],
-)
-def test_the_folders_of_the_page_are_those_that_are_loaded(tmp_path, environ, config, data):
-    variables = {"HOME": str(tmp_path), "BRADAWL_MODEL": "scripted/none.json", **environ}
-    folders = []
-    for shown in (config, data):
-        assert f"`{shown}`" in PAGE
-        for name, value in variables.items():
-            shown = shown.replace(f"${name}", value)
-        folders.append(Path(shown.replace("~", str(tmp_path))))
-    assert list(tools_folders(load_settings({}, variables, str(tmp_path)))) == list(dict.fromkeys(folders))
