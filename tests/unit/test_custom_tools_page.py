@@ -1,5 +1,6 @@
 """docs/custom-tools.md names the folders that are loaded, and public names; `test_custom_tools` runs its examples."""
 
+import sys
 from pathlib import Path
 
 import pytest
