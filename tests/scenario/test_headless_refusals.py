@@ -42,6 +42,19 @@ async def test_a_run_that_ended_otherwise_names_what_was_refused_after_how_it_en
     assert lines[1].startswith(f"bradawl: 1 refused call: probe(run the tests). {ADVICE}")
 
 
+async def test_a_refusal_of_the_provider_is_not_taken_for_the_models_end_at_a_refused_call() -> None:
+    script = [{"tool_calls": [REFUSED]}, {"text": "I can't.", "stop": "content_filter"}]
+    for as_json in (False, True):
+        agent, *_ = build(script, approver=DenyAllApprover("/home/u"), policy=lambda: EDITING)
+        code, out, err = await run_without_user(agent, as_json=as_json)
+        (line,) = (line for line in err.splitlines() if line.startswith("bradawl: "))
+        assert code == 5 and "stopped at" not in line
+        assert line.startswith(
+            "bradawl: The model's provider refused to go on. 1 refused call: probe(run the tests). No"
+        )
+    assert json.loads(out)["errors"] == [line.removeprefix("bradawl: ")]
+
+
 async def test_of_many_refused_calls_three_are_shown() -> None:
     _, _, err = await run(*(call(f"c{number}", unknown=True) for number in range(5)), EDIT)
     assert "5 refused calls: probe(c0), probe(c1), probe(c2) and 2 more. " in err

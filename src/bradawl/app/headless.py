@@ -126,7 +126,7 @@ def _denials(turn: "TurnResult", session: "Session", progress: Progress) -> str:
         )
         for call in turn.denials
     ]
-    return denials_text(turn.reason, denied, _advice(session))
+    return denials_text(turn, denied, _advice(session))
 
 
 def _advice(session: "Session") -> str:
