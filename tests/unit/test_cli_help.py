@@ -1,11 +1,13 @@
 """`bradawl --help` agrees with the commands and with the exit codes."""
 
+import io
 import re
 
 import pytest
 
 from bradawl.app import exit_code as codes
-from bradawl.app.cli import COMMANDS, main_parser, parse
+from bradawl.app.cli import COMMANDS, main_parser, parse, run
+from bradawl.app.console import Console
 
 HELP = main_parser().format_help()
 USAGE = HELP.partition("\n\n")[0]
@@ -34,3 +36,11 @@ def test_the_help_lists_the_exit_codes():
 
 def test_the_help_says_when_a_refused_call_is_a_failure():
     assert "5 refused: by the model, or it gave up on a call that needed a user" in HELP
+
+
+@pytest.mark.parametrize("prompt", ["/help", "/help undo"])
+def test_the_slash_commands_are_listed_where_no_model_is_set_up(tmp_path, prompt):
+    out, err = io.StringIO(), io.StringIO()
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    code = run(["-p", prompt, "-C", str(tmp_path)], environ, Console(io.StringIO(), out, err, environ))
+    assert (code, err.getvalue()) == (0, "") and "/undo" in out.getvalue()

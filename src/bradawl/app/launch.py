@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bradawl.app.slash_commands import CommandRegistry
 
 
-_NEED_NO_MODEL: Final = ("/undo", "/redo", "/rewind", "/diff")
+_NEED_NO_MODEL: Final = ("/help", "/undo", "/redo", "/rewind", "/diff")
 """Slash commands that work in `-p` where no model is set up."""
 
 
