@@ -1,6 +1,9 @@
 """The object of `--output-format json` gives the verdict of the exit code, and is printed once."""
 
+import asyncio
 import json
+import os
+import signal
 
 import msgspec
 import pytest
@@ -57,6 +60,24 @@ def test_an_error_after_the_answer_does_not_change_the_verdict(world, prompt):
     assert code == 0 and agrees(json.loads(line), code)
     assert "note: the run is over, but its connections could not be closed: the connection is stuck" in world.err
     assert world.run("-p", prompt, build=build) == 0
+
+
+class InterruptedModel(UnclosableModel):
+    """A model at whose end a signal arrives."""
+
+    async def aclose(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+
+
+def test_a_signal_after_the_answer_does_not_change_the_verdict(world):
+    def build(settings, approver):
+        agent = world.build(settings, approver)
+        return msgspec.structs.replace(agent, model=InterruptedModel(agent.model))
+
+    code = world.run("-p", "x", "--output-format", "json", build=build)
+    (line,) = world.out.splitlines()
+    assert code == 0 and agrees(json.loads(line), code)
 
 
 @pytest.mark.parametrize(("argv", "code"), [(("x", "-r", "01NOSUCHSESSION"), 1), (("",), 2)])
