@@ -9,7 +9,7 @@ from bradawl.agent.calls import connections
 from bradawl.safety.permissions import protected_paths
 from bradawl.safety.permissions.rule_targets import MOST_FOLDERS
 from bradawl.sandbox import process_limit, selection
-from bradawl.sandbox.discovery import folder_index, workspace_survey
+from bradawl.sandbox.discovery import workspace_survey
 from bradawl.sandbox.guarantees import GUARANTEES
 from bradawl.sandbox.mounts import plan, rule_mounts
 from bradawl.sandbox.network import connection_limit, dialing, host_permissions, listeners, proxy, relay, requests
@@ -71,7 +71,7 @@ def test_each_limit_of_the_page_is_that_of_the_program(limit):
 def test_the_numbers_in_words_are_those_of_the_program():
     """Fails where a number changes: change the words, too."""
     assert "judged again five seconds later" in PAGE and host_permissions._REFUSED_FOR_S == 5.0
-    assert "takes at most two seconds" in PAGE and folder_index.SEARCH_WITHIN_S == 2.0
+    assert "takes at most two seconds" in PAGE and selection._SEARCH_LIMIT_S == 2.0
     assert "up to three levels down (beyond twelve" in PAGE
     assert (workspace_survey._DEPTH, plan._MOST_REPOSITORIES) == (3, 12)
 
