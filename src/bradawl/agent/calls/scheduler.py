@@ -21,6 +21,9 @@ class _Entry:
 
     def __init__(self, call: ToolCall, before: tuple[Part, ...]) -> None:
         self.call = call
+        """As the model wrote it."""
+        self.checked = call
+        """With its arguments as hooks and the tool's own names changed them."""
         self.before = before
         self.effects: Effects = UNKNOWN
         self.is_prepared = asyncio.Event()
@@ -84,6 +87,7 @@ class Scheduler:
                 await earlier[-1].is_prepared.wait()
             too_many = self._too_many(len(earlier))
             prepared = await prepare(self._services, entry.call, self._step, self._unlogged(entry), too_many)
+            entry.checked = prepared.call
             if isinstance(prepared, Prepared):
                 entry.effects = prepared.effects
                 entry.is_prepared.set()
@@ -94,10 +98,10 @@ class Scheduler:
             entry.is_placed.set()
             missing = await self._missing_changes(entry, earlier)
             finished = await self._finish(entry, prepared, earlier)
-            entry.lacks_change = lacks_change(self._services, entry.call, entry.effects, finished)
+            entry.lacks_change = lacks_change(self._services, entry.checked, entry.effects, finished)
             if finished.outcome != "refused":
                 finished = self._with_missing(missing, finished)
-            await finalize(self._services, entry.call, finished)
+            await finalize(self._services, entry.checked, finished)
         finally:
             entry.is_prepared.set()
             entry.is_placed.set()
@@ -146,7 +150,7 @@ class Scheduler:
         return [
             other
             for other in failed
-            if await is_missing(self._services, other.call, other.effects, was_allowed=other.has_started)
+            if await is_missing(self._services, other.checked, other.effects, was_allowed=other.has_started)
         ]
 
     def _with_missing(self, missing: list[_Entry], finished: ToolFinished) -> ToolFinished:
@@ -154,7 +158,7 @@ class Scheduler:
         untold = [other for other in missing if other.lacks_change]
         for other in untold:
             other.lacks_change = False
-        return with_note(self._services, [other.call for other in untold], finished) if untold else finished
+        return with_note(self._services, [other.checked for other in untold], finished) if untold else finished
 
     async def _finish(self, entry: _Entry, prepared: Prepared | Refused, earlier: tuple[_Entry, ...]) -> ToolFinished:
         if isinstance(prepared, Refused):
