@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from patience import cpu_limit
 
 from bradawl.tools.outlines.symbol import enclosing
 from bradawl.tools.outlines.symbols import MOST_BYTES, symbols_in
+from patience import cpu_limit
 
 CODE = b'''"""def not_code(): pass"""
 import os
