@@ -336,8 +336,8 @@ async def test_an_unknown_type_is_an_error_that_lists_known_ones(place, grep, fi
     ],
 )
 async def test_with_multiline_a_match_may_span_lines(place, grep, pattern, shown):
-    tree(place, a_py="one\ndef f(\n    x,\n):\n    pass\n")
-    assert (await found(place, grep, pattern, multiline=True)).splitlines() == ["a.py", *shown]
+    tree(place, a_txt="one\ndef f(\n    x,\n):\n    pass\n")
+    assert (await found(place, grep, pattern, multiline=True)).splitlines() == ["a.txt", *shown]
 
 
 async def test_multiline_matches_are_counted_not_their_lines(place, grep):
@@ -501,3 +501,63 @@ async def test_the_defining_file_is_found_among_more_matches_than_are_read(place
         lines = (await found(place, grep, pattern)).splitlines()
         assert (lines[0] == "zz.py") == (pattern == "thing")
         assert "9001 matches in 151 files: 200 shown" in lines[-1]
+
+
+# ------------------------------------------------------------------ the definition around a match
+
+CODE = """\
+LIMIT = 3
+
+
+class Box:
+    size = LIMIT
+
+    def turn(self):
+        a = LIMIT
+        return a
+
+    @property
+    def side(self):
+        return LIMIT
+
+
+def free():
+    return 1
+"""
+
+
+async def test_few_matches_are_shown_below_the_definition_around_them(place, grep):
+    tree(place, box_py=CODE, notes_txt="LIMIT\n")
+    assert (await found(place, grep, "LIMIT")).splitlines() == [
+        *("box.py", "1: LIMIT = 3", "  in Box (4-13)", "5:     size = LIMIT"),
+        *("  in Box.turn (7-9)", "8:         a = LIMIT"),
+        *("  in Box.side (11-13)", "13:         return LIMIT", "notes.txt", "1: LIMIT"),
+    ]
+    assert await found(place, grep, "return a", path="box.py") == "  in Box.turn (7-9)\n9:         return a"
+    assert await found(place, grep, "LIMIT", output_mode="count") == "box.py: 4\nnotes.txt: 1\n[5 matches in 2 files]"
+
+
+async def test_lines_before_a_match_count_as_part_of_its_definition(place, grep):
+    tree(place, box_py=CODE)
+    assert (await found(place, grep, "return", context=1)).splitlines() == [
+        *("box.py", "  in Box.turn (7-9)", "8-         a = LIMIT", "9:         return a", "10- ", "--"),
+        *("  in Box.side (11-13)", "12-     def side(self):", "13:         return LIMIT", "14- ", "--"),
+        *("  in free (16-17)", "16- def free():", "17:     return 1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "is_named"),
+    [
+        ({"a_py": "def f():\n" + "    x\n" * 20}, True),
+        ({"a_py": "def f():\n" + "    x\n" * 21}, False),
+        ({f"a{n}_py": "def f():\n    x\n" for n in range(8)}, True),
+        ({f"a{n}_py": "def f():\n    x\n" for n in range(9)}, False),
+        ({"a_py": "def f():\n    x\n" + "#\n" * 200_000}, False),
+        ({"a_weird": "def f():\n    x\n"}, False),
+        ({"a_py": 'def f(:\n    x\n"""'}, True),
+    ],
+)
+async def test_definitions_are_named_for_few_matches_in_small_files_of_a_known_language(place, grep, files, is_named):
+    tree(place, **files)
+    assert ("  in f (" in await found(place, grep, "^ +x$")) is is_named

@@ -12,6 +12,7 @@ from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.rules import refuses
 from bradawl.core.tools import ToolSpec
+from bradawl.tools.outlines.symbol import Symbol
 from bradawl.tools.reading.decoding import presentable
 from bradawl.tools.reading.path_errors import named_as_given, on_one_line, with_suggestion
 from bradawl.tools.searching.result_text import shown
@@ -82,7 +83,15 @@ class Grep:
         found = await self._search(query, context)
         where = context.relative(root) if root != context.cwd else f"the working directory {root}"
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
-        return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
+        text = shown(found, query, on_one_line(where), context, await self._symbols(found, query, context))
+        return ToolOutput((Text(presentable(text)),), limit=None)
+
+    async def _symbols(self, found: SearchResult, query: Query, context: CallContext) -> dict[str, tuple[Symbol, ...]]:
+        if query.output_mode != "content" or not found.total:
+            return {}
+        from bradawl.tools.searching.enclosing import symbols_around
+
+        return await symbols_around(found, context)
 
     async def _search(self, query: Query, context: CallContext) -> SearchResult:
         if self._rg is None:

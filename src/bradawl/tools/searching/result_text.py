@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from bradawl.core.ports import CallContext
+from bradawl.tools.outlines.symbol import Symbol, enclosing
 from bradawl.tools.reading.path_errors import on_one_line
 from bradawl.tools.searching.relevance import ranked, shares
 from bradawl.tools.searching.search import Line, Query, SearchResult, by_component
@@ -15,12 +16,16 @@ _MOST_FOLDERS = 6
 _LOOKS_LIKE_A_LINE = re.compile(r"\d+[:-] |--|\[.*\]\Z|  in ")
 
 
-def shown(found: SearchResult, query: Query, where: str, context: CallContext) -> str:
+Symbols = Mapping[str, tuple[Symbol, ...]]
+"""The definitions of each file, where they are known."""
+
+
+def shown(found: SearchResult, query: Query, where: str, context: CallContext, symbols: Symbols) -> str:
     """The result as text for the model; `where` names the searched place."""
     if not found.total:
         text = [_nothing(found.searched, query, where)]
     elif query.output_mode == "content":
-        text = list(_content(found, query, context))
+        text = list(_content(found, query, context, symbols))
     else:
         text = list(_files(found, query, context))
     return "\n".join([*text, *found.notes])
@@ -58,12 +63,12 @@ Chosen = dict[str, list[Line]]
 """The lines to show of each file, files in the order to show them."""
 
 
-def _content(found: SearchResult, query: Query, context: CallContext) -> Iterator[str]:
+def _content(found: SearchResult, query: Query, context: CallContext, symbols: Symbols) -> Iterator[str]:
     chosen = _all(found, query) or _some(found, query)
     for path, lines in chosen.items():
         if not query.is_file:
             yield _heading(path, context)
-        yield from _printed(lines, query)
+        yield from _printed(lines, query, symbols.get(path, ()))
         more = found.counts[path] - _matches(lines)
         if more > 0 and not query.is_file:
             yield f"[{more} more here]"
@@ -142,14 +147,36 @@ def _heading(path: str, context: CallContext) -> str:
     return f"./{name}" if _LOOKS_LIKE_A_LINE.match(name) else name
 
 
-def _printed(lines: list[Line], query: Query) -> Iterator[str]:
-    """The lines in grep's format: `3: match`, `4- context`, and `--` where lines are left out."""
+def _printed(lines: list[Line], query: Query, symbols: tuple[Symbol, ...]) -> Iterator[str]:
+    """The lines in grep's format: `3: match`, `4- context`, `--` where lines are left out, and a line before those in
+    another definition.
+    """
     before: Line | None = None
+    around: Symbol | None = None
+    places = _places(lines, symbols)
     for line in lines:
         if query.context and before and before.number + 1 != line.number:
             yield "--"
         before = line
+        place = places.get(line.number)
+        if place is not None and place != around:
+            around = place
+            yield f"  in {place.name} ({place.first}-{place.last})"
         yield f"{line.number}{':' if line.is_match else '-'} {line.text}"
+
+
+def _places(lines: list[Line], symbols: tuple[Symbol, ...]) -> dict[int, Symbol]:
+    """The definition around each line by its number; a line before a match counts as part of the match."""
+    places: dict[int, Symbol] = {}
+    after: Line | None = None
+    for line in reversed(lines) if symbols else ():
+        place = enclosing(symbols, line.number) if line.is_match else None
+        if not line.is_match and after and after.number == line.number + 1:
+            place = places.get(after.number)
+        if place is not None:
+            places[line.number] = place
+        after = line
+    return places
 
 
 def _rest(found: SearchResult, chosen: Chosen, count: int, query: Query, context: CallContext) -> str:
