@@ -16,6 +16,7 @@ from bradawl.app.build.tools import given_tools, offered_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, why_no_undo, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.policies import Policies
+from bradawl.app.program_paths import search_path
 from bradawl.app.settings.settings import Settings
 from bradawl.app.system_prompt import SystemPrompt
 from bradawl.core.errors import SettingsError
@@ -143,6 +144,8 @@ def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awa
         user_present=not settings.headless,
         is_trusted=settings.is_trusted,
         git=workspace.git_status,
+        search_path=search_path(settings.environment, workspace.programs),
+        home=settings.user_home,
     )
     background = [part for part in (workspace.choice, workspace.changes) if part is not None]
     if not background:
