@@ -9,8 +9,8 @@ import msgspec
 
 from bradawl.app.ignored_names import IgnoredNames, bytes_of, is_ignored, rules_above, rules_in
 
-_MOST_ENTRIES = 2_000
-_MOST_IN_FOLDER = 1_000
+_MOST_ENTRIES = 1_000
+_MOST_IN_FOLDER = 500
 _MOST_READ = 150
 _LARGEST_BYTES = 400_000
 _DEEPEST = 15
