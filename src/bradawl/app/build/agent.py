@@ -77,7 +77,8 @@ def build_agent(
     policies = _policies(settings, workspace, notify, has_undo=changes is not None)
     headless = settings.headless or approver is None
     if tools is None:
-        offered = offered_tools(settings, workspace, policies, notify, headless=headless)
+        has_answers = approver is not None and not isinstance(approver, DenyAllApprover)
+        offered = offered_tools(settings, workspace, policies, notify, headless=headless, has_answers=has_answers)
     else:
         offered = given_tools(settings, workspace, tools, headless=headless)
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
