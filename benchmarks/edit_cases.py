@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 
 import msgspec
-from edit_sources import LANGUAGES, Words
+from edit_drafts import Draft, added_line, draft_of, edited, is_good, left_out, other_word
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -25,103 +25,6 @@ class Case(msgspec.Struct, frozen=True):
     """The expected file; None if no place, or more than one, may be meant."""
     seen: bytes | None = None
     """The content that the model has read, if it differs from the file."""
-
-
-class Draft(msgspec.Struct):
-    """A correct edit: lines `first` to `last` of `lines` become `new`."""
-
-    words: Words
-    language: str
-    lines: list[str]
-    first: int
-    last: int
-    new: list[str]
-
-    @property
-    def old(self) -> list[str]:
-        """The lines to replace."""
-        return self.lines[self.first : self.last]
-
-    def text(self, lines: list[str] | None = None) -> str:
-        """The file before the edit, or after it with the changed lines."""
-        middle = self.old if lines is None else lines
-        return "\n".join([*self.lines[: self.first], *middle, *self.lines[self.last :], ""])
-
-
-def draft_of(draw: random.Random) -> Draft:
-    """A file, and an edit of one to eight lines that occur once in it."""
-    words = Words(draw)
-    language = draw.choice(list(LANGUAGES))
-    lines = LANGUAGES[language](words)
-    for _ in range(200):
-        first = draw.randrange(len(lines))
-        last = min(first + draw.choice((1, 2, 2, 3, 3, 4, 5, 8)), len(lines))
-        draft = Draft(words, language, lines, first, last, [])
-        if _is_good(draft):
-            draft.new = _edited(draft)
-            if draft.new != draft.old:
-                return draft
-    return draft_of(draw)
-
-
-def _is_good(draft: Draft) -> bool:
-    old = draft.old
-    if not old[0].strip() or not old[-1].strip() or sum(map(str.isalnum, "".join(old))) < 8:
-        return False
-    bare = [line.strip() for line in draft.lines]
-    wanted = [line.strip() for line in old]
-    return sum(bare[place : place + len(old)] == wanted for place in range(len(bare))) == 1
-
-
-def _edited(draft: Draft) -> list[str]:
-    new = list(draft.old)
-    for _ in range(draft.words.draw.choice((1, 1, 2))):
-        draft.words.draw.choice((_other_word, _other_word, _added_line, _left_out, _wrapped))(draft, new)
-    return new
-
-
-def _other_word(draft: Draft, new: list[str]) -> None:
-    place = draft.words.draw.randrange(len(new))
-    found = list(re.finditer(r"[A-Za-z]{4,}|\d{2,}", new[place]))
-    if found:
-        match = draft.words.draw.choice(found)
-        other = str(draft.words.number()) if match[0].isdigit() else draft.words.name()
-        new[place] = new[place][: match.start()] + other + new[place][match.end() :]
-
-
-def _added_line(draft: Draft, new: list[str]) -> None:
-    place = draft.words.draw.randrange(len(new))
-    if not new[place].strip():
-        return
-    indent = new[place][: len(new[place]) - len(new[place].lstrip())]
-    line = {
-        "python": f"{draft.words.name()}({draft.words.number()})",
-        "javascript": f"{draft.words.name()}({draft.words.number()});",
-        "go": f"{draft.words.name()}({draft.words.number()})",
-        "markdown": f"{draft.words.name()} {draft.words.number()}",
-        "yaml": f"{draft.words.name()}: {draft.words.number()}",
-        "makefile": f"{draft.words.name()} {draft.words.number()}",
-    }[draft.language]
-    new.insert(place + draft.words.draw.randrange(2), indent + line)
-
-
-def _left_out(draft: Draft, new: list[str]) -> None:
-    if len(new) > 1:
-        place = draft.words.draw.randrange(1, len(new))
-        if new[place].strip():
-            del new[place]
-
-
-def _wrapped(draft: Draft, new: list[str]) -> None:
-    """The lines indented one level deeper below a new line."""
-    if draft.language not in {"python", "javascript", "go"}:
-        return
-    unit = {"python": "    ", "javascript": "  ", "go": "\t"}[draft.language]
-    margin = min((line[: len(line) - len(line.lstrip())] for line in new if line.strip()), key=len)
-    head = {"python": "if enabled:", "javascript": "if (enabled) {", "go": "if enabled {"}[draft.language]
-    body = [unit + line if line.strip() else line for line in new]
-    tail = [] if draft.language == "python" else [margin + "}"]
-    new[:] = [margin + head, *body, *tail]
 
 
 # ------------------------------------------------------------------ mistakes
@@ -152,6 +55,32 @@ def shifted(draft: Draft) -> Case | None:
         return None
     strings = _mapped(draft, lambda line: line[-by:] if by < 0 else " " * by + line)
     return strings and _case("indentation", draft, *strings)
+
+
+def shifted_old(draft: Draft) -> Case | None:
+    """The quoted block is indented more or less than in the file, and the new text is right."""
+    if (case := shifted(draft)) is None:
+        return None
+    new = "\n".join(draft.new) + ("\n" if case.old.endswith("\n") else "")
+    return msgspec.structs.replace(case, kind="indentation of old_string alone", new=new)
+
+
+def respaced_old(draft: Draft) -> Case | None:
+    """The quoted block is indented with tabs where the file has spaces, or the reverse, and the new text is right."""
+    if (case := respaced(draft)) is None:
+        return None
+    new = "\n".join(draft.new) + ("\n" if case.old.endswith("\n") else "")
+    return msgspec.structs.replace(case, kind="tabs of old_string alone", new=new)
+
+
+def bare_old(draft: Draft) -> Case | None:
+    """The quoted text begins after the indentation of its first line, or in it, and the new text is right."""
+    margin = len(draft.old[0]) - len(draft.old[0].lstrip())
+    if not margin or any(line.strip() and not line[:margin].isspace() for line in (*draft.old, *draft.new)):
+        return None
+    old, new = _strings(draft)
+    old = old[draft.words.draw.choice((margin, margin, 1)) :]
+    return _case("first line of old_string bare", draft, old, new) if draft.text().count(old) == 1 else None
 
 
 def respaced(draft: Draft) -> Case | None:
@@ -233,7 +162,7 @@ def mixed_line_ends(draft: Draft) -> Case | None:
     if len(draft.old) < 3:
         return None
     draft.new = list(draft.old)
-    _other_word(draft, draft.new)
+    other_word(draft, draft.new)
     old, new = "\n".join(draft.old), "\n".join(draft.new)
     ends = [draft.words.draw.choice(("\n", "\r\n")) for _ in draft.lines]
     if "\r\n" not in ends[draft.first : draft.last - 1]:
@@ -246,7 +175,7 @@ def mixed_line_ends(draft: Draft) -> Case | None:
 def trailing_in_file(draft: Draft) -> Case | None:
     """Lines of the file that the edit keeps have trailing spaces."""
     draft.new = list(draft.old)
-    draft.words.draw.choice((_other_word, _added_line, _left_out))(draft, draft.new)
+    draft.words.draw.choice((other_word, added_line, left_out))(draft, draft.new)
     old, new = _strings(draft)
     kept = [line for line in draft.old[:-1] if draft.new.count(line) == draft.old.count(line) == 1]
     if not kept:
@@ -301,9 +230,9 @@ def no_final_newline(draft: Draft) -> Case | None:
     count = len(draft.lines) - draft.last
     if count:
         draft.first, draft.last = len(draft.lines) - len(draft.old), len(draft.lines)
-        if not _is_good(draft):
+        if not is_good(draft):
             return None
-        draft.new = _edited(draft)
+        draft.new = edited(draft)
     if draft.new == draft.old:
         return None
     old, new = "\n".join(draft.old) + "\n", "\n".join(draft.new) + "\n"
@@ -352,7 +281,7 @@ def stale(draft: Draft) -> Case | None:
     old, new = _strings(draft)
     before = draft.text()
     lines = list(draft.old)
-    _other_word(draft, lines)
+    other_word(draft, lines)
     after = draft.text(lines)
     if old in after or lines == draft.old:
         return None
@@ -365,7 +294,7 @@ def stale_with_double(draft: Draft) -> Case | None:
         return None
     old, new = _strings(draft)
     lines = list(draft.old)
-    _other_word(draft, lines)
+    other_word(draft, lines)
     double = ["    " + line if line else line for line in draft.old]
     after = draft.text(lines) + "\n".join(["", "", *double, ""])
     if old in after or lines == draft.old or "".join(lines).split() == "".join(draft.old).split():
@@ -429,7 +358,8 @@ def crlf_and_bare(draft: Draft) -> Case | None:
     return msgspec.structs.replace(case, kind="line endings and trailing blanks", data=data, right=right)
 
 
-KINDS: tuple[Callable[[Draft], Case | None], ...] = (
+Kinds = tuple[Callable[[Draft], Case | None], ...]
+KINDS: Kinds = (
     shifted,
     shifted,
     respaced,
@@ -454,15 +384,20 @@ KINDS: tuple[Callable[[Draft], Case | None], ...] = (
     one_of_many,
     shifted_and_bare,
     crlf_and_bare,
+    shifted_old,
+    respaced_old,
+    bare_old,
 )
+OLD_INDENTED_OTHERWISE: Kinds = (shifted_old, shifted_old, respaced_old, bare_old)
+"""Kinds in which old_string alone is indented otherwise than the file."""
 
 
-def cases(seed: int, count: int) -> Iterator[Case]:
+def cases(seed: int, count: int, kinds: Kinds = KINDS) -> Iterator[Case]:
     """`count` edits, determined by the seed."""
     draw = random.Random(seed)  # noqa: S311 - which edit comes next is no secret
     made = 0
     while made < count:
-        kind = KINDS[made % len(KINDS)]
+        kind = kinds[made % len(kinds)]
         case = kind(draft_of(draw))
         if case is not None and case.old != case.new and case.data != case.right:
             made += 1

@@ -7,7 +7,7 @@ one byte for byte. Wrong: it was changed in another way. Refused: it is unchange
 import argparse
 from collections import Counter
 
-from edit_cases import Case, cases
+from edit_cases import KINDS, OLD_INDENTED_OTHERWISE, Case, Kinds, cases
 from edit_rules import RULES
 
 Tally = dict[str, Counter[str]]
@@ -20,10 +20,10 @@ def outcome_of(case: Case, result: bytes | None) -> str:
     return "right" if result == case.right else "wrong"
 
 
-def tallied(seed: int, count: int, rules: tuple[str, ...] = tuple(RULES)) -> dict[str, Tally]:
+def tallied(seed: int, count: int, rules: tuple[str, ...] = tuple(RULES), kinds: Kinds = KINDS) -> dict[str, Tally]:
     """For each set of rules and each kind of edit, the number of each outcome."""
     found: dict[str, Tally] = {name: {} for name in rules}
-    for case in cases(seed, count):
+    for case in cases(seed, count, kinds):
         for name in rules:
             found[name].setdefault(case.kind, Counter())[outcome_of(case, RULES[name](case))] += 1
     return found
@@ -51,8 +51,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1_000)
+    parser.add_argument("--indentation", action="store_true", help="only edits with an old text indented otherwise")
     options = parser.parse_args()
-    found = tallied(options.seed, options.count)
+    kinds = OLD_INDENTED_OTHERWISE if options.indentation else KINDS
+    found = tallied(options.seed, options.count, kinds=kinds)
     _print_kinds(found["bradawl"])
     print(f"{'':12} {'right':>6} {'wrong':>6} {'refused':>8} {'rightly':>8}  right, of those with one right place")
     for name, tally in found.items():

@@ -48,6 +48,20 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
+def writes_margin(place: MatchContext, old: str, new: str) -> bool:
+    """True if `new` begins with the indentation of a whole line and `old` inside that of its line, so that `new` in its
+    place would be indented twice. False for edits that do nothing but indent further.
+    """
+    if not place.before or place.before.strip(" \t") or len(place.before) >= _NEAR:
+        return False
+    quoted, written = split_indent(old)[0], split_indent(new)[0]
+    ours, theirs = old.split("\n"), new.split("\n")
+    if written == quoted or [line.strip() for line in ours] == [line.strip() for line in theirs]:
+        return False
+    # The other lines of `old` are whole lines of the file, so those of `new` are, too.
+    return written == place.before + quoted or (len(ours) > 1 and len(theirs) > 1 and bool(theirs[0].strip()))
+
+
 def reframed(place: MatchContext, old: str, new: str) -> str | None:
     """`new` with the indentation of the line it replaces, if both strings were written without it; else None. Applies
     to one whole line that becomes several, and only if `new` is wrong as given: its first line opens a block that the

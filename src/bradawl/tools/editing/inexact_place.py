@@ -43,6 +43,8 @@ class Fit(msgspec.Struct, frozen=True):
     """The quoted text begins after the indentation of its first line."""
     ignored: tuple[str, ...]
     """The ignored differences, in words."""
+    margin: str = ""
+    """The indentation before the place in its first line."""
 
 
 class LineRange(msgspec.Struct, frozen=True):
@@ -164,13 +166,13 @@ def fit_of(file_text: FileText, old: str, line_range: LineRange) -> Fit | None:
         ignored.append(NO_FINAL_BREAK)
     start = sum(map(len, raw[: line_range.first])) + line_range.first
     stop = start + sum(len(line.content) + len(line.end) for line in lines)
-    lines[0] = Line(lines[0].content[cut:], lines[0].end)
+    margin, lines[0] = lines[0].content[:cut], Line(lines[0].content[cut:], lines[0].end)
     if is_closed and lines[-1].end:
         partners, lines = (*partners, len(lines)), [*lines, Line("", "")]
     else:
         stop -= len(lines[-1].end)
         lines[-1] = Line(lines[-1].content, "")
-    return Fit(start + cut, stop, tuple(lines), partners, indent, typography, cut > 0, tuple(ignored))
+    return Fit(start + cut, stop, tuple(lines), partners, indent, typography, cut > 0, tuple(ignored), margin)
 
 
 def _line(raw: list[str], number: int) -> Line:

@@ -3,10 +3,13 @@
 A step applies only if exactly one place matches and the new text is unambiguous; otherwise nothing changes.
 """
 
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from bradawl.core.errors import ToolError
-from bradawl.tools.editing.exact import MatchContext, joins_lines, reframed
+from bradawl.tools.editing.exact import MatchContext, joins_lines, reframed, writes_margin
 from bradawl.tools.editing.file_text import FileText, check_encodable, encodings_of, file_text_of
 from bradawl.tools.editing.matching import (
     MOST_MATCHES,
@@ -19,8 +22,14 @@ from bradawl.tools.editing.matching import (
 )
 from bradawl.tools.reading.decoding import Encoding
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bradawl.tools.editing.inexact import InexactMatch
+
 _PLACES_NAMED = 10
 _LEAST_LETTERS = 3
+_REINDENTED = "new_string indented like the line it replaces"
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -67,6 +76,7 @@ def plan(data: bytes, change: Change, shown: str) -> Planned:
         raise _missed(job)
     if planned.data == data:
         raise ToolError(f"{shown} would not change: old_string and new_string differ in line endings only")
+    _check_syntax(planned, job)
     return planned
 
 
@@ -88,12 +98,26 @@ def _exactly(job: _Job) -> Planned | None:
 
 def _one_replaced(job: _Job, match: Match, encoding: Encoding) -> Planned:
     place = MatchContext.of(job.data, match, encoding)
+    if writes_margin(place, job.change.old, job.change.new):
+        start = match.start - len(encoding.encode(place.before))
+        if (planned := _with_margin(job, match, Match(start, match.end), encoding)) is not None:
+            return planned
     moved = reframed(place, job.change.old, job.change.new)
     if moved is None:
         _check_joint(job, place)
-    note = "new_string indented like the line it replaces" if moved is not None else ""
+    note = _REINDENTED if moved is not None else ""
     new = job.change.new if moved is None else moved
     return Planned(_spliced(job.data, (match,), new, encoding), encoding, 1, note)
+
+
+def _with_margin(job: _Job, match: Match, whole: Match, encoding: Encoding) -> Planned | None:
+    """The edit that replaces the indentation before the match, too; None if only the edit as given can be parsed."""
+    from bradawl.tools.editing.syntax import is_parsed
+
+    given, other = (_spliced(job.data, (each,), job.change.new, encoding) for each in (match, whole))
+    if is_parsed(encoding.decode(given), job.shown) and not is_parsed(encoding.decode(other), job.shown):
+        return None
+    return Planned(other, encoding, 1, _REINDENTED)
 
 
 def _check_joint(job: _Job, place: MatchContext) -> None:
@@ -193,15 +217,73 @@ def _loosely(job: _Job) -> Planned | None:
         return None  # ambiguous
     encoding = job.encodings[0]
     file_text = file_text_of(job.data, encoding)
-    inexact: InexactMatch | None = find_inexact(
+    found = find_inexact(
         file_text, job.change.old.replace("\r\n", "\n"), job.change.new.replace("\r\n", "\n"), job.shown
     )
-    if inexact is None:
+    if found is None:
         return None
     check_encodable(job.change.new, encoding, job.shown)
-    match = Match(file_text.place(inexact.fit.start), file_text.place(inexact.fit.stop))
-    text = rewritten(inexact.fit, inexact.old, inexact.new, line_ending_at(job.data, match, encoding))
-    return Planned(_put(job.data, match, text, encoding), encoding, 1, _note(*inexact.fit.ignored))
+
+    def planned(match: InexactMatch) -> Planned:
+        place = Match(file_text.place(match.fit.start), file_text.place(match.fit.stop))
+        text = rewritten(match.fit, match.old, match.new, line_ending_at(job.data, place, encoding))
+        return Planned(_put(job.data, place, text, encoding), encoding, 1, _note(*match.fit.ignored))
+
+    return _with_indentation(found, planned, job)
+
+
+def _with_indentation(found: "InexactMatch", planned: "Callable[[InexactMatch], Planned]", job: _Job) -> Planned:
+    """The edit with new_string indented as it is meant: like old_string, or already like the file."""
+    from bradawl.tools.editing.indentation_of_new import (
+        changes_more_than_indentation,
+        in_file_indentation,
+        reading_of,
+    )
+
+    match reading_of(found):
+        case "like old_string":
+            return planned(found)
+        case "like the file":
+            if not changes_more_than_indentation(found):
+                raise ToolError(
+                    f"{job.shown} would not change: it is indented already as new_string is, and otherwise than "
+                    "old_string. If it is to be indented further, repeat the edit with the file's own indentation"
+                )
+            return planned(in_file_indentation(found))
+        case _:
+            return _that_parses([found, in_file_indentation(found)], planned, job)
+
+
+def _that_parses(readings: "list[InexactMatch]", planned: "Callable[[InexactMatch], Planned]", job: _Job) -> Planned:
+    """The edit by the one reading whose result can be parsed. Raises `ToolError` unless there is exactly one."""
+    from bradawl.tools.editing.syntax import is_parsed
+
+    found: list[Planned] = []
+    for reading in readings:
+        with suppress(ToolError):
+            found.append(planned(reading))
+    good = [each for each in found if is_parsed(each.encoding.decode(each.data), job.shown)]
+    if len(good) != 1:
+        raise ToolError(
+            "old_string is indented otherwise than the file, and whether new_string is indented like the one or like "
+            "the other can't be determined; nothing was changed. Repeat the edit with the file's own indentation"
+        )
+    return good[0]
+
+
+def _check_syntax(planned: Planned, job: _Job) -> None:
+    """Raises `ToolError` if an edit that did not match exactly would break a file that could be parsed before."""
+    if not planned.note:
+        return
+    from bradawl.tools.editing.syntax import fault_in, is_parsed
+
+    fault = fault_in(planned.encoding.decode(planned.data), job.shown)
+    if fault is not None and is_parsed(planned.encoding.decode(job.data), job.shown):
+        raise ToolError(
+            f"old_string is in {job.shown} only {planned.note.replace('matched ', '')}, and with new_string in its "
+            f"place the file would not be valid {fault.language} any more (line {fault.line}: {fault.reason}); nothing "
+            "was changed. Repeat the edit with the text as it is in the file"
+        )
 
 
 def _translated(job: _Job) -> Planned | None:
