@@ -56,114 +56,19 @@ NO_NETWORK = [
     "bash: line 1: /dev/tcp/example.com/80: Invalid argument",
     "  cause: error resolving DNS\n  cause: failed to lookup address information: Temporary failure in name resolution",
     "npm error network This is a problem related to network connectivity.",
-    "Err:1 http://deb.debian.org/debian trixie InRelease\n  Could not resolve 'deb.debian.org'",
+    "Err:1 http://deb.example/debian trixie InRelease\n  Could not resolve 'deb.example'",
     "Connecting to example.com|192.0.2.1|:443... failed: Permission denied.",
-    "error Error: getaddrinfo EAI_AGAIN registry.yarnpkg.com",
+    "error Error: getaddrinfo EAI_AGAIN packages.example",
     "info There appears to be trouble with your network connection. Retrying...",
     "ERROR:  Could not find a valid gem 'a' (>= 0), here is why:\n"
-    "          Unable to download data from https://rubygems.org/ - no such name (https://rubygems.org/specs.4.8.gz)",
-    "Could not reach host index.rubygems.org. Check your network connection and try again.",
-    "All attempts to connect to pypi.org failed.",
+    "          Unable to download data from https://gems.example/ - no such name (https://gems.example/specs.4.8.gz)",
+    "Could not reach host gems.example. Check your network connection and try again.",
+    "All attempts to connect to index.example failed.",
     'go: example.com/m@v1: Get "https://proxy.example/x": dial tcp: lookup proxy.example: Temporary failure in name '
     "resolution",
     "warning: spurious network error (3 tries remaining): [6] Couldn't resolve host name (Could not resolve host: "
-    "index.crates.io)",
+    "index.example)",
 ]
-
-
-@pytest.mark.parametrize(
-    ("error", "host"),
-    [
-        ("curl: (6) Could not resolve host: example.com", "example.com"),
-        ("curl: (7) Failed to connect to 192.0.2.1 port 443 after 0 ms: Couldn't connect to server", "192.0.2.1"),
-        ("fatal: unable to access 'https://github.com/a/b/': Could not resolve host: github.com", "github.com"),
-        ("ssh: Could not resolve hostname a.example: Temporary failure in name resolution", "a.example"),
-        (
-            "npm error request to https://packages.example/x failed, reason: getaddrinfo EAI_AGAIN packages.example",
-            "packages.example",
-        ),
-        ("wget: unable to resolve host address \u2018example.com\u2019", "example.com"),
-        (
-            'psql: error: could not translate host name "db.example.com" to address: Temporary failure in name '
-            "resolution",
-            "db.example.com",
-        ),
-        ("dial tcp: lookup modules.example on 192.0.2.53:53: server misbehaving", "modules.example"),
-        ("  Could not resolve 'deb.debian.org'", "deb.debian.org"),
-        ("java.net.UnknownHostException: repo.maven.apache.org", "repo.maven.apache.org"),
-    ],
-)
-def test_the_hint_names_the_host(error: str, host: str):
-    (note,) = notes(error)
-    assert f"[bubblewrap sandbox: commands have no network here, so {host} can't be reached." in note
-
-
-@pytest.mark.parametrize(
-    ("error", "path"),
-    [
-        ("bash: line 1: /etc/x: Read-only file system", "/etc/x"),
-        ("OSError: [Errno 30] Read-only file system: '/etc/zz'", "/etc/zz"),
-        ("Error: EROFS: read-only file system, open '/etc/zz'", "/etc/zz"),
-        ("mkdir: cannot create directory \u2018/opt/a b\u2019: Read-only file system", "/opt/a b"),
-        ("touch: cannot touch '/usr/x': Read-only file system", "/usr/x"),
-        ("cp: cannot create regular file '/opt/x': Read-only file system", "/opt/x"),
-        ("error: could not write config file .git/config: Device or resource busy", ".git/config"),
-    ],
-)
-def test_the_hint_names_the_path_also_after_a_success(error: str, path: str):
-    (note,) = notes(error)
-    assert note.startswith(f"[bubblewrap sandbox: {path} can't be changed: commands can write only in the workspace")
-    if "Read-only" in error and not error.startswith("error: "):
-        assert notes(error, code=0) == (note,)
-
-
-WORDS = [
-    "curl: (6) Could not resolve host: example.com",
-    "touch: cannot touch '/etc/x': Read-only file system",
-    "socket.gaierror: [Errno -2] Name or service not known",
-]
-NOT_ITS_OWN = [
-    ("cat build.log; exit 1", "{}", ""),
-    ("cd logs && tail -50 build.log && false", "{}", ""),
-    ("grep -rn resolve . ; exit 3", "src/a.py:3:{}", ""),
-    ("git log -p | head; make missing", "    {}", "make: *** No rule to make target 'missing'.  Stop."),
-    ("rg -n resolve src && false", "src/a.py:3:{}", ""),
-    ("./find-in-logs.sh", "logs/a.log:14:{}", ""),
-    ("diff a b", "< x\n> {}", ""),
-    ("./compare.sh", "-x\n+{}", ""),
-    ("pytest -q", "E       AssertionError: assert 'ok' in '{}'\n1 failed", ""),
-    ("python -m pytest tests 2>&1 | tail -5", "----- Captured stderr call -----\n{}\n1 failed", ""),
-    ("npm test", "not ok 1 - says {}", ""),
-    ("go test ./...", "--- FAIL: TestX\n    x_test.go:9: got {}", ""),
-    ("cargo test", '  left: "{}"', ""),
-    ("echo '{}' && false", "{}", ""),
-    ("printf '%s' '{}' >&2; exit 1", "", "{}"),
-]
-
-
-@pytest.mark.parametrize("words", WORDS[:2])
-@pytest.mark.parametrize(("command", "stdout", "stderr"), NOT_ITS_OWN)
-def test_text_that_a_command_only_shows_is_not_explained(command: str, stdout: str, stderr: str, words: str):
-    command, stdout, stderr = (text.replace("{}", words) for text in (command, stdout, stderr))
-    result = CommandResult(1, stdout.encode(), stderr.encode(), sandbox="bubblewrap")
-    assert notes_on(result, IN_WORKSPACE, user_is_there=True, command=command) == ()
-
-
-OWN = [
-    ("npm ci 2>&1 | tail -3", "npm error code EAI_AGAIN\nnpm error syscall getaddrinfo", ""),
-    ("echo build && cargo build 2>&1 | grep -v Compiling", "error: Could not resolve host: index.crates.io", ""),
-    ("mvn -q compile", "[ERROR] repo.maven.apache.org: Temporary failure in name resolution", ""),
-    ("pytest -q", "E       socket.gaierror: [Errno -3] Temporary failure in name resolution\n1 failed", ""),
-    ("node --test", "    Error: getaddrinfo ENOTFOUND a.example\n", ""),
-    ("cat urls | xargs curl -sS", "", "curl: (6) Could not resolve host: a.example"),
-]
-
-
-@pytest.mark.parametrize(("command", "stdout", "stderr"), OWN)
-def test_errors_of_the_command_itself_are_explained(command: str, stdout: str, stderr: str):
-    result = CommandResult(1, stdout.encode(), stderr.encode(), sandbox="bubblewrap")
-    (note,) = notes_on(result, IN_WORKSPACE, user_is_there=True, command=command)
-    assert "commands have no network here" in note
 
 
 @pytest.mark.parametrize("error", [*NO_NETWORK, *NOTHING_FOUND])
