@@ -131,7 +131,7 @@ async def test_the_end_of_a_job_sends_a_note_to_the_model(real, tmp_path):
         (text,) = notes(session)
         assert text.startswith("job-1 (until [ -e go ]; do sleep 0.01; done; seq 1 20; ")
         assert "has ended with exit code 3 after" in text
-        assert text.endswith("Its last lines:\n17\n18\n19\n20\nred")
+        assert text.endswith("Its last lines (bash_output shows all that is new):\n17\n18\n19\n20\nred")
         await session.run("and?")
         told = [
             note.text for message in session.transcript.messages if isinstance(message, User) for note in message.notes
@@ -155,8 +155,12 @@ async def test_a_command_without_a_timeout_becomes_a_job_and_its_end_sends_a_not
         await session.run("go")
         moved, _, looked = results(session.transcript.messages)
         assert moved.startswith("half\n[still running after 1 s, in the background as job-1;")
-        assert looked.startswith("whole\n[job-1 has ended with exit code 0")
-        assert notes(session) == []  # the note was delivered before
+        assert "[job-1 has ended with exit code 0" in looked
+        assert notes(session) == []
+        told = [
+            text.text for message in session.transcript.messages if isinstance(message, User) for text in message.notes
+        ]
+        assert [line for text in (looked, *told) for line in text.split("\n")].count("whole") == 1
 
 
 async def test_jobs_continue_when_a_turn_is_cancelled(real, tmp_path):
@@ -290,6 +294,52 @@ async def test_a_job_that_ends_after_every_waiting_call_timed_out_sends_a_note()
             group.create_task(session.jobs.read_output("job-1", 0.02))
         processes.release("serve")
         await until(lambda: notes(session), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "looks", "then", "note", "left"),
+    [
+        (b"one\n", True, b"", "It printed nothing new.", b""),
+        (b"one\n", True, b"two\n", "Its last lines:\ntwo", b""),
+        (b"one\n", False, b"two\n", "Its last lines:\none\ntwo", b""),
+        (b"", False, b"", "It printed nothing new.", b""),
+        (
+            b"",
+            False,
+            b"1\n2\n3\n4\n5\n6\n",
+            "Its last lines (bash_output shows all that is new):\n2\n3\n4\n5\n6",
+            b"1\n2\n3\n4\n5\n6\n",
+        ),
+    ],
+)
+async def test_the_note_about_the_end_of_a_job_tells_no_output_twice(
+    first: bytes, looks: bool, then: bytes, note: str, left: bytes
+):
+    agent, processes = serving([{"text": "begun"}])
+    async with agent.open() as session:
+        await session.run("go")
+        job = processes.started[0]
+        job.print(first)
+        if looks:
+            assert (await session.jobs.read_output("job-1")).printed == first
+        job.print(then)
+        processes.release("serve")
+        await until(lambda: notes(session))
+        (text,) = notes(session)
+        assert text.endswith(f" s. {note}")
+        assert (await session.jobs.read_output("job-1")).printed == left
+
+
+async def test_the_time_of_a_job_counts_from_the_start_of_its_command():
+    agent, processes = serving([{"text": "begun"}])
+    async with agent.open() as session:
+        await session.run("go")
+        process = await processes.start(processes.commands[0], processes.grants[0])
+        job_id = session.jobs.add(process, "make", "c", 120.0)
+        assert (await session.jobs.read_output(job_id)).seconds == pytest.approx(120, abs=5)
+        processes.release("serve")
+        await until(lambda: any("(make) has ended" in text for text in notes(session)))
+        assert any("(make) has ended with exit code 0 after 120 s." in text for text in notes(session))
 
 
 async def test_output_that_a_withdrawn_reply_has_read_from_a_job_appears_once():

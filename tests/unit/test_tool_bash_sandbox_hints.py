@@ -24,6 +24,11 @@ def notes(error: str, *, code: int = 1, sandbox: str = "bubblewrap", grant: Gran
     return notes_on(result, grant, user_is_there=there)
 
 
+NOTHING_FOUND = [
+    "ERROR: Could not find a version that satisfies the requirement nosuchpkgx (from versions: none)\n"
+    "ERROR: No matching distribution found for nosuchpkgx",
+    "ERROR: No matching distribution found for requests",
+]
 NO_NETWORK = [
     "curl: (6) Could not resolve host: example.com",
     "wget: unable to resolve host address 'example.com'",
@@ -43,10 +48,30 @@ NO_NETWORK = [
     "ping: socket: Operation not permitted",
     "Temporary failure resolving 'packages.example'",
     "java.net.UnknownHostException: repo.maven.apache.org",
+    "curl: (7) Failed to connect to 192.0.2.1 port 443 after 0 ms: Couldn't connect to server",
+    "fatal: unable to look up example.com (port 9418) (Temporary failure in name resolution)",
+    'psql: error: could not translate host name "db.example.com" to address: Temporary failure in name resolution',
+    "x: IO::Socket::INET: Bad hostname 'example.com:80' Invalid argument at -e line 1.",
+    "bash: line 1: example.com: Temporary failure in name resolution\n"
+    "bash: line 1: /dev/tcp/example.com/80: Invalid argument",
+    "  cause: error resolving DNS\n  cause: failed to lookup address information: Temporary failure in name resolution",
+    "npm error network This is a problem related to network connectivity.",
+    "Err:1 http://deb.example/debian trixie InRelease\n  Could not resolve 'deb.example'",
+    "Connecting to example.com|192.0.2.1|:443... failed: Permission denied.",
+    "error Error: getaddrinfo EAI_AGAIN packages.example",
+    "info There appears to be trouble with your network connection. Retrying...",
+    "ERROR:  Could not find a valid gem 'a' (>= 0), here is why:\n"
+    "          Unable to download data from https://gems.example/ - no such name (https://gems.example/specs.4.8.gz)",
+    "Could not reach host gems.example. Check your network connection and try again.",
+    "All attempts to connect to index.example failed.",
+    'go: example.com/m@v1: Get "https://proxy.example/x": dial tcp: lookup proxy.example: Temporary failure in name '
+    "resolution",
+    "warning: spurious network error (3 tries remaining): [6] Couldn't resolve host name (Could not resolve host: "
+    "index.example)",
 ]
 
 
-@pytest.mark.parametrize("error", NO_NETWORK)
+@pytest.mark.parametrize("error", [*NO_NETWORK, *NOTHING_FOUND])
 def test_a_command_without_network_gets_a_hint_to_request_it(error):
     (note,) = notes(error)
     assert "no network" in note and 'sandbox: "network"' in note

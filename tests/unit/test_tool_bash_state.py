@@ -157,7 +157,7 @@ class FakeJobs:
     def __init__(self) -> None:
         self.processes = {}
 
-    def add(self, process, command, call_id):
+    def add(self, process, command, call_id, ran_s=0.0):
         name = f"job-{len(self.processes) + 1}"
         self.processes[name] = process
         return name
@@ -225,7 +225,7 @@ async def test_a_timeout_for_a_job_is_reported_as_ignored(place):
 
 async def test_a_refused_job_does_not_keep_running(place):
     class RefusingJobs(FakeJobs):
-        def add(self, process, command, call_id):
+        def add(self, process, command, call_id, ran_s=0.0):
             self.processes["refused"] = process
             raise ToolError("no more jobs")
 

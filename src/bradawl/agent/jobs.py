@@ -44,9 +44,14 @@ class _Running:
         self.last = (self.last + data)[-4_000:]
         return bool(data)
 
+    @property
+    def unread(self) -> tuple[bytes, int]:
+        """The output that the model has not seen, and how many bytes of it were dropped."""
+        return bytes(self._unread), self._dropped
+
     def take(self) -> tuple[bytes, int]:
         """Remove and return the unread output, and how many bytes of it were dropped."""
-        taken = bytes(self._unread), self._dropped
+        taken = self.unread
         self._unread.clear()
         self._dropped = 0
         return taken
@@ -94,14 +99,16 @@ class BackgroundJobs:
         """The commands of the jobs that have not ended, by job id."""
         return {job.job_id: job.command for job in self._jobs.values() if job.result is None}
 
-    def add(self, process: Process, command: str, call_id: str) -> str:
-        """Take over a running process and return the job's id. Raises `ToolError` while the session is not open."""
+    def add(self, process: Process, command: str, call_id: str, ran_s: float = 0.0) -> str:
+        """Take over a process that has run for `ran_s` seconds, and return the job's id. Raises `ToolError` while the
+        session is not open.
+        """
         if self.tasks is None:
             raise ToolError("nothing can go on in the background here")
         self._number += 1
         job_id = f"job-{self._number}"
         key = self._changes.continues(call_id, job_id) if self._changes is not None else call_id
-        job = _Running(job_id, key, command, process, self._conversation.clock.monotonic())
+        job = _Running(job_id, key, command, process, self._conversation.clock.monotonic() - ran_s)
         self._jobs[job.job_id] = job
         self._conversation.record(JobStarted(job.job_id, call_id, command))
         self.tasks.create_task(self._watch(job))
@@ -198,4 +205,7 @@ class BackgroundJobs:
         from bradawl.shaping import job_notes
 
         name = job_notes.named(job.job_id, job.command)
-        self._conversation.note(job_notes.ended(name, exit_code, job.seconds, job.last))
+        note, tells_all = job_notes.ended(name, exit_code, job.seconds, *job.unread)
+        if tells_all:
+            job.take()
+        self._conversation.note(note)

@@ -207,8 +207,8 @@ class Processes(Protocol):
 class Jobs(Protocol):
     """The background commands of a session. They end with it at the latest."""
 
-    def add(self, process: Process, command: str, call_id: str) -> str:
-        """Take ownership of a process; returns the job's id. The model gets a note when it ends or waits for input."""
+    def add(self, process: Process, command: str, call_id: str, ran_s: float = 0.0) -> str:
+        """Own a process that has run for `ran_s` seconds; returns the job's id. Its end and questions send notes."""
         ...
 
     async def read_output(self, job_id: str, wait_s: float = 0.0) -> Job:

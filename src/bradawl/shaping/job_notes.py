@@ -35,12 +35,16 @@ def named(job_id: str, command: str) -> str:
     return f"{job_id} ({line if len(line) <= _COMMAND_SHOWN else line[:_COMMAND_SHOWN] + '...'})"
 
 
-def ended(name: str, exit_code: int | None, seconds: float, output: bytes) -> str:
-    """Note that a job has ended, and how."""
+def ended(name: str, exit_code: int | None, seconds: float, unread: bytes, dropped: int = 0) -> tuple[str, bool]:
+    """Note that a job has ended, and how; and whether it tells all the `unread` output, of which more was `dropped`."""
     how = "for printing without end" if exit_code is None else f"with exit code {shell_code(exit_code)}"
-    last = last_lines(output)
-    said = f" Its last lines:\n{last}" if last else " It printed nothing."
-    return f"{name} has ended {how} after {seconds:.0f} s.{said}"
+    lines = [line.rstrip() for line in clean(unread).split("\n") if line.strip()]
+    tells_all = not dropped and last_lines(unread) == "\n".join(lines)
+    said = f"has ended {how} after {seconds:.0f} s."
+    if not lines:
+        return f"{name} {said} It printed nothing new.", tells_all
+    more = "" if tells_all else " (bash_output shows all that is new)"
+    return f"{name} {said} Its last lines{more}:\n{last_lines(unread)}", tells_all
 
 
 def stalled(name: str, seconds: float, output: bytes) -> str:

@@ -13,7 +13,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Sandbox
-from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
+from bradawl.core.ports import CallContext, Process, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command
 from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
@@ -140,6 +140,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         if params.run_in_background and context.jobs is None:
             raise ToolError("nothing can go on in the background here; run it with a timeout, or without the server")
         progress = _Progress(context)
+        began = time.monotonic()
         process, cwd = await _start(command, context, progress)
         timeout_s = min(params.timeout or self.patience_s, LONGEST_S)
         if await process.wait(_AT_ONCE_S if params.run_in_background else timeout_s):
@@ -151,11 +152,16 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             said = "" if params.run_in_background else f"still running after {timeout_s} s, "
             if params.run_in_background and params.timeout:
                 said = "without the timeout, which jobs don't have, "
-            return await _hand_over(process, context.jobs, params.command, context.call_id, said)
+            job = partial(context.jobs.add, process, params.command, context.call_id)
+            return await _hand_over(process, job, time.monotonic() - began, said)
         else:
             await process.end()
             result = msgspec.structs.replace(process.result(), exit_code=None)
         notes = keep_state(result, cwd, context, may_move=effects.moves)
+        if cwd != context.project and (result.exit_code or any(result.pipe_status)):
+            from bradawl.tools.shell.missing_paths import note_on  # most commands run in the project's folder
+
+            notes = (*notes, *await note_on(params.command, result, cwd, context))
         if params.run_in_background:
             notes = ("[it ended at once, so there is no job]", *notes)
         ending = ending_of(result, timeout_s, params.timeout)
@@ -272,11 +278,11 @@ async def _start(command: Command, context: CallContext, progress: _Progress) ->
     return process, command.cwd
 
 
-async def _hand_over(process: Process, jobs: Jobs, command: str, call_id: str, said: str) -> ToolOutput:
-    """Make the process a background job; returns its output so far."""
+async def _hand_over(process: Process, add: Callable[[float], str], ran_s: float, said: str) -> ToolOutput:
+    """Make the process a background job with `add`; returns its output so far."""
     data, dropped = process.printed()
     try:
-        job_id = jobs.add(process, command, call_id)
+        job_id = add(ran_s)
     except ToolError:
         await process.end()
         raise

@@ -56,7 +56,7 @@ def output_of(
     if result.sandbox or result.notes:
         from bradawl.tools.shell.sandbox_hints import notes_on  # most results need no notes
 
-        hints = notes_on(result, grant, user_is_there=user_is_there, by_domain=by_domain)
+        hints = notes_on(result, grant, user_is_there=user_is_there, by_domain=by_domain, command=command)
         notes = (*notes, *hints)
     full = None if result.spilled or shown == body else body.encode("utf-8", "backslashreplace")
     return ToolOutput(

@@ -9,22 +9,10 @@ from bradawl.core.permissions import Grant
 from bradawl.core.workspace import CommandResult
 from bradawl.safety.control_characters import in_remark
 from bradawl.shaping.restored_paths import first_paths, restored_lines
+from bradawl.tools.shell.network_errors import NO_NETWORK, NOTHING_FOUND, errors_in, host_in, own_errors
 
 _LOOKED_AT = 6_000
 
-# Error messages of resolvers, sockets and common clients, collected by running them without a network.
-_NO_NETWORK: Final = (
-    r"Could(?:n't| not) resolve (?:host|proxy)|[Tt]emporary failure in name resolution|Name or service not known"
-    r"|[Uu]nable to resolve host|failed to lookup address information|nodename nor servname provided"
-    r"|No address associated with hostname|server misbehaving|\bEAI_AGAIN\b|\bENOTFOUND\b|\bENETUNREACH\b"
-    r"|\bEHOSTUNREACH\b|[Nn]etwork is unreachable|No route to host|Temporary failure resolving|UnknownHostException"
-    r"|NameResolutionError|\bgaierror\b|Could not resolve hostname|Name does not resolve"
-    r"|(?i:dial (?:tcp|udp)\b[^\n]*(?:permission denied|not permitted))"
-    r"|(?i:\bconnect(?:ion|ing)?\b[^\n]{0,120}(?:\bEACCES\b|\bEPERM\b|permission denied \(os error 13\)))"
-    r"|(?i:\bsocket\b[^\n]{0,40}: (?:operation not permitted|permission denied))"
-)
-_NOTHING_FOUND: Final = r"\(from versions: none\)"
-"""What pip prints if it reaches no index, and also for a package that does not exist."""
 _PROXY_REFUSED: Final = (
     r"CONNECT tunnel failed, response 403|Received HTTP code 403 from proxy|Tunnel connection failed: 403"
     r"|Proxy response \(403\)|statusCode=403|Proxy tunneling failed: Forbidden"
@@ -60,6 +48,14 @@ _READ_ONLY: Final = (
     r"|(?:[Cc](?:annot|an't|ould not) (?:move|rename|remove)|renaming|git rm:)[^\n]{0,300}Device or resource busy"
     r"|Device or resource busy: [^\n]{1,300} -> |\bEBUSY\b[^\n]{0,60}\brename"  # a folder above hidden files
 )
+_READ_ONLY_FILE: Final = r"Read-only file system|\bEROFS\b|\(os error 30\)"
+"""Also explained after a success: the line went on without what it could not write."""
+_UNWRITTEN: Final = (
+    r"(?:'([^'\n]+)'|\u2018([^\u2019\n]+)\u2019|([^\s:'\"`]+)): (?:Read-only file system|Device or resource busy)"
+    r"|(?:Read-only file system|Device or resource busy): '([^'\n]+)'|\bEROFS\b[^\n]*?'([^'\n]+)'"
+)
+"""The path in a message about a file that could not be written."""
+_LONGEST_PATH: Final = 300
 _GIT_KEPT_FOLDER: Final = (
     r"(?m)cannot remove '(?P<folder>[^\n']+)/\.git/[^\n']+': (?:Read-only file system|Device or resource busy)"
 )
@@ -94,7 +90,7 @@ _ONLY_READ: Final = "bubblewrap"
 _UNGUARDED: Final = ("/proc", "/sys", "/dev")
 """Folders in which a denied permission says nothing about the sandbox."""
 
-_NETWORK = "commands have no network here, which is probably why it failed"
+_NETWORK = "commands have no network here, {reason}"
 _LOOPBACK = (
     "each command has a loopback network of its own here, so servers of other commands can't be reached. Start the "
     "server in the command that needs it (server & client)"
@@ -108,8 +104,8 @@ _NOT_BY_PROXY = (
 _NOT_BY_SSH = "ssh can't leave the sandbox, only HTTP and HTTPS can. git works with https:// addresses"
 _REFUSED = "the network proxy refused a host, so no connection was made; the output names it"
 _FILES = (
-    "commands can write only in the workspace, /tmp and their caches here, not to protected files, and can't move "
-    "or remove folders that contain protected or hidden files; the other files in them can be moved one by one"
+    "{path}commands can write only in the workspace, /tmp and their caches here, not to protected files, and can't "
+    "move or remove folders that contain protected or hidden files; the other files in them can be moved one by one"
 )
 _NOT_WRITTEN = (
     "git could not write its configuration and went on without it: what it would have registered is missing, although "
@@ -149,11 +145,17 @@ _POWERS = "commands here get no further rights, and no sockets of other programs
 
 
 def notes_on(
-    result: CommandResult, grant: Grant | None, *, user_is_there: bool, by_domain: bool = False
+    result: CommandResult,
+    grant: Grant | None,
+    *,
+    user_is_there: bool,
+    by_domain: bool = False,
+    command: str = "",
 ) -> tuple[str, ...]:
     """The result's remarks, and what the sandbox blocked or restored, one line each.
 
-    `by_domain`: the sandbox gives commands a proxy that decides about each host, and no other network.
+    `by_domain`: the sandbox gives commands a proxy that decides about each host, and no other network. Output that the
+    `command` only shows, such as that of a log, is not taken for its errors.
     """
     put_back = tuple(f"[{each}]" for each in (*result.notes, *restored_lines(result.restored, in_remark)))
     if grant is None or not result.sandbox:
@@ -163,10 +165,13 @@ def notes_on(
         what, lift = found, "off"
     elif is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
         what, lift = _NOT_WRITTEN, "off"
+    elif is_success and (denied := re.search(_READ_ONLY_FILE, errors_in(command, b"", result.stderr[-_LOOKED_AT:]))):
+        what, lift = _not_writable(denied.string, grant), "off"
     elif is_success and not (by_domain and re.search(_SSH_FAILED, _end_of(result))):
         return put_back
     else:
-        what, lift = _why(result, grant, by_domain=by_domain)
+        text = errors_in(command, result.stdout[-_LOOKED_AT:], result.stderr[-_LOOKED_AT:])
+        what, lift = _why(result, grant, text, own_errors(command, text), by_domain=by_domain)
     if not what:
         return put_back
     return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
@@ -205,17 +210,21 @@ def _how(lift: str, *, user_is_there: bool) -> str:
             return f'If the task needs it, send the call again with sandbox: "{lift}"; the user is then asked'
 
 
-def _why(result: CommandResult, grant: Grant, *, by_domain: bool) -> tuple[str, str]:
-    """What the sandbox blocked, and which of its limits to lift; empty if the output does not show it."""
-    text = _end_of(result)
+def _why(result: CommandResult, grant: Grant, text: str, own: str, *, by_domain: bool) -> tuple[str, str]:
+    """What the sandbox blocked, and which of its limits to lift; empty if the errors do not show it.
+
+    `own` are the errors in which words about the network and about files count.
+    """
     if re.search(_ENGINES, text):
         return _POWERS, "off"
-    if by_domain and (found := _by_proxy(result, text)) is not None:
+    if by_domain and (found := _by_proxy(result, own)) is not None:
         return found
-    if not by_domain and not grant.network and re.search(f"{_NO_NETWORK}|{_NOTHING_FOUND}", text):
-        return _NETWORK, "network"
-    if re.search(_READ_ONLY, text):
-        return (_OWN_PROGRAM.format(prefix=sys.prefix) if _is_own(text, grant) else _FILES), "off"
+    if not by_domain and not grant.network and re.search(f"{NO_NETWORK}|{NOTHING_FOUND}", own):
+        host = host_in(own)
+        reason = f"so {in_remark(host)} can't be reached" if host else "which is probably why it failed"
+        return _NETWORK.format(reason=reason), "network"
+    if re.search(_READ_ONLY, own):
+        return _not_writable(own, grant), "off"
     if re.search(_RIGHTS, text):
         return _POWERS, "off"
     if result.sandbox != _ONLY_READ and (path := _refused_outside(text, grant)):
@@ -223,6 +232,15 @@ def _why(result: CommandResult, grant: Grant, *, by_domain: bool) -> tuple[str, 
     if by_domain:
         return _in_own_network(text)
     return ("", "") if grant.network else _without_network(text)
+
+
+def _not_writable(text: str, grant: Grant) -> str:
+    """Why a file could not be written, with its path where the errors name it."""
+    if _is_own(text, grant):
+        return _OWN_PROGRAM.format(prefix=sys.prefix)
+    found = re.search(_UNWRITTEN, text)
+    path = next(filter(None, found.groups()), "") if found else ""
+    return _FILES.format(path=f"{in_remark(path[:_LONGEST_PATH])} can't be changed: " if path else "")
 
 
 def _by_proxy(result: CommandResult, text: str) -> tuple[str, str] | None:
@@ -234,7 +252,7 @@ def _by_proxy(result: CommandResult, text: str) -> tuple[str, str] | None:
         return "", ""
     if re.search(_PROXY_REFUSED, text):
         return _REFUSED, ""
-    if re.search(_NO_NETWORK, text):
+    if re.search(NO_NETWORK, text):
         return (_NOT_BY_SSH if re.search(_OVER_SSH, text) else _NOT_BY_PROXY), "off"
     return None
 
