@@ -1,5 +1,7 @@
 """Validates values that tools and hooks return, because users write some of them and the log must store them."""
 
+import json
+import re
 from posixpath import normpath
 from typing import TypeVar
 
@@ -8,6 +10,9 @@ import msgspec
 from bradawl.core.effects import Effects
 
 T = TypeVar("T")
+_HALF = re.compile("[\ud800-\udfff]")
+_MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+"""In JSON text. Most arguments hold no such escape, so that they are searched only once."""
 
 
 def validated(value: object, kind: type[T]) -> T:
@@ -24,3 +29,14 @@ def declared(value: object) -> Effects:
                 f"Expected paths that are absolute and without `..`, as context.resolve gives them, got {path!r}"
             )
     return effects
+
+
+def half_character(raw: str, arguments: dict[str, object]) -> str:
+    """A lone surrogate in the arguments that were decoded from `raw`, as an escape; empty if there is none.
+
+    It can't be encoded: a file, a program and the next request would each get something else.
+    """
+    if not _MAY_BE_HALF.search(raw):
+        return ""
+    found = _HALF.search(json.dumps(arguments, ensure_ascii=False))
+    return f"\\u{ord(found[0]):04x}" if found else ""

@@ -16,7 +16,7 @@ from bradawl.core.ports import AnyTool, Params
 from bradawl.shaping import fitting
 from bradawl.shaping.parameter_aliases import translated
 from bradawl.shaping.parameter_values import AmbiguousValue
-from bradawl.shaping.validation import declared
+from bradawl.shaping.validation import declared, half_character
 
 _LONGEST_ARGUMENTS = 4_000_000
 """Characters, more than any model writes into one call; longer arguments are not even parsed."""
@@ -71,6 +71,12 @@ def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCa
     arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
     if arguments is None or call.status != "ok":
         return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
+    if half := half_character(call.raw_arguments, arguments):
+        return Refused(
+            call,
+            f"{call.name} was not run: its arguments hold half a character (the lone surrogate {half}). Send it again "
+            "with the whole character, or without it.",
+        )
     try:
         own = translated(call.name, arguments, tool.params, services.conversation.state.cwd)
         if own is not arguments:
