@@ -3,9 +3,11 @@
 import itertools
 
 import pytest
-from scripted_agent import Probe, build, call, results
+from scripted_agent import Probe, ProbeParams, build, call, results
 
+from bradawl.core.effects import Effects
 from bradawl.core.permissions import Answer, Policy
+from bradawl.core.ports import CallContext
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
 from bradawl.testing.fakes import MemoryFiles, ScriptedApprover
@@ -142,6 +144,27 @@ async def test_a_change_that_failed_behind_the_first_command_is_told_by_the_next
     one, _, two = await last_results(calls, count=3)
     assert "[edit_file src/a.py before it" in one
     assert two == "did two\n[edit_file src/b.py before it in this reply failed: this ran without that change]"
+
+
+async def test_a_command_that_is_known_to_read_other_files_does_not_say_so() -> None:
+    class Line(Probe):
+        spec = ToolSpec("line", kind="run", shows=("name",))
+
+        def effects(self, params: ProbeParams, context: CallContext) -> Effects:
+            return Effects(tuple(params.reads), commands=((params.name,),), understood=True)
+
+    def line(name: str, *reads: str) -> dict:
+        return {"id": f"id_{name}", "name": "line", "arguments": {"name": name, "reads": list(reads)}}
+
+    calls = [edit("nothing like it", "new text"), line("cd"), line("cat", "/project/src/b.py"), line("ls", "/project")]
+    agent, *_ = build(
+        [{"tool_calls": calls}, {"text": "ok"}], tools=(Line(), EditFile()), files=MemoryFiles(dict(FILES))
+    )
+    async with agent.open() as session:
+        await session.run("go")
+        _, changed, other, same = results(session.transcript.messages)
+    assert (changed, other) == ("did cd", "did cat")
+    assert same == "did ls\n[edit_file src/a.py before it in this reply failed: this ran without that change]"
 
 
 async def test_many_files_are_counted() -> None:

@@ -1,10 +1,11 @@
 """Words the note that a command ran without the changes of earlier calls, and names a call by its arguments."""
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from bradawl.core.arguments import Arguments, is_object
+from bradawl.core.arguments import Arguments, is_object, parse_arguments
+from bradawl.core.messages import ToolCall
 
 _CALLS_NAMED: Final = 5
 _FILES_NAMED: Final = 3
@@ -19,12 +20,17 @@ def note(failed: Sequence[str]) -> str:
     return f"[{_listed(names, _CALLS_NAMED)} before it in this reply failed: this ran without {changes}]"
 
 
-def named(tool: str, arguments: Arguments | None, shows: tuple[str, ...], cwd: str) -> str:
-    """A call by its tool and its main arguments, on one line; paths below the working directory are relative to it."""
-    found = next((texts for key in shows if (texts := argument_texts(arguments or {}, key))), ())
+def named(call: ToolCall, shows: Mapping[str, tuple[str, ...]], cwd: str) -> str:
+    """A call by its tool and its main arguments, on one line; paths below the working directory are relative to it.
+
+    `shows` are the main arguments of each tool.
+    """
+    arguments, _ = parse_arguments(call.raw_arguments)
+    keys = shows.get(call.name, ())
+    found = next((texts for key in keys if (texts := argument_texts(arguments or {}, key))), ())
     texts = [" ".join(text.removeprefix(f"{cwd.rstrip('/')}/").split()) for text in found]
     cut = [text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}..." for text in texts]
-    return f"{tool} {_listed(list(dict.fromkeys(cut)), _FILES_NAMED)}" if cut else tool
+    return f"{call.name} {_listed(list(dict.fromkeys(cut)), _FILES_NAMED)}" if cut else call.name
 
 
 def argument_texts(arguments: Arguments, key: str) -> tuple[str, ...]:

@@ -5,12 +5,12 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of, current_place
-from bradawl.core.arguments import Arguments, parse_arguments
+from bradawl.core.arguments import parse_arguments
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import ToolFinished
 from bradawl.core.messages import Text, ToolCall
-from bradawl.core.ports import AnyTool, CallContext, Params
+from bradawl.core.ports import CallContext, Params
 from bradawl.shaping import fitting, missing_changes
 
 
@@ -60,12 +60,8 @@ def _context(services: CallServices, call: ToolCall, effects: Effects) -> CallCo
 
 def with_note(services: CallServices, failed: list[ToolCall], finished: ToolFinished) -> ToolFinished:
     """The result of a command, with a note about the calls whose changes it ran without."""
-    cwd = services.conversation.state.cwd
-    names = [_named(services.tools.get(call.name), call, cwd) for call in failed]
-    return msgspec.structs.replace(finished, shown=(*finished.shown, Text(f"\n{missing_changes.note(names)}")))
-
-
-def _named(tool: AnyTool | None, call: ToolCall, cwd: str) -> str:
-    arguments, _ = parse_arguments(call.raw_arguments)
-    shown: Arguments = arguments or {}
-    return missing_changes.named(call.name, shown, tool.spec.shows if tool else (), cwd)
+    shows = {name: tool.spec.shows for name, tool in services.tools.items()}
+    said = missing_changes.note(
+        [missing_changes.named(call, shows, services.conversation.state.cwd) for call in failed]
+    )
+    return msgspec.structs.replace(finished, shown=(*finished.shown, Text(f"\n{said}")))

@@ -146,7 +146,7 @@ class Scheduler:
         """The earlier calls whose changes a command runs without."""
         if not (entry.effects.unknown or entry.effects.commands):
             return []
-        failed = [other for other in earlier if other.lacks_change]
+        failed = [other for other in earlier if other.lacks_change and _concerns(other.effects, entry.effects)]
         return [
             other
             for other in failed
@@ -172,6 +172,11 @@ class Scheduler:
         async with self._slots:
             entry.has_started = True
             return await execute(self._services, prepared, grant)
+
+
+def _concerns(change: Effects, command: Effects) -> bool:
+    """Whether a change may matter to a command: not to a `cd`, or one that is known to read other files only."""
+    return command.unknown or conflict(Effects(writes=change.writes), command)
 
 
 def _result(refused: Refused) -> ToolFinished:
