@@ -67,6 +67,12 @@ def test_hidden_ignored_and_generated_files_are_left_out(tmp_path):
     assert lines(tmp_path) == ["files here: a.py, env/, keep.log, vendor/", "src/: c.py, top.txt"]
 
 
+def test_a_bradawlignore_file_leaves_names_out(tmp_path):
+    make(tmp_path, {".bradawlignore": "*.txt\n", "a.py": "", "b.txt": "", "sub/c.txt": "", "sub/d.py": ""})
+    assert lines(tmp_path) == ["files here: a.py", "sub/: d.py"]
+    assert lines(tmp_path / "sub") == ["files here: d.py"]
+
+
 def test_a_larger_project_is_listed_in_part_sources_first(tmp_path):
     for number in range(400):
         make(tmp_path, {f"src/package/part{number % 8}/module{number:03}.py": ""})
