@@ -1,7 +1,7 @@
 # `make test` and `make demo` work in a fresh clone with Python 3.11 or newer, make and a package index.
 # PYTHON=... chooses the interpreter, WORKERS=... the number of test processes.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types gates unit matrix peers mutants bench torture fuzz fuzz-shell architecture format clean dev run
+.PHONY: help demo test lint types gates unit matrix peers mutants bench torture fuzz fuzz-shell architecture models-view format clean dev run
 
 PYTHON ?=
 export PYTHON
@@ -51,6 +51,9 @@ fuzz-shell: dev ## a minute of random lines, what is predicted for them against 
 
 architecture: dev ## rewrite the tables and the picture of docs/architecture.md from the code
 	@$(BIN)/python scripts/architecture.py
+
+models-view: dev ## rewrite docs/models-view.md, all that a model sees in a run
+	@$(BIN)/python scripts/models_view.py
 
 format: dev ## rewrite the code in house style
 	@$(BIN)/ruff format .

@@ -67,6 +67,12 @@ def test_hidden_ignored_and_generated_files_are_left_out(tmp_path):
     assert lines(tmp_path) == ["files here: a.py, env/, keep.log, vendor/", "src/: c.py, top.txt"]
 
 
+def test_a_bradawlignore_file_leaves_names_out(tmp_path):
+    make(tmp_path, {".bradawlignore": "*.txt\n", "a.py": "", "b.txt": "", "sub/c.txt": "", "sub/d.py": ""})
+    assert lines(tmp_path) == ["files here: a.py", "sub/: d.py"]
+    assert lines(tmp_path / "sub") == ["files here: d.py"]
+
+
 def test_a_larger_project_is_listed_in_part_sources_first(tmp_path):
     for number in range(400):
         make(tmp_path, {f"src/package/part{number % 8}/module{number:03}.py": ""})
@@ -91,7 +97,7 @@ def test_the_listing_of_a_large_project_is_short_and_looks_at_few_files(tmp_path
     assert 800 < sum(len(folder.files) for folder in found.folders.values()) <= 1_000
     text = "\n".join(lines(tmp_path))
     assert len(text) < 2_000
-    assert "folder00/ (60 files), folder01/ (60 files)" in text
+    assert "folder09/ (60 files), folder10/ (60 files)" in text
     assert "folder59/" in text
 
 

@@ -61,7 +61,7 @@ async def test_lines_that_are_too_long_together_are_cut_from_every_file(place, t
 async def test_lines_around_a_match_end_at_a_match_that_is_not_shown(place, grep):
     tree(place, a="-\nx\n-\nx\n-\n-\nx\n-\n")
     text = await found(place, grep, "x", context=3, limit=1)
-    assert text == "a\n1- -\n2: x\n3- -\n[2 more here]\n[3 matches: 1 shown; narrow with path or include]"
+    assert text == "a\n1- -\n2: x\n3- -\n[3 matches: 1 shown; narrow with path or include]"
 
 
 async def test_the_defining_file_is_found_among_more_matches_than_are_read(place, tmp_path, grep):

@@ -8,6 +8,7 @@ import os
 import re
 import stat
 
+from bradawl.workspace.folder_walk import own_ignore_file
 from bradawl.workspace.gitignore import RuleSet, parse_rules
 
 _LARGEST_BYTES = 100_000
@@ -89,7 +90,13 @@ def rules_in(folder: str) -> tuple[IgnoredNames, ...]:
 
 
 def rules_above(folder: str) -> tuple[IgnoredNames, ...]:
-    """The rules of the folders above, up to the top of the repository."""
+    """The rules of the folders above, up to the top of the repository, after those of the `.bradawlignore`."""
+    if own := own_ignore_file(folder):
+        return (IgnoredNames(own.rpartition("/")[0], beginning_of(own)), *_git_rules_above(folder))
+    return _git_rules_above(folder)
+
+
+def _git_rules_above(folder: str) -> tuple[IgnoredNames, ...]:
     chain: tuple[IgnoredNames, ...] = ()
     for _ in range(_MOST_FOLDERS_ABOVE):
         if folder == "/" or os.path.lexists(f"{folder}/.git"):

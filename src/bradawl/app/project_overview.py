@@ -8,6 +8,8 @@ from bradawl.app.project_listing import listing
 from bradawl.app.project_survey import survey_of
 
 _TIME_S = 0.02
+_MORE_S = 0.01
+"""Further time to count the lines of files."""
 _PATIENCE_S = 0.2
 """How long the whole may take before it is given up. Only a file system that hangs, or a cold disk, needs more."""
 
@@ -15,8 +17,8 @@ _PATIENCE_S = 0.2
 class ProjectOverview:
     """Lines about the project in a folder.
 
-    They are found in a thread of their own, while git looks at the repository. If the file system hangs, the thread is
-    abandoned: it does not keep the program alive.
+    They are found in a thread of their own. If the file system hangs, the thread is abandoned: it does not keep the
+    program alive.
     """
 
     def __init__(self, root: str, search_path: str, home: str = "", time_s: float = _TIME_S) -> None:
@@ -47,4 +49,4 @@ class ProjectOverview:
         end = monotonic() + self._time_s
         survey = survey_of(self._root, end, enters=self._is_project)
         if survey is not None:
-            self._found = [*listing(survey, end), *command_lines(survey, self._search_path)]
+            self._found = [*listing(survey, end + _MORE_S), *command_lines(survey, self._search_path)]

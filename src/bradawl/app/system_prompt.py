@@ -45,6 +45,8 @@ class SystemPrompt(msgspec.Struct, frozen=True):
     """PATH of the model's commands."""
     home: str = ""
     """The user's home folder."""
+    begin_others: Callable[[], object] | None = None
+    """Called when the project is surveyed. It may start threads, which would slow the survey down."""
 
     async def __call__(self) -> str:
         """The whole system prompt."""
@@ -53,12 +55,14 @@ class SystemPrompt(msgspec.Struct, frozen=True):
 
     async def _environment(self) -> str:
         machine = os.uname()
-        about = ProjectOverview(self.cwd, self.search_path, self.home)
+        about = ProjectOverview(self.cwd, self.search_path, self.home).lines()
+        if self.begin_others is not None:
+            self.begin_others()
         git = await self.git(self.cwd) if self.git else None
         lines = [
             f"working directory: {self.cwd}",
             f"system: {machine.sysname} {machine.machine}, commands run in bash",
-            *about.lines(),
+            *about,
             *((git,) if git else ()),
             *_instructions(self.cwd, is_trusted=self.is_trusted),
         ]

@@ -140,21 +140,18 @@ def _policies(
 
 
 def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awaitable[str]]:
-    write = SystemPrompt(
+    background = [part for part in (workspace.choice, workspace.changes) if part is not None]
+
+    def prepare_calls() -> None:
+        for part in background:
+            part.start()  # finished before the model's first reply
+
+    return SystemPrompt(
         workspace.folders.project,
         user_present=not settings.headless,
         is_trusted=settings.is_trusted,
         git=workspace.git_status,
         search_path=search_path(settings.environment, workspace.programs),
         home=settings.user_home,
+        begin_others=prepare_calls,
     )
-    background = [part for part in (workspace.choice, workspace.changes) if part is not None]
-    if not background:
-        return write
-
-    async def write_and_prepare_calls() -> str:
-        for part in background:
-            part.start()  # finished before the model's first reply
-        return await write()
-
-    return write_and_prepare_calls

@@ -70,7 +70,7 @@ def _content(found: SearchResult, query: Query, context: CallContext, symbols: S
             yield _heading(path, context)
         yield from _printed(lines, query, symbols.get(path, ()))
         more = found.counts[path] - _matches(lines)
-        if more > 0 and not query.is_file:
+        if more > 0 and len(found.counts) > 1:
             yield f"[{more} more here]"
     if (count := sum(map(_matches, chosen.values()))) < found.total or found.is_partial:
         yield _rest(found, chosen, count, query, context)
