@@ -11,6 +11,10 @@ from bradawl.core.effects import Effects
 
 T = TypeVar("T")
 _HALF = re.compile("[\ud800-\udfff]")
+_HALF_SAID = (
+    "its arguments hold half a character (the lone surrogate \\u{:04x}). Send it again with the whole character, or "
+    "without it."
+)
 _MAY_BE_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """In JSON text. Most arguments hold no such escape, so that they are searched only once."""
 
@@ -32,11 +36,11 @@ def declared(value: object) -> Effects:
 
 
 def half_character(raw: str, arguments: dict[str, object]) -> str:
-    """A lone surrogate in the arguments that were decoded from `raw`, as an escape; empty if there is none.
+    """What is wrong if the arguments that were decoded from `raw` hold a lone surrogate; empty if they hold none.
 
     It can't be encoded: a file, a program and the next request would each get something else.
     """
     if not _MAY_BE_HALF.search(raw):
         return ""
     found = _HALF.search(json.dumps(arguments, ensure_ascii=False))
-    return f"\\u{ord(found[0]):04x}" if found else ""
+    return _HALF_SAID.format(ord(found[0])) if found else ""

@@ -71,16 +71,11 @@ def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCa
     arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
     if arguments is None or call.status != "ok":
         return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
-    if half := half_character(call.raw_arguments, arguments):
-        return Refused(
-            call,
-            f"{call.name} was not run: its arguments hold half a character (the lone surrogate {half}). Send it again "
-            "with the whole character, or without it.",
-        )
+    if fault := half_character(call.raw_arguments, arguments):
+        return Refused(call, f"{call.name} was not run: {fault}")
     try:
         own = translated(call.name, arguments, tool.params, services.conversation.state.cwd)
-        if own is not arguments:
-            call = msgspec.structs.replace(call, raw_arguments=json.dumps(own))
+        call = call if own is arguments else msgspec.structs.replace(call, raw_arguments=json.dumps(own))
         return call, fitting.decoded(own, tool.params)
     except AmbiguousValue as error:
         return Refused(call, f"{call.name} was not run: {error}.\n{fitting.signature(tool.params)}")
