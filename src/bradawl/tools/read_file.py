@@ -43,27 +43,46 @@ class ReadFile:
     async def run(self, params: ReadFileParams, context: CallContext) -> ToolOutput:
         """The file, or several files under headers. An error in one file does not hide the others."""
         paths = _paths(params)
-        if len(paths) == 1:
-            span = Span(paths[0], max(params.offset, 1), params.limit, MOST_CHARACTERS)
-            return ToolOutput((await _show(span, _IMAGE_BYTES_AT_ONCE, context)).parts, limit=None)
-        parts: list[Text | Image] = []
-        failures = 0
-        room = MOST_CHARACTERS
-        for place, path in enumerate(paths):
-            if room <= 0:
-                parts.append(Text(_left_out(paths[place:])))
-                break
-            share = max(room // (len(paths) - place), _LEAST_CHARACTERS)
-            span = Span(path, max(params.offset, 1), params.limit, share)
-            try:
-                page = await _show(span, _room_for_images(parts), context)
-            except ToolError as error:
-                failures += 1
-                page = text_page(f"Error: {error}", "")
-            head = f"{chr(10) * 2 if place else ''}==> {path} <==\n"
-            parts += (Text(head), *page.parts)
-            room -= len(head) + len(page.text)
-        return ToolOutput(_merged(parts), is_error=failures == len(paths), limit=None)
+        reading = Reading(context)
+        output = await _one(paths[0], params, reading) if len(paths) == 1 else await _several(paths, params, reading)
+        # Recorded when the result is complete: a call that is cancelled before shows nothing.
+        for content, part in reading.shown:
+            context.seen.saw(content, part)
+        return output
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """One call: what its result shows so far."""
+
+    context: CallContext
+    shown: list[tuple[FileContent, str]] = msgspec.field(default_factory=list[tuple[FileContent, str]])
+    """Contents with the names of the parts that are shown."""
+
+
+async def _one(path: str, params: ReadFileParams, reading: Reading) -> ToolOutput:
+    span = Span(path, max(params.offset, 1), params.limit, MOST_CHARACTERS)
+    return ToolOutput((await _show(span, _IMAGE_BYTES_AT_ONCE, reading)).parts, limit=None)
+
+
+async def _several(paths: tuple[str, ...], params: ReadFileParams, reading: Reading) -> ToolOutput:
+    parts: list[Text | Image] = []
+    failures = 0
+    room = MOST_CHARACTERS
+    for place, path in enumerate(paths):
+        if room <= 0:
+            parts.append(Text(_left_out(paths[place:])))
+            break
+        share = max(room // (len(paths) - place), _LEAST_CHARACTERS)
+        span = Span(path, max(params.offset, 1), params.limit, share)
+        try:
+            page = await _show(span, _room_for_images(parts), reading)
+        except ToolError as error:
+            failures += 1
+            page = text_page(f"Error: {error}", "")
+        head = f"{chr(10) * 2 if place else ''}==> {path} <==\n"
+        parts += (Text(head), *page.parts)
+        room -= len(head) + len(page.text)
+    return ToolOutput(_merged(parts), is_error=failures == len(paths), limit=None)
 
 
 def _left_out(paths: tuple[str, ...]) -> str:
@@ -99,18 +118,19 @@ def _paths(params: ReadFileParams) -> tuple[str, ...]:
     return several or (params.file_path,)
 
 
-async def _show(span: Span, room_for_images: int, context: CallContext) -> Page:
+async def _show(span: Span, room_for_images: int, reading: Reading) -> Page:
+    context = reading.context
     real = context.resolve(span.path)
     try:
         content = await context.files.read(real, _READ_LIMIT)
     except ToolError as error:
         return await _unread(error, real, span, context)
     page = await _page(content, span, context)
-    if context.seen.shows(content, page.what):
+    if page.what and (context.seen.has_seen(content, page.what) or (content, page.what) in reading.shown):
         return text_page(f"({span.path} has not changed: the earlier answer with {page.what} still holds)", page.what)
     if any(isinstance(part, Image) and len(part.data) > room_for_images for part in page.parts):
         raise ToolError(f"{span.path} is one image too many for one answer; read it by itself")
-    context.seen.saw(content, page.what)
+    reading.shown.append((content, page.what))
     return page
 
 
