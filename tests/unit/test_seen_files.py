@@ -63,15 +63,12 @@ class Expected(msgspec.Struct):
         return False
 
 
-class SeenFilesMachine(RuleBasedStateMachine):
-    """Real tools, log and folds; the file is in memory."""
+class World:
+    """The log of a session and its sub-agent, their seen files, and one file in memory."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.store, self.files = MemoryStore(), MemoryFiles()
         self.opened = self.store.create()
-        self.points: list[tuple[int, int, bytes | None]] = []
-        self.expected = {"main": Expected(), "agent-1": Expected()}
         self.reopen(self.opened)
         self.conversations["main"].record(SessionOpened(1, "/project", "/project"))
 
@@ -112,66 +109,79 @@ class SeenFilesMachine(RuleBasedStateMachine):
         except ToolError as error:
             return f"ERROR {error}"
 
+
+class SeenFilesMachine(RuleBasedStateMachine):
+    """Real tools, log and folds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.points: list[tuple[int, int, bytes | None]] = []
+        """The requests of the main agent: entry of the log, number of results, content of the file."""
+        self.expected = {"main": Expected(), "agent-1": Expected()}
+
     @initialize(content=CONTENTS)
     def begins_with(self, content: bytes) -> None:
-        self.files.files[PATH] = content
+        self.world.files.files[PATH] = content
 
     @rule(agent=AGENTS, part=st.sampled_from(sorted(PARTS)))
     def read(self, agent: str, part: tuple[int, int]) -> None:
-        assert self.content is not None
+        assert self.world.content is not None
         expected, (offset, limit) = self.expected[agent], part
-        text = self.call(agent, ReadFile(), file_path="f", offset=offset, limit=limit)
-        if expected.is_unchanged(self.content, PARTS[part]):
+        text = self.world.call(agent, ReadFile(), file_path="f", offset=offset, limit=limit)
+        if expected.is_unchanged(self.world.content, PARTS[part]):
             assert text == f"(f has not changed: the earlier answer with {PARTS[part]} still holds)"
             return
-        lines = self.content.decode().splitlines()[offset - 1 :][:limit]
+        lines = self.world.content.decode().splitlines()[offset - 1 :][:limit]
         assert text.startswith("\n".join(f"{number}\t{line}" for number, line in enumerate(lines, offset)))
-        expected.shown.append(Shown(self.content, PARTS[part]))
+        expected.shown.append(Shown(self.world.content, PARTS[part]))
 
-    def refused(self, agent: str, text: str) -> None:
+    def _refused(self, agent: str, text: str) -> None:
         assert text.startswith("ERROR f has changed since you last saw it; nothing was written.")
         if "Repeat the change if it still fits" in text:
-            assert self.content is not None
-            self.expected[agent].shown.append(Shown(self.content))
+            assert self.world.content is not None
+            self.expected[agent].shown.append(Shown(self.world.content))
         else:
             assert text.endswith("read_file it again, then repeat the change on what it is now")
 
     @rule(agent=AGENTS, name=st.sampled_from(NAMES), several=st.booleans())
     def edit(self, agent: str, name: str, several: bool) -> None:
-        assert self.content is not None
-        before, expected = self.content, self.expected[agent]
+        assert self.world.content is not None
+        before, expected = self.world.content, self.expected[agent]
         match = re.search(rf"{name}:(\d)", before.decode())
         assert match is not None
         change = {"file_path": "f", "old_string": match[0], "new_string": f"{name}:{3 - int(match[1])}"}
         if several:
-            text = self.call(agent, MultiEdit(), edits=[change]).replace("ERROR 1 of 1 edits can't be made", "ERROR", 1)
+            text = self.world.call(agent, MultiEdit(), edits=[change]).replace(
+                "ERROR 1 of 1 edits can't be made", "ERROR", 1
+            )
             text = text.replace("ERROR, so no file was changed.\nedit 1, f: ", "ERROR ")
         else:
-            text = self.call(agent, EditFile(), **change)
+            text = self.world.call(agent, EditFile(), **change)
         if expected.must_refuse(before):
-            assert self.content == before
-            self.refused(agent, text)
+            assert self.world.content == before
+            self._refused(agent, text)
             return
         assert text.startswith("Edited f: +1 -1")
         if expected.shown:
-            expected.shown.append(Shown(self.content))
+            expected.shown.append(Shown(self.world.content))
 
     @rule(agent=AGENTS, content=CONTENTS)
     def write(self, agent: str, content: bytes) -> None:
-        before, expected = self.content, self.expected[agent]
+        before, expected = self.world.content, self.expected[agent]
         assert before is not None
-        text = self.call(agent, WriteFile(), file_path="f", content=content.decode())
+        text = self.world.call(agent, WriteFile(), file_path="f", content=content.decode())
         if before == content:
             assert text == "f has exactly this content already; nothing was written"
         elif not expected.shown:
             assert text.startswith("ERROR f exists and you have not read it.")
         elif expected.must_refuse(before):
-            assert self.content == before
-            self.refused(agent, text)
+            assert self.world.content == before
+            self._refused(agent, text)
         else:
             assert text.startswith("Wrote 3 lines to f")
-            assert self.content == content
-        if self.content == content:
+            assert self.world.content == content
+        if self.world.content == content:
             expected.shown.append(Shown(content))
 
     @rule(agent=AGENTS)
@@ -192,41 +202,41 @@ class SeenFilesMachine(RuleBasedStateMachine):
 
     @rule(agent=AGENTS, first=st.integers(0, 2), last=st.integers(1, 3))
     def cat(self, agent: str, first: int, last: int) -> None:
-        assert self.content is not None
-        printed = b"".join(self.content.splitlines(keepends=True)[first:last])
-        self.wait(mark_seen((PATH,), printed, self.context(agent)))
+        assert self.world.content is not None
+        printed = b"".join(self.world.content.splitlines(keepends=True)[first:last])
+        self.world.wait(mark_seen((PATH,), printed, self.world.context(agent)))
         if printed:
-            self.expected[agent].shown.append(Shown(self.content))
+            self.expected[agent].shown.append(Shown(self.world.content))
 
     @rule(agent=AGENTS)
     def count(self, agent: str) -> None:
-        self.wait(mark_seen((PATH,), b"3 f\n", self.context(agent)))
+        self.world.wait(mark_seen((PATH,), b"3 f\n", self.world.context(agent)))
 
     @rule(content=CONTENTS)
     def outside_change(self, content: bytes) -> None:
-        self.files.files[PATH] = content
+        self.world.files.files[PATH] = content
 
     @rule(agent=AGENTS)
     def next_request(self, agent: str) -> None:
-        envelope = self.conversations[agent].record(RequestSent(1, ""))
+        envelope = self.world.conversations[agent].record(RequestSent(1, ""))
         expected = self.expected[agent]
         expected.before_reply = len(expected.shown)
         if agent == "main":
-            self.points.append((envelope.seq, len(expected.shown), self.content))
+            self.points.append((envelope.seq, len(expected.shown), self.world.content))
 
     @rule(agent=AGENTS)
     def withdraw_reply(self, agent: str) -> None:
-        self.conversations[agent].record(ReplyWithdrawn(1, Failure("network", "lost")))
+        self.world.conversations[agent].record(ReplyWithdrawn(1, Failure("network", "lost")))
         expected = self.expected[agent]
         del expected.shown[expected.before_reply :]
 
     @rule(agent=AGENTS)
     def compact(self, agent: str) -> None:
-        self.wait(self.conversations[agent].compact("all", ()))
+        self.world.wait(self.world.conversations[agent].compact("all", ()))
         shown = self.expected[agent].shown
         shown[:] = [msgspec.structs.replace(each, is_compacted=True) for each in shown]
         self.expected[agent].before_reply = len(shown)
-        self.conversations[agent].record(RequestSent(1, ""))
+        self.world.conversations[agent].record(RequestSent(1, ""))
         if agent == "main":
             self.points.clear()
 
@@ -236,9 +246,9 @@ class SeenFilesMachine(RuleBasedStateMachine):
             return
         number = data.draw(st.integers(0, len(self.points) - 1))
         to, count, content = self.points[number]
-        self.conversations["main"].move_head(HeadMoved(to, part))
+        self.world.conversations["main"].move_head(HeadMoved(to, part))
         if part != "talk" and content is not None:
-            self.files.files[PATH] = content
+            self.world.files.files[PATH] = content
         if part != "code":
             del self.points[number + 1 :]
             del self.expected["main"].shown[count:]
@@ -246,8 +256,8 @@ class SeenFilesMachine(RuleBasedStateMachine):
 
     @rule()
     def resume(self) -> None:
-        self.opened.log.close()
-        self.reopen(self.store.open(self.opened.log.session_id))
+        self.world.opened.log.close()
+        self.world.reopen(self.world.store.open(self.world.opened.log.session_id))
 
 
 TestSeenFiles = SeenFilesMachine.TestCase

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.core.events import Cwd, Env, Envelope, Event, FileSeen, State, StateChanged
-from bradawl.core.messages import text_of
+from bradawl.core.messages import Message, text_of
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext, Jobs, ToolOutput
 from bradawl.folds.session_state import SessionState, remember
@@ -33,6 +33,7 @@ class Workspace:
         self.progress: list[str] = []
         self.may_persist: tuple[str, ...] = ()
         self.jobs: Jobs | None = None
+        self.messages: list[Message] = []
 
     def context(self) -> CallContext:
         return CallContext(
@@ -47,6 +48,7 @@ class Workspace:
             progress=self.progress.append,
             change=self._change,
             jobs=self.jobs,
+            messages=lambda: tuple(self.messages),
         )
 
     def _change(self, state: State) -> None:

@@ -3,7 +3,7 @@
 Adapters are in `providers`, `workspace`, `session` and `app`, fakes in `testing`. A port has at most four methods.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol, TypeVar
 
@@ -299,6 +299,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     permit: Permit | None = None
     rules: tuple[Rule, ...] = ()
     """Rules about paths; see `core.rules.path_rules`."""
+    messages: Callable[[], Sequence[Message]] = tuple
+    """The messages that the model sees, up to the reply with this call."""
 
     def resolve(self, path: str) -> str:
         """Absolute path; relative paths start at the working directory."""

@@ -10,6 +10,7 @@ from bradawl.core.messages import Image, Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
+from bradawl.tools.outlines.thresholds import WHOLE_BYTES
 from bradawl.tools.reading.decoding import encoding_of, presentable, split_lines
 from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
 from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
@@ -22,11 +23,17 @@ _IMAGE_BYTES_AT_ONCE = 15_000_000
 
 
 class ReadFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Show text files (number, tab, line), images, text of PDFs, cells of notebooks: file_path, or file_paths."""
+    """Show text files (number, tab, line), images, text of PDFs, cells of notebooks: file_path, or file_paths.
+
+    Of long code it shows the outline, unless symbols or lines are given.
+    """
 
     file_path: str = ""
     file_paths: tuple[str, ...] = ()
-    offset: Annotated[int, msgspec.Meta(description="First line, PDF page or notebook cell, from 1.")] = 1
+    symbols: Annotated[
+        tuple[str, ...], msgspec.Meta(description="Only these definitions of file_path: Container.remove")
+    ] = ()
+    offset: Annotated[int, msgspec.Meta(description="First line, PDF page or notebook cell, from 1.")] = 0
     limit: Annotated[int, msgspec.Meta(description="Most of them per file.")] = DEFAULT_LIMIT
 
 
@@ -61,7 +68,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 async def _one(path: str, params: ReadFileParams, reading: Reading) -> ToolOutput:
     span = Span(path, max(params.offset, 1), params.limit, MOST_CHARACTERS)
-    return ToolOutput((await _show(span, _IMAGE_BYTES_AT_ONCE, reading)).parts, limit=None)
+    return ToolOutput((await _show(span, params, _IMAGE_BYTES_AT_ONCE, reading)).parts, limit=None)
 
 
 async def _several(paths: tuple[str, ...], params: ReadFileParams, reading: Reading) -> ToolOutput:
@@ -75,7 +82,7 @@ async def _several(paths: tuple[str, ...], params: ReadFileParams, reading: Read
         share = max(room // (len(paths) - place), _LEAST_CHARACTERS)
         span = Span(path, max(params.offset, 1), params.limit, share)
         try:
-            page = await _show(span, _room_for_images(parts), reading)
+            page = await _show(span, params, _room_for_images(parts), reading)
         except ToolError as error:
             failures += 1
             page = text_page(f"Error: {error}", "")
@@ -113,25 +120,46 @@ def _paths(params: ReadFileParams) -> tuple[str, ...]:
         raise ToolError("give either file_path or file_paths, exactly one of the two")
     if params.offset < 0:
         raise ToolError(f"offset is the number of the first line and counts from 1; it was {params.offset}")
+    if params.symbols and not params.file_path:
+        raise ToolError("symbols needs file_path: give one file")
     if params.limit < 1:
         raise ToolError(f"limit is a number of lines and must be at least 1; it was {params.limit}")
     return several or (params.file_path,)
 
 
-async def _show(span: Span, room_for_images: int, reading: Reading) -> Page:
+async def _show(span: Span, params: ReadFileParams, room_for_images: int, reading: Reading) -> Page:
     context = reading.context
     real = context.resolve(span.path)
     try:
         content = await context.files.read(real, _READ_LIMIT)
     except ToolError as error:
         return await _unread(error, real, span, context)
-    page = await _page(content, span, context)
+    if outline := await _outline(content, span, params, context):
+        return outline  # it shows no lines, so nothing of the file counts as seen
+    page = await _requested(content, span, params, context)
     if page.what and (context.seen.has_seen(content, page.what) or (content, page.what) in reading.shown):
         return text_page(f"({span.path} has not changed: the earlier answer with {page.what} still holds)", page.what)
     if any(isinstance(part, Image) and len(part.data) > room_for_images for part in page.parts):
         raise ToolError(f"{span.path} is one image too many for one answer; read it by itself")
     reading.shown.append((content, page.what))
     return page
+
+
+async def _outline(content: FileContent, span: Span, params: ReadFileParams, context: CallContext) -> Page | None:
+    """The outline of a large file with code; None for other files, and if lines or definitions are asked for."""
+    if params.symbols or params.offset or params.limit != DEFAULT_LIMIT or len(content.data) <= WHOLE_BYTES:
+        return None
+    from bradawl.tools.reading.code import outline_page
+
+    return await outline_page(content, span, context)
+
+
+async def _requested(content: FileContent, span: Span, params: ReadFileParams, context: CallContext) -> Page:
+    if not params.symbols:
+        return await _page(content, span, context)
+    from bradawl.tools.reading.code import symbols_page
+
+    return await symbols_page(content, params.symbols, span)
 
 
 async def _unread(error: ToolError, real: str, span: Span, context: CallContext) -> Page:
