@@ -23,10 +23,7 @@ _IMAGE_BYTES_AT_ONCE = 15_000_000
 
 
 class ReadFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Show text files (number, tab, line), images, text of PDFs, cells of notebooks: file_path, or file_paths.
-
-    Of long code it shows the outline, unless symbols or lines are given.
-    """
+    """Show text files (number, tab, line; of long code the outline), images, PDFs, notebooks: file_path or file_paths."""
 
     file_path: str = ""
     file_paths: tuple[str, ...] = ()
