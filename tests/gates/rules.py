@@ -99,6 +99,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
 PROGRAMS = frozenset(
     {
         "tools/searching/newest.py",
+        "tools/outlines/syntax_tree.py",
         "tools/reading/part_of_file.py",
         "tools/reading/pdf_text.py",
         "sandbox/landlock_helper.py",

@@ -23,7 +23,7 @@ _IMAGE_BYTES_AT_ONCE = 15_000_000
 
 
 class ReadFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Show text files (number, tab, line; of long code the outline), images, PDFs, notebooks: file_path or file_paths."""
+    """Show text files (number, tab, line; of long code an outline), images, PDF, notebooks: file_path or file_paths."""
 
     file_path: str = ""
     file_paths: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ async def _requested(content: FileContent, span: Span, params: ReadFileParams, c
         return await _page(content, span, context)
     from bradawl.tools.reading.code import symbols_page
 
-    return await symbols_page(content, params.symbols, span)
+    return await symbols_page(content, params.symbols, span, context)
 
 
 async def _unread(error: ToolError, real: str, span: Span, context: CallContext) -> Page:

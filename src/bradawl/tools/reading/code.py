@@ -7,10 +7,10 @@ from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import FileContent
 from bradawl.tools.outlines.definitions import Definition, find, near_names, with_comments
+from bradawl.tools.outlines.languages import symbols_of
 from bradawl.tools.outlines.mentions import mentioned
 from bradawl.tools.outlines.outline import outline
 from bradawl.tools.outlines.symbol import Symbol
-from bradawl.tools.outlines.symbols import symbols_in
 from bradawl.tools.outlines.thresholds import NAMED_CHARACTERS, OUTLINE_CHARACTERS, WHOLE_BYTES
 from bradawl.tools.reading.decoding import encoding_of, split_lines
 from bradawl.tools.reading.paging import DEFAULT_LIMIT, Page, Span, numbered, text_page
@@ -26,7 +26,7 @@ async def outline_page(content: FileContent, span: Span, context: CallContext) -
     """
     if len(content.data) <= WHOLE_BYTES:
         return None
-    symbols = symbols_in(content.data, content.path)
+    symbols = await symbols_of(content, context)
     if not symbols or all(one.kind == "constant" for one in symbols):
         return None
     lines = split_lines(encoding_of(content.data, span.path).decode(content.data))
@@ -73,10 +73,10 @@ def _how_to_go_on(symbols: Sequence[Symbol], span: Span) -> str:
     )
 
 
-async def symbols_page(content: FileContent, names: tuple[str, ...], span: Span) -> Page:
+async def symbols_page(content: FileContent, names: tuple[str, ...], span: Span, context: CallContext) -> Page:
     """The definitions with these names. Raises `ToolError` if the file has none of them, or no definitions at all."""
     names = tuple(dict.fromkeys(names))
-    symbols = symbols_in(content.data, content.path)
+    symbols = await symbols_of(content, context)
     if symbols is None:
         raise ToolError(f"no definitions are found in files such as {span.path}; use offset and limit, or grep")
     lines = split_lines(encoding_of(content.data, span.path).decode(content.data))
