@@ -21,11 +21,13 @@ from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 if TYPE_CHECKING:
     from bradawl.sandbox.network.proxy import Proxy
 
-_PROBE_LIMIT_S: Final = 4.0
+_PROBE_LIMIT_S: Final = 10.0
 """Seconds per backend. One that hangs leaves time for the next; a busy machine still gets its sandbox."""
 _MARGIN_S: Final = 0.5
 """Seconds for cleaning up after the last probe: ending its processes, removing its workspace."""
 _JOIN_S: Final = 2 * (_PROBE_LIMIT_S + _MARGIN_S) + 0.3
+_SEARCH_LIMIT_S: Final = 2.0
+"""Seconds for the search of each root for repositories, before and after a command."""
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _NAME: Final = "bwrap"
 _SYSTEM: Final = ("/usr/bin", "/usr/local/bin", "/bin")
@@ -208,7 +210,9 @@ class SandboxSelection:
                 holds = f"can't hold: {', '.join(found.lacks)}" if found.lacks else "holds everything"
                 self._report.append(f"{program}{less}: {holds}")
                 network = SessionNetwork(self._make_proxy)
-                return BubblewrapBackend(self._layout, features, found.lacks, network=network), ""
+                return BubblewrapBackend(
+                    self._layout, features, found.lacks, search_within_s=_SEARCH_LIMIT_S, network=network
+                ), ""
             first = first or found.problem
             if not any(line.startswith(program) and line.endswith(found.problem) for line in self._report):
                 self._report.append(f"{program}{less}: {found.problem}")
@@ -232,7 +236,7 @@ class SandboxSelection:
             return None
         self._report.append(f"landlock can't hold: {', '.join(lacks)}")
         network = SessionNetwork(self._make_proxy)
-        return landlock.LandlockBackend(self._layout, lacks, network=network)
+        return landlock.LandlockBackend(self._layout, lacks, search_within_s=_SEARCH_LIMIT_S, network=network)
 
     def _landlock_lacks(self, deadline: float, *, by_domain: bool) -> tuple[tuple[str, ...] | None, str]:
         """The guarantees that Landlock lacks, with or without a supervisor of connections; None and what was printed
