@@ -14,6 +14,7 @@ from bradawl.tools.outlines.thresholds import NAMED_AT_MOST, NAMED_CHARACTERS, O
 from bradawl.tools.read_file import ReadFile
 from bradawl.tools.reading.paging import MOST_CHARACTERS
 from bradawl.tools.write_file import WriteFile
+from patience import cpu_limit
 
 READ, EDIT, WRITE = ReadFile(), EditFile(), WriteFile()
 FILLER = "".join(f"    # filler {number}\n" for number in range(1_500))
@@ -156,8 +157,20 @@ async def test_files_without_definitions_say_so(place, tmp_path):
     with pytest.raises(ToolError) as error:
         await place.call(READ, file_path="a.txt", symbols=("f",))
     assert str(error.value) == "no definitions are found in files such as a.txt; use offset and limit, or grep"
+    assert await place.text(READ, file_path="a.txt", symbols=("", " ")) == "1\tdef f(): 1"
     with pytest.raises(ToolError, match="symbols needs file_path: give one file"):
         await place.call(READ, file_paths=("a.txt", "b"), symbols=("f",))
+
+
+async def test_characters_that_can_not_be_seen_are_named_in_outlines_and_definitions(place, tmp_path):
+    code = CODE.replace("self.keys.append", "self.\u202ekeys.append").replace("key: str", "key: 's\u200btr'")
+    (tmp_path / "a.py").write_text(code)
+    definition = await place.text(READ, file_path="a.py", symbols=("Container.add",))
+    assert "\n[2 invisible characters are in this text (" in definition
+    assert "\n[1 invisible character is in this text (" in await place.text(READ, file_path="a.py")
+    (tmp_path / "b.py").write_bytes(b"def f():\n    return '\xe9'\n")
+    text = await place.text(READ, file_path="b.py", symbols=("f",))
+    assert text == "1\tdef f():\n2\t    return '\u00e9'\n(not valid UTF-8, read as Latin-1)"
 
 
 async def test_a_definition_that_is_too_long_ends_with_the_call_for_the_rest(place, tmp_path):
@@ -228,6 +241,12 @@ ORIGIN = Origin("openai", "openai", "m")
 def test_prompts_name_definitions_and_results_point_to_them(message, names):
     found = [one.name.removeprefix("remove.") for one in mentioned(SYMBOLS, "/p/src/a.py", [message])]
     assert found == names
+
+
+@pytest.mark.parametrize("text", ["a.py" * 100_000, "a.py:" * 80_000, "a/" * 200_000, "_" * 400_000, "1: " * 130_000])
+def test_no_message_takes_long_to_search(text):
+    with cpu_limit(3):
+        assert mentioned(SYMBOLS, "/p/src/a.py", [result(text), prompt(text)]) == []
 
 
 def test_the_newest_messages_come_first_and_the_number_is_limited():

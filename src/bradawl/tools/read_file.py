@@ -11,7 +11,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.tools.outlines.thresholds import WHOLE_BYTES
-from bradawl.tools.reading.decoding import encoding_of, presentable, split_lines
+from bradawl.tools.reading.decoding import encoding_of, notes_on, presentable, split_lines
 from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
 from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
@@ -89,6 +89,10 @@ async def _several(paths: tuple[str, ...], params: ReadFileParams, reading: Read
     return ToolOutput(_merged(parts), is_error=failures == len(paths), limit=None)
 
 
+def _names(params: ReadFileParams) -> tuple[str, ...]:
+    return tuple(name for name in dict.fromkeys(params.symbols) if name.strip())  # models pass empty placeholders
+
+
 def _left_out(paths: tuple[str, ...]) -> str:
     named = ", ".join(paths[:_NAMED]) + (", ..." if len(paths) > _NAMED else "")
     return f"\n\n[not shown, because this answer is full: {named} ({len(paths)} in all); read them in another call]"
@@ -117,7 +121,7 @@ def _paths(params: ReadFileParams) -> tuple[str, ...]:
         raise ToolError("give either file_path or file_paths, exactly one of the two")
     if params.offset < 0:
         raise ToolError(f"offset is the number of the first line and counts from 1; it was {params.offset}")
-    if params.symbols and not params.file_path:
+    if _names(params) and len(several or (params.file_path,)) > 1:
         raise ToolError("symbols needs file_path: give one file")
     if params.limit < 1:
         raise ToolError(f"limit is a number of lines and must be at least 1; it was {params.limit}")
@@ -144,7 +148,7 @@ async def _show(span: Span, params: ReadFileParams, room_for_images: int, readin
 
 async def _outline(content: FileContent, span: Span, params: ReadFileParams, context: CallContext) -> Page | None:
     """The outline of a large file with code; None for other files, and if lines or definitions are asked for."""
-    if params.symbols or params.offset or params.limit != DEFAULT_LIMIT or len(content.data) <= WHOLE_BYTES:
+    if _names(params) or params.offset or params.limit != DEFAULT_LIMIT or len(content.data) <= WHOLE_BYTES:
         return None
     from bradawl.tools.reading.code import outline_page
 
@@ -152,11 +156,11 @@ async def _outline(content: FileContent, span: Span, params: ReadFileParams, con
 
 
 async def _requested(content: FileContent, span: Span, params: ReadFileParams, context: CallContext) -> Page:
-    if not params.symbols:
+    if not (names := _names(params)):
         return await _page(content, span, context)
     from bradawl.tools.reading.code import symbols_page
 
-    return await symbols_page(content, params.symbols, span, context)
+    return await symbols_page(content, names, span, context)
 
 
 async def _unread(error: ToolError, real: str, span: Span, context: CallContext) -> Page:
@@ -202,14 +206,6 @@ async def _page(content: FileContent, span: Span, context: CallContext) -> Page:
     return _text_page(data, span)
 
 
-def _hidden_in(lines: list[str]) -> str:
-    if all(line.isascii() for line in lines):
-        return ""
-    from bradawl.safety.control_characters import hidden_note
-
-    return hidden_note("\n".join(lines))
-
-
 def _text_page(data: bytes, span: Span) -> Page:
     if not data:
         return text_page(f"({span.path} is empty)", "")
@@ -225,7 +221,7 @@ def _text_page(data: bytes, span: Span) -> Page:
         )
     shown = numbered(lines[span.first - 1 : span.first - 1 + span.limit], span)
     last = span.first + len(shown) - 1
-    notes = [note for note in (encoding.note and f"({encoding.note})", _hidden_in(shown)) if note]
+    notes = notes_on(shown, encoding)
     if last < total:
         notes.append(f"[lines {span.first}-{last} of {total}; {span.rest(last)} shows what follows]")
     return text_page("\n".join([*shown, *notes]), f"lines {span.first}-{last}")

@@ -8,7 +8,9 @@ from bradawl.tools.outlines.symbol import Symbol, enclosing
 from bradawl.tools.outlines.thresholds import NAMED_AT_MOST, SEARCHED_CHARACTERS
 
 _NAME = re.compile(r"(?P<quote>[`'\"]?)(?P<name>[^\W\d]\w*(?:(?:\.|::|#)[^\W\d]\w*)*)(?P<after>\(|(?P=quote)|)")
-_NUMBERED = re.compile(r"\s*(\d+)[:-] ")
+_NUMBERED = re.compile(r"\s*(\d{1,9})[:-] ")
+_BEFORE_PATH = re.compile(r"[\s\"':(]")
+_LONGEST_PATH = 1_000
 
 
 def mentioned(symbols: Sequence[Symbol], path: str, messages: Sequence[Message]) -> list[Symbol]:
@@ -73,7 +75,7 @@ def _places(text: str, path: str) -> Iterator[int]:
     base = path.rpartition("/")[2]
     if base not in text:
         return
-    pointed = re.compile(rf'(?P<path>[^\s"\':(]*{re.escape(base)})(?:"?, line |[:(])(?P<line>\d+)')
+    pointed = re.compile(rf'{re.escape(base)}(?:"?, line |[:(])(\d{{1,9}})')
     is_heading = False
     for line in text.splitlines():
         if (numbered := _NUMBERED.match(line)) and is_heading:
@@ -82,8 +84,9 @@ def _places(text: str, path: str) -> Iterator[int]:
         if not line.startswith("  in ") and not numbered and line != "--":
             is_heading = line.endswith(base) and _is_same(line, path)
         for match in pointed.finditer(line):
-            if _is_same(match["path"], path):
-                yield int(match["line"])
+            before = line[max(0, match.start() - _LONGEST_PATH) : match.start()]
+            if _is_same(_BEFORE_PATH.split(before)[-1] + base, path):
+                yield int(match[1])
 
 
 def _is_same(given: str, path: str) -> bool:

@@ -12,7 +12,7 @@ from bradawl.tools.outlines.mentions import mentioned
 from bradawl.tools.outlines.outline import outline
 from bradawl.tools.outlines.symbol import Symbol
 from bradawl.tools.outlines.thresholds import NAMED_CHARACTERS, OUTLINE_CHARACTERS, WHOLE_BYTES
-from bradawl.tools.reading.decoding import encoding_of, split_lines
+from bradawl.tools.reading.decoding import encoding_of, notes_on, split_lines
 from bradawl.tools.reading.paging import DEFAULT_LIMIT, Page, Span, numbered, text_page
 
 _MOST_SYMBOLS = 50
@@ -29,7 +29,8 @@ async def outline_page(content: FileContent, span: Span, context: CallContext) -
     symbols = await symbols_of(content, context)
     if not symbols or all(one.kind == "constant" for one in symbols):
         return None
-    lines = split_lines(encoding_of(content.data, span.path).decode(content.data))
+    encoding = encoding_of(content.data, span.path)
+    lines = split_lines(encoding.decode(content.data))
     listed = outline(symbols, min(OUTLINE_CHARACTERS, span.most // 2))
     named = with_comments(mentioned(symbols, content.path, context.messages()), lines)
     shown, others = _that_fit(named, lines, span, min(NAMED_CHARACTERS, span.most // 2))
@@ -39,7 +40,8 @@ async def outline_page(content: FileContent, span: Span, context: CallContext) -
     if others:
         names = ", ".join(one.symbol.name for one in others[:_NAMES_LISTED])
         shown.append(f"[named as well, but too long to show here: {names}]")
-    return text_page("\n".join([head, *listed, *shown, _how_to_go_on(symbols, span)]), "")
+    shown = [head, *listed, *shown]
+    return text_page("\n".join([*shown, *notes_on(shown, encoding), _how_to_go_on(symbols, span)]), "")
 
 
 def _that_fit(named: list[Definition], lines: list[str], span: Span, room: int) -> tuple[list[str], list[Definition]]:
@@ -75,11 +77,11 @@ def _how_to_go_on(symbols: Sequence[Symbol], span: Span) -> str:
 
 async def symbols_page(content: FileContent, names: tuple[str, ...], span: Span, context: CallContext) -> Page:
     """The definitions with these names. Raises `ToolError` if the file has none of them, or no definitions at all."""
-    names = tuple(dict.fromkeys(names))
     symbols = await symbols_of(content, context)
     if symbols is None:
         raise ToolError(f"no definitions are found in files such as {span.path}; use offset and limit, or grep")
-    lines = split_lines(encoding_of(content.data, span.path).decode(content.data))
+    encoding = encoding_of(content.data, span.path)
+    lines = split_lines(encoding.decode(content.data))
     found: list[Symbol] = []
     notes: list[str] = []
     for name in names:
@@ -92,7 +94,8 @@ async def symbols_page(content: FileContent, names: tuple[str, ...], span: Span,
     if not found:
         raise ToolError("\n".join(notes))
     what = f"the definitions {', '.join(names)}"
-    return text_page("\n".join([*_definitions(with_comments(found, lines), lines, span), *notes]), what)
+    shown = _definitions(with_comments(found, lines), lines, span)
+    return text_page("\n".join([*shown, *notes_on(shown, encoding), *notes]), what)
 
 
 def _unknown(name: str, symbols: Sequence[Symbol], span: Span) -> str:
