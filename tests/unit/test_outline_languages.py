@@ -99,13 +99,13 @@ exports.other = function (a) { const local = 1; };
         ],
     ),
     "a.c": (
-        "#define MOST 3\nstruct box { int x; };\ntypedef struct { int y; } pair;\nstatic char **open(int a)\n"
+        "#define MOST 3 \\\n  + 1\nstruct box { int x; };\ntypedef struct { int y; } pair;\nstatic char **open(int a)\n"
         "{\n  return 0;\n}\nint g(void);\n",
         [
-            ("MOST", "constant", 1, 1, "#define MOST 3"),
-            ("box", "class", 2, 2, "struct box"),
-            ("pair", "class", 3, 3, "typedef struct"),
-            ("open", "function", 4, 7, "static char **open(int a)"),
+            ("MOST", "constant", 1, 2, "#define MOST 3"),
+            ("box", "class", 3, 3, "struct box"),
+            ("pair", "class", 4, 4, "typedef struct pair"),
+            ("open", "function", 5, 8, "static char **open(int a)"),
         ],
     ),
     "a.hpp": (
@@ -182,6 +182,11 @@ def test_a_language_is_known_by_its_suffix_if_its_grammar_is_installed():
     assert language and (language.module, language.function) == ("tree_sitter_typescript", "language_tsx")
     assert language_of("/p/a.go", lambda module: module != "tree_sitter_go") is None
     assert language_of("/p/a.xyz") is None
+
+
+async def test_a_minified_file_is_shown_as_it_is(place, tmp_path):
+    (tmp_path / "a.js").write_text("function f(a){return a}" * WHOLE_BYTES)
+    assert (await place.text(READ, file_path="a.js")).startswith("1\tfunction f(a){return a}")
 
 
 async def test_a_file_of_an_unknown_language_is_shown_as_it_is(place, tmp_path):

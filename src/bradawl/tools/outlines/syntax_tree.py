@@ -254,7 +254,9 @@ def _signature(node: Node, data: bytes) -> str:
     head = data[node.start_byte : min(end, node.start_byte + 4 * _LONGEST_SIGNATURE)].decode("utf-8", "replace")
     if body is None:
         head = head.partition("{")[0].partition("\n")[0] if value is None else head.partition("\n")[0]
-    line = " ".join(head.split()).removesuffix("{").removesuffix("=>").rstrip(" ;")
+    if node.type == "type_definition":
+        head += f" {_name(node)}"
+    line = " ".join(head.split()).removesuffix("{").removesuffix("\\").removesuffix("=>").rstrip(" ;")
     return line if len(line) <= _LONGEST_SIGNATURE else f"{line[:_LONGEST_SIGNATURE]}..."
 
 

@@ -17,6 +17,8 @@ from bradawl.tools.reading.paging import DEFAULT_LIMIT, Page, Span, numbered, te
 
 _MOST_SYMBOLS = 50
 _NAMES_LISTED = 20
+_LONG_LINES = 300
+"""Bytes of a line on average that code written by people does not reach."""
 
 
 async def outline_page(content: FileContent, span: Span, context: CallContext) -> Page | None:
@@ -31,6 +33,8 @@ async def outline_page(content: FileContent, span: Span, context: CallContext) -
         return None
     encoding = encoding_of(content.data, span.path)
     lines = split_lines(encoding.decode(content.data))
+    if len(content.data) > _LONG_LINES * len(lines):  # minified: its definitions have no lines of their own
+        return None
     listed = outline(symbols, min(OUTLINE_CHARACTERS, span.most // 2))
     named = with_comments(mentioned(symbols, content.path, context.messages()), lines)
     shown, others = _that_fit(named, lines, span, min(NAMED_CHARACTERS, span.most // 2))
