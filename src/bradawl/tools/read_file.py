@@ -10,7 +10,6 @@ from bradawl.core.messages import Image, Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
-from bradawl.tools.outlines.thresholds import WHOLE_BYTES
 from bradawl.tools.reading.decoding import encoding_of, notes_on, presentable, split_lines
 from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
 from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
@@ -148,6 +147,8 @@ async def _show(span: Span, params: ReadFileParams, room_for_images: int, readin
 
 async def _outline(content: FileContent, span: Span, params: ReadFileParams, context: CallContext) -> Page | None:
     """The outline of a large file with code; None for other files, and if lines or definitions are asked for."""
+    from bradawl.tools.outlines.thresholds import WHOLE_BYTES  # not loaded before the first read
+
     if _names(params) or params.offset or params.limit != DEFAULT_LIMIT or len(content.data) <= WHOLE_BYTES:
         return None
     from bradawl.tools.reading.code import outline_page

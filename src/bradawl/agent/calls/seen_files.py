@@ -1,7 +1,6 @@
 """Which contents of files the model has seen, and which of its results with them it can still read."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Self
 
 from bradawl.agent.conversation import Conversation
@@ -11,7 +10,6 @@ from bradawl.folds.session_state import FileShown
 
 _REMEMBERED_BYTES = 32_000_000
 _LARGEST_REMEMBERED = 8_000_000
-_NOTHING_SHOWN: Mapping[str, FileShown] = MappingProxyType({})
 
 
 class SeenFiles:
@@ -21,13 +19,11 @@ class SeenFiles:
         self,
         known: Mapping[str, str],
         change: Callable[[State], object],
-        shown: Mapping[str, FileShown] = _NOTHING_SHOWN,
+        shown: Mapping[str, FileShown] | None = None,
     ) -> None:
-        """`known` maps paths to the sha256 seen last, `shown` to all that was seen; both follow the log, to which
-        `change` adds.
-        """
+        """`known` maps paths to the sha256 seen last, `shown` to all that was seen. `change` adds to the log."""
         self._known = known
-        self._shown = shown
+        self._shown: Mapping[str, FileShown] = {} if shown is None else shown
         self._change = change
         self._contents: dict[str, bytes] = {}
         self._size = 0
