@@ -99,6 +99,7 @@ _MAY_TOUCH_THE_DISK = re.compile(
 PROGRAMS = frozenset(
     {
         "tools/searching/newest.py",
+        "tools/outlines/syntax_tree.py",
         "tools/reading/part_of_file.py",
         "tools/reading/pdf_text.py",
         "sandbox/landlock_helper.py",
@@ -188,7 +189,10 @@ def app_prints_cleaned_text_only(module: Module) -> Iterator[str]:
                 yield f"{node.lineno}: calls .{node.func.attr}"
 
 
-_FOR_ONE_PROGRAM = {"tools/reading/pdf_text.py": "pypdf"}  # ADR 0016
+_FOR_ONE_PROGRAM = {
+    "tools/reading/pdf_text.py": "pypdf",  # ADR 0016
+    "tools/outlines/syntax_tree.py": "tree_sitter",  # ADR 0040
+}
 
 
 def programs_stand_alone(module: Module) -> Iterator[str]:

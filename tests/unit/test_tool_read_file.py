@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
-from bradawl.core.events import PrefixOpened
 from bradawl.core.messages import Image
 from bradawl.tools.bash import Bash
 from bradawl.tools.edit_file import EditFile
@@ -152,36 +151,6 @@ def grow(place, *names: str) -> None:
         path = Path(place.cwd, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-
-
-# ------------------------------------------------------------------ repeated reads
-
-
-async def test_an_unchanged_file_is_not_shown_again(place, tmp_path):
-    (tmp_path / "f").write_text("a\nb\nc\n")
-    assert await place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
-    stub = "(f has not changed: the earlier answer with lines 1-3 still holds)"
-    assert await place.text(READ, file_path="f") == stub
-    assert await place.text(READ, file_path=f"{place.cwd}/f") == stub.replace("(f", f"({place.cwd}/f")
-    assert await place.text(READ, file_path="f", offset=2) == "2\tb\n3\tc"
-    assert (await place.text(READ, file_path="f", offset=1, limit=2)).startswith("1\ta\n2\tb\n[lines 1-2 of 3")
-    assert "still holds" in await place.text(READ, file_paths=("f", "f"))
-    place.memory.follow(PrefixOpened("", "", "", ""))
-    assert await place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
-
-
-async def test_a_changed_file_is_shown_again(place, tmp_path):
-    (tmp_path / "f").write_text("a\n")
-    await place.call(READ, file_path="f")
-    (tmp_path / "f").write_text("b\n")
-    assert await place.text(READ, file_path="f") == "1\tb"
-    (tmp_path / "f").write_text("a\n")
-    assert "still holds" in await place.text(READ, file_path="f")
-
-
-async def test_a_file_that_became_empty_says_so_each_time(place, tmp_path):
-    (tmp_path / "f").write_text("")
-    assert [await place.text(READ, file_path="f") for _ in range(2)] == ["(f is empty)"] * 2
 
 
 # ------------------------------------------------------------------ images

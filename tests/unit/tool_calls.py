@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bradawl.agent.calls.seen_files import SeenFiles
-from bradawl.core.events import Cwd, Env, FileSeen, State
-from bradawl.core.messages import text_of
+from bradawl.core.events import Cwd, Env, Envelope, Event, FileSeen, State, StateChanged
+from bradawl.core.messages import Message, text_of
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import CallContext, Jobs, ToolOutput
+from bradawl.folds.session_state import SessionState, remember
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.processes import LocalProcesses
 
@@ -26,10 +27,13 @@ class Workspace:
         self.processes = LocalProcesses(environment)
         self.seen: dict[str, str] = {}
         self.env: dict[str, str | None] = {}
-        self.memory = SeenFiles(self.seen, self._change)
+        self.state = SessionState()
+        self.state.files_seen = self.seen
+        self.memory = SeenFiles(self.seen, self._change, self.state.files_shown)
         self.progress: list[str] = []
         self.may_persist: tuple[str, ...] = ()
         self.jobs: Jobs | None = None
+        self.messages: list[Message] = []
 
     def context(self) -> CallContext:
         return CallContext(
@@ -44,18 +48,23 @@ class Workspace:
             progress=self.progress.append,
             change=self._change,
             jobs=self.jobs,
+            messages=lambda: tuple(self.messages),
         )
 
     def _change(self, state: State) -> None:
         match state:
-            case FileSeen(path, sha256):
-                self.seen[path] = sha256
+            case FileSeen():
+                self.record(StateChanged(state))
             case Env(variables):
                 self.env |= variables
             case Cwd(path):
                 self.cwd = path
             case _:
                 raise AssertionError(state)
+
+    def record(self, event: Event) -> None:
+        """An event of the session, as its log records it."""
+        remember(self.state, Envelope(0, None, 0, "main", event))
 
     async def call(self, tool, /, **arguments) -> ToolOutput:
         return await tool.run(tool.params(**arguments), self.context())

@@ -49,10 +49,8 @@ class Effects(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def is_read_only(self) -> bool:
         """True if the call changes nothing."""
-        runs = self.commands and not self.understood
-        return not any(
-            (self.writes, runs, self.hosts, self.session, self.external, self.spends, self.unknown, self.lifts)
-        )
+        changes = (self.writes, self.hosts, self.session, self.external, self.spends, self.unknown, self.lifts)
+        return not any(changes) and (self.understood or not self.commands)
 
     @property
     def moves(self) -> bool:

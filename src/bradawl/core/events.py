@@ -77,10 +77,11 @@ class TodosSet(Value, frozen=True):
 
 
 class FileSeen(Value, frozen=True):
-    """The model saw a file with this content."""
+    """The model saw a file with this content; `part` names the part that its result holds, such as `lines 1-40`."""
 
     path: str
     sha256: str
+    part: str = ""
 
 
 class TrustSet(Value, frozen=True):

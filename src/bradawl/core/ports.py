@@ -3,7 +3,7 @@
 Adapters are in `providers`, `workspace`, `session` and `app`, fakes in `testing`. A port has at most four methods.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol, TypeVar
 
@@ -154,8 +154,7 @@ class Files(Protocol):
     async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
         """Write `data` to a resolved path atomically, creating folders; returns its sha256. Raises `ToolError`.
 
-        The file must still have the content of `expected_sha256`, or not exist if that is None. Mode, owner and hard
-        links are kept.
+        It must still have the content of `expected_sha256`, or not exist if None. Mode, owner and hard links are kept.
         """
         ...
 
@@ -257,7 +256,7 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 class FilesSeen(Protocol):
-    """Remembers which file contents the model has seen."""
+    """Remembers which contents of files the model has seen, of any time, and which results it can still read."""
 
     def sha256(self, path: str) -> str | None:
         """Digest of the content the model last saw; None if it has not seen the file."""
@@ -268,11 +267,11 @@ class FilesSeen(Protocol):
         ...
 
     def saw(self, content: FileContent, part: str = "") -> None:
-        """Record that the model sees this content; `part` names the part it sees, for `shows`."""
+        """Record that the model sees this content; `part` names the part that the result holds, for `has_seen`."""
         ...
 
-    def shows(self, content: FileContent, part: str) -> bool:
-        """True if the conversation still holds a result with the same part of the same content."""
+    def has_seen(self, content: FileContent, part: str = "") -> bool:
+        """Whether it has seen this content; with `part`, whether it saw it last and a result with that part holds."""
         ...
 
 
@@ -300,6 +299,8 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     permit: Permit | None = None
     rules: tuple[Rule, ...] = ()
     """Rules about paths; see `core.rules.path_rules`."""
+    messages: Callable[[], Sequence[Message]] = tuple
+    """The messages that the model sees, up to the reply with this call."""
 
     def resolve(self, path: str) -> str:
         """Absolute path; relative paths start at the working directory."""

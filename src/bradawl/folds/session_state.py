@@ -2,18 +2,23 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from bradawl.core.events import (
     AgentEnded,
     AssistantReplied,
+    Compacted,
     Cwd,
     Env,
     Envelope,
+    Event,
     FileSeen,
     LimitReached,
     ModeChosen,
     PrefixOpened,
     ReplyWithdrawn,
     RequestSent,
+    ResultAmended,
     SessionForked,
     SessionOpened,
     State,
@@ -27,6 +32,17 @@ from bradawl.core.permissions import Mode
 from bradawl.core.usage import Usage, add_costs
 
 
+class FileShown(msgspec.Struct, frozen=True):
+    """What the model has seen of a file."""
+
+    contents: frozenset[str] = frozenset()
+    """sha256 of each content that it saw, at any time."""
+    parts: frozenset[str] = frozenset()
+    """Parts of the content that it saw last. The conversation holds a result with each, and no later one shows another
+    content of the file.
+    """
+
+
 class SessionState:
     """The state of the fold; `remember` updates it in place."""
 
@@ -36,8 +52,10 @@ class SessionState:
         self.prefix: PrefixOpened | None = None
         self.files_seen: dict[str, str] = {}
         """Path to sha256 of the content the model last saw."""
-        self.seen_before: dict[str, str | None] = {}
-        """The previous sha256 of each file seen since the last request; None if it had not been seen."""
+        self.files_shown: dict[str, FileShown] = {}
+        """Path to all contents that the model saw, and the parts of the last one that the conversation holds."""
+        self.seen_before: dict[str, tuple[str | None, FileShown | None]] = {}
+        """The previous values of each file seen since the last request; None if it had not been seen."""
         self.env: dict[str, str | None] = {}
         """Variables that commands exported, in addition to the program's environment; None for one they unset."""
         self.todos: tuple[Todo, ...] = ()
@@ -68,11 +86,13 @@ class SessionState:
 
     def replace(self, other: "SessionState") -> None:
         """Become what `other` is, for all who hold this state; `other` must not be used any more."""
-        files_seen = self.files_seen
+        files_seen, files_shown = self.files_seen, self.files_shown
         vars(self).update(vars(other))
+        self.files_seen, self.files_shown = files_seen, files_shown
         files_seen.clear()
         files_seen.update(other.files_seen)
-        self.files_seen = files_seen
+        files_shown.clear()
+        files_shown.update(other.files_shown)
 
 
 def remember(state: SessionState, envelope: Envelope) -> SessionState:
@@ -95,14 +115,24 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             _count(state, replied)
         case StateChanged(change):
             _change(state, change)
-        case LimitReached() as limit:
-            state.limit = limit
+        case event:
+            _remember_other(state, event)
+    return state
+
+
+def _remember_other(state: SessionState, event: Event) -> None:
+    match event:
+        case Compacted():
+            _forget_parts(state, state.files_shown)
+        case ResultAmended():  # which of the files the result showed is not known
+            _forget_parts(state, state.seen_before)
+        case LimitReached():
+            state.limit = event
         case ToolsChanged(added, removed):
             state.added_tools = (state.added_tools | set(added)) - set(removed)
             state.removed_tools = (state.removed_tools - set(added)) | set(removed)
         case _:
             pass
-    return state
 
 
 def add_spending(state: SessionState, abandoned: Iterable[Envelope]) -> SessionState:
@@ -129,10 +159,17 @@ def _spend(state: SessionState, usage: Usage | None, cost: float | None) -> None
 
 def _forget_files_of_withdrawn_reply(state: SessionState) -> None:
     """Undo the files seen by a withdrawn reply: the model never got their content."""
-    for path, before in state.seen_before.items():
+    for path, (seen, shown) in state.seen_before.items():
         del state.files_seen[path]
-        state.files_seen |= {} if before is None else {path: before}
+        del state.files_shown[path]
+        state.files_seen |= {} if seen is None else {path: seen}
+        state.files_shown |= {} if shown is None else {path: shown}
     state.seen_before.clear()
+
+
+def _forget_parts(state: SessionState, paths: Iterable[str]) -> None:
+    for path in tuple(paths):
+        state.files_shown[path] = msgspec.structs.replace(state.files_shown[path], parts=frozenset())
 
 
 def _change(state: SessionState, change: State) -> None:
@@ -141,9 +178,13 @@ def _change(state: SessionState, change: State) -> None:
             state.cwd = path
         case Env(variables):
             state.env |= variables
-        case FileSeen(path, sha256):
-            state.seen_before.setdefault(path, state.files_seen.get(path))
+        case FileSeen(path, sha256, part):
+            seen, shown = state.files_seen.get(path), state.files_shown.get(path)
+            state.seen_before.setdefault(path, (seen, shown))
             state.files_seen[path] = sha256
+            parts = shown.parts if shown and seen == sha256 else frozenset[str]()
+            contents = shown.contents if shown else frozenset[str]()
+            state.files_shown[path] = FileShown(contents | {sha256}, parts | {part} if part else parts)
         case TodosSet(todos):
             state.todos = todos
         case ModeChosen(mode):

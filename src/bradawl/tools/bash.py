@@ -146,7 +146,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         if await process.wait(_AT_ONCE_S if params.run_in_background else timeout_s):
             result = process.result()
             if effects.understood:
-                await mark_seen(effects.reads, context)
+                await mark_seen(effects.reads, result.stdout, context)
         elif context.jobs is not None and (params.run_in_background or not params.timeout):
             progress.is_over = True
             said = "" if params.run_in_background else f"still running after {timeout_s} s, "

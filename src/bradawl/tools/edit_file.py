@@ -98,6 +98,6 @@ def change_text(before: FileContent, planned: "Planned", context: CallContext, *
 
 
 def remember_edit(before: FileContent, data: bytes, sha256: str, context: CallContext) -> None:
-    """Mark the new content as seen if the model had seen the whole file before."""
-    if context.seen.sha256(before.path) == before.sha256:
+    """Mark the new content as seen if the model had seen the file before."""
+    if context.seen.has_seen(before):
         context.seen.saw(FileContent(before.path, data, sha256))

@@ -10,7 +10,7 @@ from bradawl.core.messages import Image, Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
-from bradawl.tools.reading.decoding import encoding_of, presentable, split_lines
+from bradawl.tools.reading.decoding import encoding_of, notes_on, presentable, split_lines
 from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
 from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
@@ -22,11 +22,14 @@ _IMAGE_BYTES_AT_ONCE = 15_000_000
 
 
 class ReadFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Show text files (number, tab, line), images, text of PDFs, cells of notebooks: file_path, or file_paths."""
+    """Show text files (number, tab, line; of long code an outline), images, PDF, notebooks: file_path or file_paths."""
 
     file_path: str = ""
     file_paths: tuple[str, ...] = ()
-    offset: Annotated[int, msgspec.Meta(description="First line, PDF page or notebook cell, from 1.")] = 1
+    symbols: Annotated[
+        tuple[str, ...], msgspec.Meta(description="Only these definitions of file_path: Container.remove")
+    ] = ()
+    offset: Annotated[int, msgspec.Meta(description="First line, PDF page or notebook cell, from 1.")] = 0
     limit: Annotated[int, msgspec.Meta(description="Most of them per file.")] = DEFAULT_LIMIT
 
 
@@ -43,27 +46,50 @@ class ReadFile:
     async def run(self, params: ReadFileParams, context: CallContext) -> ToolOutput:
         """The file, or several files under headers. An error in one file does not hide the others."""
         paths = _paths(params)
-        if len(paths) == 1:
-            span = Span(paths[0], max(params.offset, 1), params.limit, MOST_CHARACTERS)
-            return ToolOutput((await _show(span, _IMAGE_BYTES_AT_ONCE, context)).parts, limit=None)
-        parts: list[Text | Image] = []
-        failures = 0
-        room = MOST_CHARACTERS
-        for place, path in enumerate(paths):
-            if room <= 0:
-                parts.append(Text(_left_out(paths[place:])))
-                break
-            share = max(room // (len(paths) - place), _LEAST_CHARACTERS)
-            span = Span(path, max(params.offset, 1), params.limit, share)
-            try:
-                page = await _show(span, _room_for_images(parts), context)
-            except ToolError as error:
-                failures += 1
-                page = text_page(f"Error: {error}", "")
-            head = f"{chr(10) * 2 if place else ''}==> {path} <==\n"
-            parts += (Text(head), *page.parts)
-            room -= len(head) + len(page.text)
-        return ToolOutput(_merged(parts), is_error=failures == len(paths), limit=None)
+        reading = Reading(context)
+        output = await _one(paths[0], params, reading) if len(paths) == 1 else await _several(paths, params, reading)
+        # Recorded when the result is complete: a call that is cancelled before shows nothing.
+        for content, part in reading.shown:
+            context.seen.saw(content, part)
+        return output
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """One call: what its result shows so far."""
+
+    context: CallContext
+    shown: list[tuple[FileContent, str]] = msgspec.field(default_factory=list[tuple[FileContent, str]])
+    """Contents with the names of the parts that are shown."""
+
+
+async def _one(path: str, params: ReadFileParams, reading: Reading) -> ToolOutput:
+    span = Span(path, max(params.offset, 1), params.limit, MOST_CHARACTERS)
+    return ToolOutput((await _show(span, params, _IMAGE_BYTES_AT_ONCE, reading)).parts, limit=None)
+
+
+async def _several(paths: tuple[str, ...], params: ReadFileParams, reading: Reading) -> ToolOutput:
+    parts: list[Text | Image] = []
+    failures = 0
+    room = MOST_CHARACTERS
+    for place, path in enumerate(paths):
+        if room <= 0:
+            parts.append(Text(_left_out(paths[place:])))
+            break
+        share = max(room // (len(paths) - place), _LEAST_CHARACTERS)
+        span = Span(path, max(params.offset, 1), params.limit, share)
+        try:
+            page = await _show(span, params, _room_for_images(parts), reading)
+        except ToolError as error:
+            failures += 1
+            page = text_page(f"Error: {error}", "")
+        head = f"{chr(10) * 2 if place else ''}==> {path} <==\n"
+        parts += (Text(head), *page.parts)
+        room -= len(head) + len(page.text)
+    return ToolOutput(_merged(parts), is_error=failures == len(paths), limit=None)
+
+
+def _names(params: ReadFileParams) -> tuple[str, ...]:
+    return tuple(name for name in dict.fromkeys(params.symbols) if name.strip())  # models pass empty placeholders
 
 
 def _left_out(paths: tuple[str, ...]) -> str:
@@ -94,24 +120,48 @@ def _paths(params: ReadFileParams) -> tuple[str, ...]:
         raise ToolError("give either file_path or file_paths, exactly one of the two")
     if params.offset < 0:
         raise ToolError(f"offset is the number of the first line and counts from 1; it was {params.offset}")
+    if _names(params) and len(several or (params.file_path,)) > 1:
+        raise ToolError("symbols needs file_path: give one file")
     if params.limit < 1:
         raise ToolError(f"limit is a number of lines and must be at least 1; it was {params.limit}")
     return several or (params.file_path,)
 
 
-async def _show(span: Span, room_for_images: int, context: CallContext) -> Page:
+async def _show(span: Span, params: ReadFileParams, room_for_images: int, reading: Reading) -> Page:
+    context = reading.context
     real = context.resolve(span.path)
     try:
         content = await context.files.read(real, _READ_LIMIT)
     except ToolError as error:
         return await _unread(error, real, span, context)
-    page = await _page(content, span, context)
-    if context.seen.shows(content, page.what):
+    if outline := await _outline(content, span, params, context):
+        return outline  # it shows no lines, so nothing of the file counts as seen
+    page = await _requested(content, span, params, context)
+    if page.what and (context.seen.has_seen(content, page.what) or (content, page.what) in reading.shown):
         return text_page(f"({span.path} has not changed: the earlier answer with {page.what} still holds)", page.what)
     if any(isinstance(part, Image) and len(part.data) > room_for_images for part in page.parts):
         raise ToolError(f"{span.path} is one image too many for one answer; read it by itself")
-    context.seen.saw(content, page.what)
+    reading.shown.append((content, page.what))
     return page
+
+
+async def _outline(content: FileContent, span: Span, params: ReadFileParams, context: CallContext) -> Page | None:
+    """The outline of a large file with code; None for other files, and if lines or definitions are asked for."""
+    from bradawl.tools.outlines.thresholds import WHOLE_BYTES  # not loaded before the first read
+
+    if _names(params) or params.offset or params.limit != DEFAULT_LIMIT or len(content.data) <= WHOLE_BYTES:
+        return None
+    from bradawl.tools.reading.code import outline_page
+
+    return await outline_page(content, span, context)
+
+
+async def _requested(content: FileContent, span: Span, params: ReadFileParams, context: CallContext) -> Page:
+    if not (names := _names(params)):
+        return await _page(content, span, context)
+    from bradawl.tools.reading.code import symbols_page
+
+    return await symbols_page(content, names, span, context)
 
 
 async def _unread(error: ToolError, real: str, span: Span, context: CallContext) -> Page:
@@ -157,14 +207,6 @@ async def _page(content: FileContent, span: Span, context: CallContext) -> Page:
     return _text_page(data, span)
 
 
-def _hidden_in(lines: list[str]) -> str:
-    if all(line.isascii() for line in lines):
-        return ""
-    from bradawl.safety.control_characters import hidden_note
-
-    return hidden_note("\n".join(lines))
-
-
 def _text_page(data: bytes, span: Span) -> Page:
     if not data:
         return text_page(f"({span.path} is empty)", "")
@@ -180,7 +222,7 @@ def _text_page(data: bytes, span: Span) -> Page:
         )
     shown = numbered(lines[span.first - 1 : span.first - 1 + span.limit], span)
     last = span.first + len(shown) - 1
-    notes = [note for note in (encoding.note and f"({encoding.note})", _hidden_in(shown)) if note]
+    notes = notes_on(shown, encoding)
     if last < total:
         notes.append(f"[lines {span.first}-{last} of {total}; {span.rest(last)} shows what follows]")
     return text_page("\n".join([*shown, *notes]), f"lines {span.first}-{last}")

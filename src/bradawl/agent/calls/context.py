@@ -125,4 +125,5 @@ def context_of(
         spawner=services.spawner(place.cwd, place.env, progress),
         approver=SerializedApprover(services.approver, services.asking),
         rules=rules,
+        messages=lambda: tuple(conversation.transcript.messages),
     )

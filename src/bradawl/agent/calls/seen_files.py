@@ -1,33 +1,38 @@
-"""Which files the model has seen, with which content, and which results with that content it can still see."""
+"""Which contents of files the model has seen, and which of its results with them it can still read."""
 
 from collections.abc import Callable, Mapping
 from typing import Self
 
 from bradawl.agent.conversation import Conversation
-from bradawl.core.events import Compacted, Event, FileSeen, HeadMoved, PrefixOpened, ReplyWithdrawn, State, StateChanged
+from bradawl.core.events import FileSeen, State, StateChanged
 from bradawl.core.workspace import FileContent
+from bradawl.folds.session_state import FileShown
 
 _REMEMBERED_BYTES = 32_000_000
 _LARGEST_REMEMBERED = 8_000_000
 
 
 class SeenFiles:
-    """`FilesSeen` of one session. Hashes are kept in the log; contents in memory, up to 32 MB, the newest ones."""
+    """`FilesSeen` of one session, as a view of its log. Contents are kept in memory, up to 32 MB, the newest ones."""
 
-    def __init__(self, known: Mapping[str, str], change: Callable[[State], object]) -> None:
-        """`known` maps paths to sha256 and follows the log; `change` logs a new hash."""
+    def __init__(
+        self,
+        known: Mapping[str, str],
+        change: Callable[[State], object],
+        shown: Mapping[str, FileShown] | None = None,
+    ) -> None:
+        """`known` maps paths to the sha256 seen last, `shown` to all that was seen. `change` adds to the log."""
         self._known = known
+        self._shown: Mapping[str, FileShown] = {} if shown is None else shown
         self._change = change
-        self._contents: dict[str, FileContent] = {}
+        self._contents: dict[str, bytes] = {}
         self._size = 0
-        self._shown: set[tuple[str, str, str]] = set()
 
     @classmethod
     def of(cls, conversation: Conversation) -> Self:
         """The seen files of a conversation; they follow its log."""
-        seen = cls(conversation.state.files_seen, lambda change: conversation.record(StateChanged(change)))
-        conversation.listen(seen.follow)
-        return seen
+        state = conversation.state
+        return cls(state.files_seen, lambda change: conversation.record(StateChanged(change)), state.files_shown)
 
     def sha256(self, path: str) -> str | None:
         """Hash of the content the model last saw; None for a file it has not seen."""
@@ -35,33 +40,27 @@ class SeenFiles:
 
     def data(self, path: str) -> bytes | None:
         """The content the model last saw; None if it is no longer in memory."""
-        content = self._contents.get(path)
-        return content.data if content is not None and content.sha256 == self._known.get(path) else None
+        return self._contents.get(self._known.get(path, ""))
 
     def saw(self, content: FileContent, part: str = "") -> None:
-        """Note that the model sees this content, or the named part of it."""
-        if self._known.get(content.path) != content.sha256:
-            self._change(FileSeen(content.path, content.sha256))
-        if part:
-            self._shown.add((content.path, content.sha256, part))
+        """Record that the model sees this content, or the named part of it."""
+        is_last = self._known.get(content.path) == content.sha256
+        if not is_last or (part and not self.has_seen(content, part)):
+            self._change(FileSeen(content.path, content.sha256, part))
         self._remember(content)
 
-    def shows(self, content: FileContent, part: str) -> bool:
-        """True if an earlier result with the same part of the same content is still in the conversation."""
-        return (content.path, content.sha256, part) in self._shown
-
-    def follow(self, event: Event) -> None:
-        """A listener of recorded events: forget earlier results when the conversation may no longer hold them."""
-        if isinstance(event, PrefixOpened | ReplyWithdrawn | Compacted | HeadMoved):
-            self._shown.clear()
+    def has_seen(self, content: FileContent, part: str = "") -> bool:
+        """Whether the model has seen this content at any time; for a part, whether an earlier result with it holds."""
+        is_last = self._known.get(content.path) == content.sha256
+        shown = self._shown.get(content.path, FileShown())
+        return (is_last and part in shown.parts) if part else (is_last or content.sha256 in shown.contents)
 
     def _remember(self, content: FileContent) -> None:
-        before = self._contents.pop(content.path, None)
-        self._size -= len(before.data) if before is not None else 0
+        before = self._contents.pop(content.sha256, b"")
+        self._size -= len(before)
         if len(content.data) > _LARGEST_REMEMBERED:
             return
-        self._contents[content.path] = content
+        self._contents[content.sha256] = content.data
         self._size += len(content.data)
         while self._size > _REMEMBERED_BYTES:
-            oldest = self._contents.pop(next(iter(self._contents)))
-            self._size -= len(oldest.data)
+            self._size -= len(self._contents.pop(next(iter(self._contents))))

@@ -8,11 +8,10 @@ from bradawl.tools.reading.decoding import encoding_of
 
 
 def check_unchanged(content: FileContent, context: CallContext) -> None:
-    """Raises `ToolError` with the changes to a file since the model saw it. If they are shown in full, the new content
-    counts as seen.
+    """Raises `ToolError` if the model has seen the file, but not with this content; the error shows what changed. If it
+    shows all of it, the content counts as seen.
     """
-    seen = context.seen.sha256(content.path)
-    if seen is None or seen == content.sha256:
+    if context.seen.sha256(content.path) is None or context.seen.has_seen(content):
         return
     shown = context.relative(content.path)
     before = context.seen.data(content.path)

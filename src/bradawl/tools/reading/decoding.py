@@ -89,6 +89,17 @@ def _kind(data: bytes) -> str:
     return next((kind for magic, kind in _KINDS if data.startswith(magic)), "binary data of an unknown kind")
 
 
+def notes_on(lines: list[str], encoding: Encoding) -> list[str]:
+    """Notes about lines that are shown: their encoding if it is not UTF-8, and characters that can't be seen."""
+    notes = [f"({encoding.note})"] if encoding.note else []
+    if all(line.isascii() for line in lines):
+        return notes
+    from bradawl.safety.control_characters import hidden_note
+
+    hidden = hidden_note("\n".join(lines))
+    return [*notes, hidden] if hidden else notes
+
+
 def split_lines(text: str) -> list[str]:
     """The lines as an editor counts them: only a line feed ends a line, and the last one may have none."""
     lines = text.split("\n")

@@ -107,8 +107,12 @@ def _about_too_many(names: list[str]) -> Iterable[str]:
         )
 
 
-async def mark_seen(paths: tuple[str, ...], context: CallContext) -> None:
-    """Record the files that a command printed as seen, except folders and very large files."""
+async def mark_seen(paths: tuple[str, ...], printed: bytes, context: CallContext) -> None:
+    """Record the files as seen of which a command printed all or, if it printed nothing else, a part.
+
+    A file that a command only counted or searched is not seen: to overwrite it would lose what is in it. So is one that
+    changed after it was printed. Folders and very large files are never seen.
+    """
     room = _ALL_SEEN
     for path in paths[:_FILES_SEEN]:
         try:
@@ -116,7 +120,8 @@ async def mark_seen(paths: tuple[str, ...], context: CallContext) -> None:
         except ToolError:
             continue
         room -= len(content.data)
-        context.seen.saw(content)
+        if content.data.strip() in printed or (printed.strip() and printed in content.data):
+            context.seen.saw(content)
 
 
 def nearest_folder(context: CallContext) -> str:
