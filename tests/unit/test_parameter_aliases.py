@@ -207,11 +207,6 @@ REFUSED = [
         "there is no parameter workdir: begin the command with cd '/project/a b' &&, or cd once",
     ),
     ("bash", {"command": ["bash", "-lc", "ls"]}, "command is one line of bash, not a list of words"),
-    (
-        "bash",
-        {"command": "ls", "sandbox_permissions": "require_escalated"},
-        "sandbox_permissions: this can't be 'require_escalated' here; leave it out",
-    ),
     ("bash", {"command": "ls", "tty": True}, "tty: this can't be true here; leave it out"),
     ("bash", {"command": "ls", "cmd": "pwd"}, "command and cmd mean the same and differ; give one of them"),
     (
@@ -239,7 +234,15 @@ def test_the_same_value_under_two_names_is_no_contradiction(same: dict) -> None:
     assert read("read_file", **same) == {"file_path": "a"}
 
 
-@pytest.mark.parametrize("unknown", [{"nonsense": 1}, {"dangerouslyDisableSandbox": True}, {"paths": ["a"]}])
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {"nonsense": 1},
+        {"dangerouslyDisableSandbox": True},
+        {"sandbox_permissions": "require_escalated"},
+        {"paths": ["a"]},
+    ],
+)
 def test_unknown_names_stay_and_are_refused_by_name(unknown: dict) -> None:
     given = {"command": "ls", **unknown}
     assert translated("bash", given, PARAMS["bash"]) is given

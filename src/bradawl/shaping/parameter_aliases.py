@@ -44,7 +44,7 @@ _ALIASES: Final[Mapping[str, Mapping[str, Alias]]] = {
         **_each("timeout_s timeout_sec timeout_secs timeout_seconds", "timeout"),
         **_each("background is_background in_background", "run_in_background"),
         **_each("dangerously_disable_sandbox with_escalated_permissions", values.no_if_true),
-        "sandbox_permissions": values.only("use_default"),
+        "sandbox_permissions": values.no_if_not("use_default"),
         **_each("yield_time_ms max_output_tokens login justification security_risk requires_approval", values.nothing),
         "shell": values.only("bash", "/bin/bash", "sh"),
         **_each("tty pty is_input interactive", values.only(False, "false")),

@@ -141,6 +141,11 @@ def no_if_true(value: object) -> Arguments:
     return {"": value} if is_true(value) else {}
 
 
+def no_if_not(*usual: object) -> Callable[[object], Arguments]:
+    """As `no_if_true`, for a parameter whose `usual` values wish for nothing."""
+    return lambda value: {} if value in usual else {"": value}
+
+
 # ------------------------------------------------------------------ files
 
 
