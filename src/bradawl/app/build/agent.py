@@ -84,7 +84,7 @@ def build_agent(
         model=parts.get("model") or build_model(settings, clock, ids, notify),
         small_model=build_model(small, clock, ids, notify) if small else None,
         tools=(*offered, *extra_tools),
-        store=LocalStore(settings.home, workspace.folders.project, clock, ids),
+        store=LocalStore(settings.home, workspace.folders.project, clock, ids, opened=workspace.tmp.begin_session),
         files=workspace.files,
         processes=workspace.processes,
         approver=DenyAllApprover() if approver is None else approver,
@@ -101,6 +101,7 @@ def build_agent(
         middleware=tuple(parts.get("middleware", ())),
         changes=UnsavedChanges(_why_unsaved(workspace)) if changes is None else changes,
         check_for=check_for,
+        around_turns=workspace.tmp,
         on_close=workspace.close,
     )
 
@@ -124,16 +125,16 @@ def _check_port(part: object, parameter: str, *methods: str) -> None:
 def _policies(
     settings: Settings, workspace: Workspace, notify: Callable[[str], None] | None, *, has_undo: bool
 ) -> Policies:
-    folders, choice = workspace.folders, workspace.choice
-    scratch = (choice.layout.scratch,) if choice else ()
+    folders = workspace.folders
     return Policies(
         settings,
-        (*folders.roots, *scratch),
+        folders.roots,
         folders.own,
         folders.blobs,
         workspace.sandbox,
         has_undo=has_undo,
         notify=notify,
+        tmp=workspace.tmp,
     )
 
 
