@@ -63,8 +63,8 @@ def test_a_file_that_no_prompt_names_is_not_shown_and_the_result_says_so(project
     project.run(bash(f"cat {name}"), read(name))
     assert "the real one" not in "".join(project.results)
     assert project.results[1] == (
-        f"{name} does not exist: /tmp is this session's own folder here. The machine's {name} is shown only if a prompt "
-        "of the user names it"
+        f"{name} does not exist: /tmp here is the session's own folder. The machine's {name} is shown only if a "
+        "prompt of the user names it"
     )
 
 
@@ -163,8 +163,8 @@ def test_a_file_that_others_made_meanwhile_is_not_replaced(project_of, name):
 @needs_bwrap
 def test_a_folder_is_copied_without_links_and_special_files(project_of, name):
     project = project_of()
-    lines = f"mkdir -p {name}/a; echo 1 > {name}/a/one; ln -s /etc/hostname {name}/link; mkfifo {name}/pipe; chmod +x {name}/a/one"
-    project.run(bash(lines), prompt=f"put it into {name}/")
+    lines = f"mkdir -p {name}/a; echo 1 > {name}/a/one; ln -s /etc/hostname {name}/link; mkfifo {name}/pipe"
+    project.run(bash(f"{lines}; chmod +x {name}/a/one"), prompt=f"put it into {name}/")
     assert Path(name, "a/one").read_text() == "1\n" and os.access(f"{name}/a/one", os.X_OK)
     assert not os.path.lexists(f"{name}/link") and not os.path.lexists(f"{name}/pipe")
     assert any("there is a link in the way" in each for each in project.notices)

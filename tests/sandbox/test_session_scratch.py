@@ -1,4 +1,4 @@
-"""The folder that sandboxed commands see as `/tmp` belongs to the session: it is there again when the session goes on."""
+"""The folder that sandboxed commands see as `/tmp` belongs to the session, and is there again when it goes on."""
 
 import os
 import shutil

@@ -34,7 +34,7 @@ def _ignore(_: str) -> None: ...
 class Policies:
     """The policy of one workspace. Calling it returns the policy at that moment."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         settings: Settings,
         roots: tuple[str, ...],

@@ -1,4 +1,4 @@
-"""The machine's `/tmp` for sessions with a `/tmp` of their own: what the user's prompts name is shown and written there.
+"""The machine's `/tmp` for sessions with one of their own: what the user's prompts name is shown and written there.
 
 Commands see existing files and folders that a prompt names, read-only. What a session writes at a named path where
 nothing exists is copied there when the turn ends. Nothing of others is replaced, and no link is followed.
@@ -182,10 +182,10 @@ class _Copying:
 
     def _copy_folder(self, source: int, name: str, target: int, path: str, levels: int) -> None:
         with contextlib.suppress(FileExistsError):
-            os.mkdir(name, dir_fd=target)  # noqa: PTH102 - in an open folder
+            os.mkdir(name, dir_fd=target)
         inside = os.open(name, _FOLDER, dir_fd=target)
         try:
-            for each in sorted(os.listdir(source)):  # noqa: PTH208 - an open folder
+            for each in sorted(os.listdir(source)):
                 try:
                     self._copy(each, source, inside, f"{path}/{each}", levels - 1)
                 except (OSError, _Refused) as error:
@@ -234,7 +234,7 @@ def _descend(top: str, names: str, opened: contextlib.ExitStack, *, makes: bool)
     for name in filter(None, names.split("/")):
         if makes:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(name, dir_fd=folder)  # noqa: PTH102 - in an open folder
+                os.mkdir(name, dir_fd=folder)
         try:
             folder = os.open(name, _FOLDER, dir_fd=folder)
         except FileNotFoundError:
@@ -284,7 +284,7 @@ def _write(source: int, size: int, name: str, folder: int, mode: int, *, replace
         finally:
             os.close(target)
         if replaces:
-            os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)  # noqa: PTH104 - in an open folder
+            os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(made, dir_fd=folder)

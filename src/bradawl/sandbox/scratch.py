@@ -142,7 +142,7 @@ def remove_unused(folder: str, sessions: str, keep: str, now_s: float | None = N
 def _last_use(log: str, path: str) -> float:
     """Unix time; 0 for a session whose log was deleted."""
     try:
-        return max(os.stat(log).st_mtime, os.lstat(path).st_mtime)
+        return max(Path(log).stat().st_mtime, os.lstat(path).st_mtime)
     except OSError:
         return 0.0
 

@@ -70,7 +70,7 @@ class LocalStore:
         *,
         opened: Callable[[str], None] | None = None,
     ) -> None:
-        """`opened` is called with the id of each session that is saved, as long as no other one of this store is open."""
+        """`opened` is called with the id of each saved session that is opened while no other one of the store is."""
         self._opened = opened
         self._open_journals: list[Journal] = []
         self._projects = Path(data_dir) / "projects"

@@ -102,9 +102,9 @@ class SessionTmp:
         if not (self.known and is_within(path, self.known)) or os.path.lexists(path):
             return ""
         name = _TMP + path[len(self.known) :]
-        return _ONLY_THERE.format(name) if os.path.lexists(name) else ""
+        return _ONLY_THERE.format(_TMP, name) if os.path.lexists(name) else ""
 
 
 _ONLY_THERE: Final = (
-    "/tmp is this session's own folder here. The machine's {} is shown only if a prompt of the user names it"
+    "{0} here is the session's own folder. The machine's {1} is shown only if a prompt of the user names it"
 )

@@ -184,7 +184,7 @@ _BELOW = r"(?:/.*)?"
 _SCRATCH_NAME = "bradawl-[0-9a-f]{16}"
 """A temporary folder, of a session that is not saved."""
 _SCRATCH = r"/projects/[^/]+/tmp/[0-9a-z]{26}(?:/.*)?"
-"""The end of a path that commands call `/tmp` or below: a part of bradawl's data that belongs to the model's session."""
+"""The end of a path that commands call `/tmp` or below: a part of bradawl's data for a session's programs."""
 _DOT_GIT = rf"(?:{_spelt('.git')}|git~\d)"
 _OBEYED_BY_GIT = (
     r"(?:config[^/]*|hooks|modules|worktrees|(?:remotes|branches)/[^/]+|commondir|gitdir|info/attributes"
