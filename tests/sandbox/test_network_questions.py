@@ -93,7 +93,7 @@ async def test_without_a_user_the_model_reads_host_and_option(online):
     approver = DenyAllApprover()
     (shown,) = await told(online, f"{CURL} http://granted.example/page", approver=approver)
     assert "[the network proxy refused granted.example:80: it needs permission (--network granted.example)" in shown
-    assert list(approver.refused_hosts().values()) == [("granted.example",)]
+    assert [refusal.hosts for refusal in approver.refusals().values()] == [("granted.example",)]
 
 
 async def test_a_program_that_ignores_the_proxy_is_explained(online):

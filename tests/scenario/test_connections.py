@@ -317,11 +317,27 @@ async def test_without_a_user_the_model_and_the_result_name_the_host_and_the_opt
     assert "a.example: it needs permission (--network a.example), and no user is present" in shown
     assert "b.example:81: it needs permission (--network b.example:81)" in shown
     assert [call.id for call in turn.denials] == ["c"]
-    found = json.loads(result_of(turn, 5, (), Meter(), approver.refused_hosts()).to_json())
+    found = json.loads(result_of(turn, 5, (), Meter(), approver.refusals()).to_json())
     (denial,) = found["permission_denials"]
     assert denial["hosts"] == ["a.example", "b.example:81"] and denial["tool_name"] == "bash"
     advice = how_to_allow(approver.refused, AUTO, cwd="/p", home="/home/u")
     assert "rerun with --network a.example --network b.example:81, or" in advice
+
+
+class FailingCommandTool(CommandTool):
+    """Its command fails if a host is refused."""
+
+    async def run(self, params: CommandParams, context: CallContext) -> ToolOutput:
+        output = await super().run(params, context)
+        return msgspec.structs.replace(output, is_error="permission" in self.found[-1])
+
+
+@pytest.mark.parametrize(("tool", "reason"), [(CommandTool, "completed"), (FailingCommandTool, "refused")])
+async def test_without_a_user_a_refused_host_ends_the_turn_as_refused_only_if_its_command_failed(tool, reason):
+    script = [run_of("a.example"), {"text": "ok"}]
+    agent, *_ = build(script, tools=(tool(),), policy=lambda: AUTO, approver=DenyAllApprover())
+    turn = await agent.run("go")
+    assert (turn.reason, [call.id for call in turn.denials]) == (reason, ["c"])
 
 
 async def test_without_a_user_no_option_is_named_for_a_host_about_which_a_rule_asks():

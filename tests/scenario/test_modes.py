@@ -1,22 +1,14 @@
 """Permission modes of a session: the notes about them to the model, and that each call obeys the current mode."""
 
 import asyncio
-import io
 from typing import Any
 
 import msgspec
 import pytest
+from headless_runs import run_without_user
 from scripted_agent import Probe, assert_valid, build, call, results
 
-from bradawl.app.builtin_commands import builtin_commands
-from bradawl.app.console import Console
 from bradawl.app.deny_all_approver import DenyAllApprover
-from bradawl.app.frontend import RunRequest
-from bradawl.app.headless import HeadlessScreen, run_headless
-from bradawl.app.interrupts import Interrupts
-from bradawl.app.notices import NoticeStream
-from bradawl.app.settings.model_settings import ModelSettings
-from bradawl.app.settings.settings import Settings
 from bradawl.core.events import Compacted, ModeChosen, StateChanged
 from bradawl.core.messages import ToolResults, User
 from bradawl.core.permissions import Answer, Policy
@@ -210,27 +202,16 @@ async def test_a_sub_agent_obeys_a_mode_that_changes_while_it_runs():
 # ------------------------------------------------------------------ without a user
 
 
-async def run_without_user(agent: Any, **changes: Any) -> tuple[int, str, str]:
-    """The exit code, stdout and stderr of a headless run of the prompt `go`."""
-    model = ModelSettings("scripted", "x")
-    settings = Settings(model=model, cwd="/project", home="/home/u", sandbox="off", headless=True, **changes)
-    out, err = io.StringIO(), io.StringIO()
-    screen = HeadlessScreen(Console(io.StringIO(), out, err, {}))
-    notices = NoticeStream(screen.emit)
-    request = RunRequest(settings, lambda *_: agent, lambda _: None, builtin_commands, lambda: settings, notices, "go")
-
-    with Interrupts() as interrupts:
-        frontend = request.start(agent.approver, screen.emit, user_is_there=False)
-        return await run_headless(frontend, screen, None, interrupts), out.getvalue(), err.getvalue()
-
-
 async def test_a_headless_run_names_the_flag_that_would_have_allowed_its_calls():
     no_user = DenyAllApprover("/home/u")
     script = [{"tool_calls": [call("a", writes=["/project/a"])]}, {"text": "I could not."}]
     agent, *_ = build(script, approver=no_user, policy=lambda: Policy("default", roots=("/project",)))
     code, _, err = await run_without_user(agent)
     assert code == 5
-    assert "1 call refused (probe). No user is present to be asked; to allow such calls rerun with" in err
+    assert (
+        "bradawl: the model stopped at 1 refused call: probe(a). No user is present to be asked; to allow such calls"
+        in err
+    )
     assert "--permission-mode accept-edits" in err
 
 

@@ -416,25 +416,6 @@ async def test_hooks_see_only_valid_calls_and_their_changed_calls_are_validated(
     assert [e.name for e in events if isinstance(e, CallPrepared)] == ["probe"] * 3
 
 
-async def test_the_result_of_a_command_says_that_an_earlier_change_had_failed() -> None:
-    calls = [
-        call("edit", writes=["/p/a"], fails="no such text"),
-        call("check", unknown=True),
-        call("look", reads=["/x"]),
-    ]
-    _, messages, *_ = await run([{"tool_calls": calls}, {"text": "ok"}])
-    failed, checked, looked = results(messages)
-    assert failed == "no such text" and looked == "did look"
-    assert checked == "did check\n[probe before it in the same reply failed: this ran without that change]"
-
-
-async def test_a_command_behind_several_failed_changes_names_each_tool_once() -> None:
-    calls = [call(f"edit{n}", writes=[f"/p/{n}"], fails="no such text") for n in range(3)]
-    _, messages, *_ = await run([{"tool_calls": [*calls, call("check", unknown=True)]}, {"text": "ok"}])
-    said = "[probe (3 calls) before it in the same reply failed: this ran without those changes]"
-    assert results(messages)[-1] == f"did check\n{said}"
-
-
 async def test_an_agent_without_tools_says_so_to_a_model_that_calls_one() -> None:
     agent, *_ = build([{"tool_calls": [call("a")]}, {"text": "ok"}], tools=())
     async with agent.open() as session:

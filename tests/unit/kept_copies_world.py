@@ -10,7 +10,7 @@ from bradawl.checkpoints.restore import RestorePlan, apply, plan
 from bradawl.checkpoints.store import ContentStore
 from bradawl.checkpoints.tree import WorkspaceTree
 
-LIMITS = Coverage(file_bytes=1_000, search_s=60, reading_s=60)
+LIMITS = Coverage(file_bytes=1_000)
 BIG, OTHER_BIG = b"b" * 2_000, b"o" * 2_000
 
 

@@ -201,9 +201,17 @@ def test_for_a_command_a_rule_that_names_it_is_advised():
     assert "--allowed-tools 'Bash(npm run test" in text and "--permission-mode" not in text
 
 
-def test_for_effects_that_no_rule_can_name_only_yolo_is_advised():
-    text = advice(UNKNOWN)
-    assert "--allowed-tools" not in text and "rerun with --yolo" in text
+def test_for_effects_that_no_rule_can_name_a_run_with_a_user_is_advised_before_yolo():
+    assert advice(UNKNOWN) == (
+        "No user is present to be asked, and no rule allows such calls: run bradawl without -p and answer, or rerun "
+        "with --yolo (asks nothing, and nothing holds what runs)."
+    )
+
+
+def test_yolo_is_not_advised_for_what_it_refuses():
+    leaves = Effects(commands=(("touch", "x"),), unknown=True, seal="x", lifts=("sandbox",))
+    text = advice(leaves, policy=Policy("auto", roots=("/ws",), sandbox=COMPLETE))
+    assert text.endswith("no rule allows such calls: run bradawl without -p and answer.")
 
 
 def network(*commands: tuple[str, ...]) -> Effects:
@@ -229,7 +237,7 @@ def test_only_the_first_of_many_network_commands_are_listed():
 
 def test_switching_the_sandbox_off_is_not_advised():
     text = advice(Effects(commands=(("touch", "x"),), unknown=True, seal="x", lifts=("sandbox",)))
-    assert "--sandbox" not in text and "rerun with --yolo" in text
+    assert "--sandbox" not in text and "run bradawl without -p and answer, or rerun with --yolo" in text
 
 
 def test_rules_and_network_commands_are_advised_together():

@@ -266,7 +266,7 @@ def test_thousands_of_files_that_are_not_saved_are_planned_and_renamed_in_linear
     for count in (1_000, 1_000, 4_000, 4_000):  # the first time is that of a cold start; others may be disturbed
         place = tmp_path / f"{len(seconds)}"
         place.mkdir()
-        work = Work(place, Coverage(file_bytes=10, search_s=600, reading_s=600))
+        work = Work(place, Coverage(file_bytes=10))
         (work / "data").mkdir()
         for number in range(count):
             (work / f"data/{number:06}").write_bytes(b"x" * 20)

@@ -203,7 +203,7 @@ def test_a_read_only_agent_may_change_nothing_in_any_mode():
         (
             Policy("plan"),
             MKDIR,
-            "nothing may change in plan mode, and the call would write /ws/x; put it into the plan (exit_plan)",
+            "nothing may change in plan mode, and the call would write /ws/x; put it into the plan",
         ),
         (
             Policy(read_only=True),
@@ -214,7 +214,7 @@ def test_a_read_only_agent_may_change_nothing_in_any_mode():
         (
             Policy("plan"),
             Effects(writes=("/a", "/b", "/c", "/d")),
-            "nothing may change in plan mode, and the call would write /a, /b, /c; put it into the plan (exit_plan)",
+            "nothing may change in plan mode, and the call would write /a, /b, /c; put it into the plan",
         ),
         (Policy("auto", sandbox=COMPLETE), STASH_DROP, "it discards stashed changes, and undo can't bring that back"),
         (Policy("auto", sandbox=COMPLETE, undo=True), STASH_DROP, "it stays within what this mode allows"),

@@ -52,7 +52,7 @@ async def test_the_prompt_names_files_branch_and_changes(repository: Path) -> No
     prompt = await prompt_for(repository)
     assert "files here: main.py, tests/" in prompt
     assert "git: on branch trunk, changed: ?? main.py" in prompt
-    assert "tests: tests/ with 0 files in it\n" in prompt
+    assert "tests:" not in prompt
     assert "No user is present" in prompt
     assert "A user is at the terminal" in await prompt_for(repository, user_present=True)
 
@@ -88,43 +88,9 @@ async def test_a_change_is_named_without_the_blanks_git_puts_before_it(repositor
     assert "changed: M main.py\n" in await prompt_for(repository)
 
 
-@pytest.mark.parametrize(
-    ("files", "text"),
-    [
-        ({"tests/test_a.py": "", "tests/test_b.py": "", "tests/deep/test_c.py": ""}, "tests/ with 2 files in it\n"),
-        ({"test/a.js": ""}, "test/ with 1 file in it\n"),
-        ({"tests/conftest.py": ""}, "tests/ with 1 file in it, pytest\n"),
-        ({"tests/a.py": "", "conftest.py": ""}, "1 file in it, pytest\n"),
-        ({"tests/a.py": "", "pytest.ini": ""}, "1 file in it, pytest\n"),
-        ({"tests/a.py": "", "pyproject.toml": "[tool.pytest.ini_options]\n"}, "1 file in it, pytest\n"),
-        ({"tests/a.py": "", "pyproject.toml": "[project]\n"}, "1 file in it\n"),
-        ({"tests/a.py": "", "setup.cfg": "[tool:pytest]\n"}, "1 file in it, pytest\n"),
-        ({"tests/a.py": "", "tests/__pycache__": None, "tests/.hidden": ""}, "1 file in it\n"),
-    ],
-)
-async def test_the_prompt_names_the_folder_of_tests_and_pytest_if_used(tmp_path: Path, files, text: str) -> None:
-    for name, content in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir() if content is None else path.write_text(content)
-    assert text in await prompt_for(tmp_path)
-
-
-async def test_without_a_folder_of_tests_the_prompt_does_not_mention_tests(tmp_path: Path) -> None:
-    (tmp_path / "tests").write_text("a file\n")
-    assert "tests:" not in await prompt_for(tmp_path)
-
-
-async def test_a_fifo_in_place_of_a_configuration_does_not_hang(tmp_path: Path) -> None:
-    (tmp_path / "tests").mkdir()
-    os.mkfifo(tmp_path / "pyproject.toml")
-    assert "tests: tests/ with 0 files in it\n" in await prompt_for(tmp_path)
-
-
-async def test_generated_folders_are_not_listed(tmp_path: Path) -> None:
-    for name in ("node_modules", "__pycache__", ".venv", "venv", "src"):
-        (tmp_path / name).mkdir()
-    assert "files here: src/\n" in await prompt_for(tmp_path)
+async def test_the_prompt_says_how_tests_are_run(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("test:\n\techo\n")
+    assert "\ntests: make test\n" in await prompt_for(tmp_path)
 
 
 async def test_the_projects_instructions_are_material_unless_the_project_is_trusted(tmp_path: Path) -> None:

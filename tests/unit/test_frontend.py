@@ -156,5 +156,12 @@ def test_the_end_of_a_turn_has_one_wording_with_a_user_and_one_without(ended, ki
     assert without_user in outcome_of(ended, user_is_there=False, refusal="I can't.", denials="DENIED").text
 
 
+@pytest.mark.parametrize("reason", ["steps", "budget", "refused", "cancelled", "error", "interrupted"])
+def test_without_a_user_the_outcome_says_that_the_session_could_not_be_saved_however_the_turn_ended(reason):
+    ended = [outcome_of(turn(reason, saved=saved), user_is_there=False) for saved in (True, False)]
+    more = " The session could not be saved, so undo may not know what it changed."
+    assert ended[1] == (ended[0].kind, f"{ended[0].text}{more}")
+
+
 def test_without_a_user_the_outcome_says_that_the_answer_could_not_be_saved():
     assert "could not be saved" in outcome_of(turn("completed", saved=False), user_is_there=False).text

@@ -45,7 +45,7 @@ def test_a_renamed_folder_with_large_files_comes_back_whole(work: Work) -> None:
 
 
 def test_a_file_beyond_the_first_budget_is_saved_under_its_new_name(tmp_path: Path) -> None:
-    work = Work(tmp_path, Coverage(file_bytes=10_000, baseline_bytes=1_000, search_s=60, reading_s=60))
+    work = Work(tmp_path, Coverage(file_bytes=10_000, baseline_bytes=1_000))
     (work / "data").mkdir()
     (work / "data/one").write_bytes(BIG)
     work.start()

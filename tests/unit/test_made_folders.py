@@ -26,7 +26,7 @@ GIT = {
 
 @pytest.fixture
 def work(tmp_path: Path) -> Iterator[Work]:
-    made = Work(tmp_path, Coverage(search_s=60, reading_s=60))
+    made = Work(tmp_path, Coverage())
     yield made
     made.close()
 

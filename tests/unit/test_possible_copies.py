@@ -235,7 +235,7 @@ def test_a_hard_link_brings_a_removed_large_file_back(work: Work) -> None:
 
 
 def test_a_hard_link_brings_a_file_back_that_the_first_search_did_not_save(tmp_path: Path) -> None:
-    work = Work(tmp_path, Coverage(file_bytes=10_000, baseline_bytes=1_000, search_s=60, reading_s=60))
+    work = Work(tmp_path, Coverage(file_bytes=10_000, baseline_bytes=1_000))
     (work / "big").write_bytes(BIG)
     (work / "link").hardlink_to(work / "big")
     work.start()
@@ -302,7 +302,7 @@ def test_a_hard_link_that_changes_between_plan_and_restore_is_not_used(work: Wor
 
 def test_a_folder_with_a_path_that_is_too_long_is_named_when_it_is_removed(tmp_path: Path) -> None:
     length = len(str(tmp_path)) + 700
-    work = Work(tmp_path, Coverage(path_bytes=length, search_s=60, reading_s=60))
+    work = Work(tmp_path, Coverage(path_bytes=length))
     folder = work / "deep"
     while len(str(folder)) < length + 300:
         folder = folder / ("d" * 100)

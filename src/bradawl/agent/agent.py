@@ -117,7 +117,7 @@ def _open_session(
     changes = ConversationChanges(agent.changes, conversation, opened.entries) if agent.changes else None
     jobs = BackgroundJobs(conversation, opened.entries, changes=changes, processes=agent.processes)
     seen = SeenFiles.of(conversation)
-    denials = Denials()
+    denials = Denials(conversation)
 
     def open_child(spawned: AgentSpawned, cwd: str, entries: tuple[Envelope, ...]) -> Session:
         from bradawl.agent.subagents.child import SharedLog, child_configuration

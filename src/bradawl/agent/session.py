@@ -63,7 +63,7 @@ class TurnResult(msgspec.Struct, frozen=True):
     """False if part of the session is not on the disk."""
     denials: tuple[ToolCall, ...]
     """Calls that needed a permission while no user was there to give it, and commands that were refused a connection,
-    by the user too. Only the former make `reason` `refused`."""
+    by the user too. `reason` is `refused` only if the model gave up on one of the former; see `folds.attempts`."""
     answer: object = None
     """The answer as a JSON value that satisfies the schema; None without a schema."""
     limit: LimitReached | None = None

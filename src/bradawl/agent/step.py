@@ -198,7 +198,7 @@ def _ending(turn: Turn, reply: Assembler, message: Assistant) -> TurnFinished | 
         return TurnFinished("refused", Failure("content_filter", "The model's provider refused to go on."))
     if calls_of(message):
         return None
-    ending = TurnFinished("refused" if turn.calls.denials.lack_user else "completed")
+    ending = TurnFinished("refused" if turn.calls.denials.end_the_turn else "completed")
     return None if turn.goes_on_after(ending) else ending
 
 

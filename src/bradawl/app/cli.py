@@ -35,13 +35,13 @@ Models are named [PROVIDER/]MODEL. A provider's key comes from PROVIDER_API_KEY,
   OPENAI_API_KEY=... bradawl -m openai/MODEL
   OPENROUTER_API_KEY=... bradawl -m openrouter/VENDOR/MODEL
   bradawl -m ollama/MODEL
-Every setting is also an environment variable (BRADAWL_MODEL, BRADAWL_MAX_STEPS, ...) and a key in
+Nearly every setting is also an environment variable (BRADAWL_MODEL, BRADAWL_MAX_STEPS, ...) and a key in
 ~/.config/bradawl/config.toml. `bradawl models` lists what is set up, what answers and what it costs,
 `bradawl doctor` what is missing; `bradawl demo` shows a whole run without a key or network.
 
 Exit codes of -p: 0 done, 1 error, 2 wrong usage or settings, 3 no sandbox though one is required,
-4 a limit was reached, 5 refused by the model, 74 done but not saved, 75 try again later,
-130 interrupted, 143 terminated."""
+4 a limit was reached, 5 refused: by the model, or it gave up on a call that needed a user, 74 done but
+not saved, or the answer could not be written, 75 try again later, 130 interrupted, 143 terminated."""
 
 
 COMMANDS: Final = {

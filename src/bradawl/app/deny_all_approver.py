@@ -1,11 +1,21 @@
 """The approver of runs without a user: it denies every question."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
+from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Answer, Choice, Question
 
 _KEPT_QUESTIONS: Final = 50
+
+
+class Refusal(NamedTuple):
+    """What was refused about a call."""
+
+    reason: str
+    """Why the first question was asked."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that its command was refused; without any the whole call was."""
 
 
 class DenyAllApprover:
@@ -24,13 +34,14 @@ class DenyAllApprover:
             self.refused.append(question)
         return Answer(False, by="nobody", message="No user is present to be asked.")
 
-    def refused_hosts(self) -> dict[str, tuple[str, ...]]:
-        """Hosts that commands were refused, by the id of the call."""
-        found: dict[str, tuple[str, ...]] = {}
+    def refusals(self) -> dict[ToolCall, Refusal]:
+        """What was refused, by call: models use ids again."""
+        found: dict[ToolCall, Refusal] = {}
         for question in self.refused:
-            effects, call_id = question.request.effects, question.call.id
+            effects, (reason, hosts) = question.request.effects, found.get(question.call, Refusal(question.reason))
             if effects.lifts == ("host",):
-                found[call_id] = tuple(dict.fromkeys((*found.get(call_id, ()), *effects.hosts)))
+                hosts = tuple(dict.fromkeys((*hosts, *effects.hosts)))
+            found[question.call] = Refusal(reason, hosts)
         return found
 
     async def choose(self, choice: Choice) -> str | None:

@@ -23,6 +23,7 @@ from bradawl.safety.control_characters import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.agent.session import TurnResult
+    from bradawl.app.deny_all_approver import Refusal
 
 OK: Final = 0
 ERROR: Final = 1
@@ -37,6 +38,8 @@ TRY_AGAIN: Final = 75
 """EX_TEMPFAIL: the same run may succeed later."""
 CANCELLED: Final = 130
 TERMINATED: Final = 143
+_SIGNALS: Final = 128
+"""Exit codes above it are those of runs that a signal ended."""
 
 Subtype = Literal["success", "error_max_turns", "error_max_budget_usd", "error_during_execution"]
 
@@ -64,6 +67,8 @@ class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
     tool_input: dict[str, object]
     hosts: tuple[str, ...] = ()
     """Hosts that the command was refused; without any the whole call was."""
+    reason: str = ""
+    """Why it needed a permission."""
 
 
 class ModelUsage(msgspec.Struct, frozen=True, rename="camel"):
@@ -98,7 +103,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     total_cost_usd: float | None = None
     usage: TokenCounts = TokenCounts()
     model_usage: dict[str, ModelUsage] = msgspec.field(default_factory=dict, name="modelUsage")
+    denials: tuple[Denial, ...] = ()
+    """The calls of the turn that were refused for lack of a user, whether or not the turn ended because of them."""
     permission_denials: tuple[Denial, ...] = ()
+    """The same without reasons, under the name and in the form that other programs parse."""
     session_id: str = ""
     answer: object = msgspec.UNSET
     """The value of `result`, where it had to satisfy a JSON Schema."""
@@ -114,11 +122,20 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 def _without_surrogates(result: Result) -> Result:
     """Replace lone surrogates, which can't be encoded and which models do send."""
     errors = tuple(_encodable(error) for error in result.errors)
-    denials = tuple(
-        Denial(_encodable(d.tool_name), _encodable(d.tool_use_id), _encodable_values(d.tool_input), d.hosts)
-        for d in result.permission_denials
+    return msgspec.structs.replace(
+        result,
+        result=_encodable(result.result),
+        errors=errors,
+        denials=tuple(map(_encodable_denial, result.denials)),
+        permission_denials=tuple(map(_encodable_denial, result.permission_denials)),
     )
-    return msgspec.structs.replace(result, result=_encodable(result.result), errors=errors, permission_denials=denials)
+
+
+def _encodable_denial(denial: Denial) -> Denial:
+    name, call_id, arguments = denial.tool_name, denial.tool_use_id, denial.tool_input
+    return Denial(
+        _encodable(name), _encodable(call_id), _encodable_values(arguments), denial.hosts, _encodable(denial.reason)
+    )
 
 
 def _encodable(text: str) -> str:
@@ -138,9 +155,10 @@ def result_of(
     code: int,
     errors: tuple[str, ...],
     meter: "Meter",
-    hosts: Mapping[str, tuple[str, ...]] | None = None,
+    refusals: "Mapping[ToolCall, Refusal] | None" = None,
 ) -> Result:
-    """The object for a turn that was run. `hosts` are those that commands were refused, by the id of the call."""
+    """The object for a turn that was run. `refusals` say what was refused about its calls, where that is known."""
+    denials = tuple(_denial(call, (refusals or {}).get(call)) for call in turn.denials)
     return Result(
         subtype=_subtype(turn.reason, code),
         is_error=code != OK,
@@ -151,7 +169,8 @@ def result_of(
         total_cost_usd=turn.cost,
         usage=_counts(turn.usage),
         model_usage=meter.by_model(),
-        permission_denials=tuple(_denial(call, (hosts or {}).get(call.id, ())) for call in turn.denials),
+        denials=denials,
+        permission_denials=tuple(msgspec.structs.replace(denial, reason="") for denial in denials),
         session_id=turn.session_id,
         answer=msgspec.UNSET if turn.answer is None else turn.answer,
         errors=errors,
@@ -162,13 +181,15 @@ def result_of(
 
 def result_of_command(text: str, session_id: str, meter: "Meter", code: int = OK) -> Result:
     """The object for a slash command: its text is the result, and no step was taken."""
+    reason = "completed" if code == OK else "cancelled" if code > _SIGNALS else "error"
     return Result(
-        subtype="success",
-        is_error=False,
+        subtype=_subtype(reason, code),
+        is_error=code != OK,
         result=text,
         duration_ms=meter.elapsed_ms(),
         session_id=session_id,
-        reason="completed",
+        errors=() if code == OK else (text,),
+        reason=reason,
         exit_code=code,
     )
 
@@ -197,9 +218,10 @@ def _counts(usage: Usage) -> TokenCounts:
     return TokenCounts(usage.input, usage.output, usage.cache_read, usage.cache_write)
 
 
-def _denial(call: ToolCall, hosts: tuple[str, ...]) -> Denial:
+def _denial(call: ToolCall, refusal: "Refusal | None") -> Denial:
     arguments, _ = parse_arguments(call.raw_arguments)
-    return Denial(call.name, call.id, {"_raw": call.raw_arguments} if arguments is None else arguments, hosts)
+    reason, hosts = refusal or ("", ())
+    return Denial(call.name, call.id, {"_raw": call.raw_arguments} if arguments is None else arguments, hosts, reason)
 
 
 class Meter:

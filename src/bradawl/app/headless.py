@@ -1,22 +1,26 @@
 """Headless runs (`-p`): one prompt or slash command; the answer on stdout, progress and warnings on stderr."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bradawl.app.console import Console
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import Meter, exit_code, result_of, result_of_command
 from bradawl.app.frontend import Frontend
 from bradawl.app.interrupts import Interrupts
-from bradawl.app.outcomes import denials_text, outcome_of
+from bradawl.app.outcomes import Denied, denials_text, outcome_of
 from bradawl.app.progress import Progress
-from bradawl.app.rendering import refusal_text, usage_text
+from bradawl.app.rendering import call_line, refusal_text, usage_text
 from bradawl.core.deltas import Notice, RetryScheduled
 from bradawl.core.events import Envelope, Live, RequestSent
 from bradawl.safety.control_characters import clean
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session, TurnResult
+
+
+_LABEL_WIDTH: Final = 80
+"""Characters of a refused call that are shown."""
 
 
 class ModelWait:
@@ -79,13 +83,13 @@ async def run_headless(
             screen.wait.stop()
             interrupts.target = None
     code = exit_code(turn.reason, turn.failure, saved=turn.saved, signal_code=interrupts.exit_code)
-    denials = denials_text(turn.denials, _advice(session.session)) if turn.denials else ""
+    denials = _denials(turn, session.session, screen.progress)
     refusal = refusal_text(session.session.state.last_reply)
     outcome = outcome_of(turn, user_is_there=False, refusal=refusal, denials=denials)
     errors = (outcome.text,) if outcome.text else ()
     if as_json:
-        hosts = _approver(session.session).refused_hosts()
-        screen.console.answer(result_of(turn, code, errors, screen.meter, hosts).to_json())
+        refusals = _approver(session.session).refusals()
+        screen.console.answer(result_of(turn, code, errors, screen.meter, refusals).to_json())
     else:
         screen.console.answer(answer_text(turn.text))
     if denials and turn.reason != "refused":
@@ -108,6 +112,21 @@ async def run_headless_command(
     else:
         screen.console.answer(answer_text(result.text))
     return result.exit_code
+
+
+def _denials(turn: "TurnResult", session: "Session", progress: Progress) -> str:
+    """What was refused for lack of a user, and how to allow it; empty if nothing was."""
+    if not turn.denials:
+        return ""
+    refusals = _approver(session).refusals()
+    denied = [
+        Denied(
+            call_line(progress.spec_of(call.name), call.raw_arguments, _LABEL_WIDTH),
+            refusals[call].hosts if call in refusals else (),
+        )
+        for call in turn.denials
+    ]
+    return denials_text(turn, denied, _advice(session))
 
 
 def _advice(session: "Session") -> str:

@@ -34,10 +34,11 @@ from bradawl.core.events import Envelope, Live
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
+    from bradawl.app.settings.settings import Settings
     from bradawl.app.slash_commands import CommandRegistry
 
 
-_NEED_NO_MODEL: Final = ("/undo", "/redo", "/rewind", "/diff")
+_NEED_NO_MODEL: Final = ("/help", "/undo", "/redo", "/rewind", "/diff")
 """Slash commands that work in `-p` where no model is set up."""
 
 
@@ -130,6 +131,21 @@ def _run(
             _suggest_local_servers(environ, console)
             raise
         settings = load_settings_without_model(given, environ, _current_folder())
+    # Errors from here on are JSON also if only a file of settings asks for it.
+    as_json = is_headless and settings.output_format == "json"
+    return _exit_code_of(
+        lambda: _start(settings, options, console, build, load_commands), environ, console, as_json=as_json
+    )
+
+
+def _start(
+    settings: "Settings",
+    options: Mapping[str, object],
+    console: Console,
+    build: Build | None,
+    load_commands: "Callable[[], CommandRegistry]",
+) -> int:
+    is_headless = bool(options.get("headless"))
     notices = NoticeStream(partial(_say_notice, console))
     for warning in settings.warnings:
         notices(warning)
@@ -178,6 +194,10 @@ def _suggest_local_servers(environ: Mapping[str, str], console: Console) -> None
         console.say(indent + one_line(line))
 
 
+_UNDECIDED: Final = -1
+"""The exit code of a run that has printed no answer yet."""
+
+
 async def _headless(request: RunRequest, console: Console) -> int:
     from bradawl.app.headless import HeadlessScreen, run_headless, run_headless_command
 
@@ -186,20 +206,28 @@ async def _headless(request: RunRequest, console: Console) -> int:
     _report_loop_errors(settings.home, request.notices)
     screen = HeadlessScreen(console)
     approver = DenyAllApprover(settings.user_home, partial(help_with_refusals, settings))
+    code = _UNDECIDED
     with Interrupts() as interrupts:
         try:
             frontend = request.start(approver, screen.emit, user_is_there=False)
             try:
                 session_id = request.choose_session(frontend.agent)
                 if request.is_command:
-                    return await run_headless_command(frontend, screen, session_id, as_json=as_json)
-                return await run_headless(frontend, screen, session_id, interrupts, as_json=as_json)
+                    code = await run_headless_command(frontend, screen, session_id, as_json=as_json)
+                else:
+                    code = await run_headless(frontend, screen, session_id, interrupts, as_json=as_json)
             finally:
                 await frontend.agent.aclose()
         except asyncio.CancelledError:
             if not interrupts.has_arrived:
                 raise
-            return _fail("Interrupted.", interrupts.exit_code, console, as_json=as_json, reason="cancelled")
+            if code == _UNDECIDED:
+                return _fail("Interrupted.", interrupts.exit_code, console, as_json=as_json, reason="cancelled")
+        except Exception as error:
+            if code == _UNDECIDED:
+                raise
+            console.say(f"note: the run is over, but its connections could not be closed: {one_line(str(error))}")
+    return code  # what happens after the answer was printed does not change its verdict
 
 
 def _is_command(prompt: str) -> bool:

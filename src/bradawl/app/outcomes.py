@@ -3,10 +3,20 @@
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from bradawl.app.rendering import failure_text, one_line
-from bradawl.core.messages import ToolCall
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bradawl.agent.session import TurnResult
+
+
+class Denied(NamedTuple):
+    """A call that was refused for lack of a user."""
+
+    label: str
+    """The call on one line, cleaned."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that its command was refused; without any the whole call was."""
 
 
 class Outcome(NamedTuple):
@@ -26,9 +36,14 @@ def outcome_of(turn: "TurnResult", *, user_is_there: bool, refusal: str = "", de
 
     `refusal` is the model's text if it refused and the front end has not shown it; `denials` is `denials_text`.
     """
+    if turn.reason == "completed":
+        return COMPLETED if turn.saved or user_is_there else Outcome("completed", f"{_NOT_SAVED}; {_WHOLE}")
+    outcome = _outcome(turn, user_is_there=user_is_there, refusal=refusal, denials=denials)
+    return outcome if turn.saved or user_is_there else Outcome(outcome.kind, f"{outcome.text} {_NOT_SAVED}.")
+
+
+def _outcome(turn: "TurnResult", *, user_is_there: bool, refusal: str, denials: str) -> Outcome:
     match turn.reason:
-        case "completed":
-            return COMPLETED if turn.saved or user_is_there else Outcome("completed", _NOT_SAVED)
         case "steps" | "budget" | "time" | "limit":
             next_step = "; say `go on` to continue" if user_is_there else _FLAGS.get(turn.reason, "")
             return Outcome("stopped", f"The limit of {_limit(turn)} is reached{next_step}.")
@@ -43,7 +58,8 @@ def outcome_of(turn: "TurnResult", *, user_is_there: bool, refusal: str = "", de
             return Outcome("failed", failure_text(turn.failure))
 
 
-_NOT_SAVED: Final = "The session could not be saved, so undo may not know what it changed; the answer itself is whole."
+_NOT_SAVED: Final = "The session could not be saved, so undo may not know what it changed"
+_WHOLE: Final = "the answer itself is whole."
 _INTERRUPTED: Final = "The run was interrupted."
 _FLAGS: Final = {"steps": "; --max-steps sets another"}
 
@@ -52,18 +68,37 @@ def _limit(turn: "TurnResult") -> str:
     return turn.reason if turn.limit is None else one_line(turn.limit.limit)
 
 
+def gave_up(turn: "TurnResult") -> bool:
+    """Whether the model gave up on a refused call. A refusal of the model or its provider is a failure of the turn."""
+    return turn.reason == "refused" and turn.failure is None and bool(turn.denials)
+
+
 def _refused(turn: "TurnResult", *, user_is_there: bool, refusal: str, denials: str) -> Outcome:
-    if turn.denials and not (user_is_there and turn.failure):  # with a user, some calls may only lack a connection
+    if gave_up(turn):
         return Outcome("stopped", "The turn ended because a question was not answered." if user_is_there else denials)
+    more = f" {denials}" if denials and not user_is_there else ""
     if refusal.strip():
-        return Outcome("stopped", f"The model refused: {one_line(refusal)}")
+        return Outcome("stopped", f"The model refused: {one_line(refusal)}{more}")
     if turn.failure is not None:
-        return Outcome("failed", failure_text(turn.failure))
-    return Outcome("stopped", "The model refused.")
+        return Outcome("failed", f"{failure_text(turn.failure)}{more}")
+    return Outcome("stopped", f"The model refused.{more}")
 
 
-def denials_text(denials: tuple[ToolCall, ...], advice: str) -> str:
-    """`2 calls refused (bash, edit_file).` and the advice."""
-    names = ", ".join(sorted({one_line(call.name) for call in denials}))
-    count = len(denials)
-    return f"{count} call{'' if count == 1 else 's'} refused ({names}). {advice}"
+def denials_text(turn: "TurnResult", denials: "Sequence[Denied]", advice: str) -> str:
+    """How the turn ended with its refused calls, which they are, and the advice; on one line.
+
+    For example `done without 1 refused call: bash(git push). No user is present to be asked; ...`.
+    """
+    shown = _first([f"{each.label} to {_first(each.hosts)}" if each.hosts else each.label for each in denials])
+    count = f"{len(denials)} refused call{'' if len(denials) == 1 else 's'}"
+    what = "refused connections" if all(each.hosts for each in denials) else count
+    ended = "the model stopped at " if gave_up(turn) else "done without " if turn.reason == "completed" else ""
+    return f"{ended}{what}: {shown}. {advice}"
+
+
+def _first(texts: "Sequence[str]") -> str:
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return f"{', '.join(texts[:_SHOWN])}{more}"
+
+
+_SHOWN: Final = 3

@@ -14,7 +14,8 @@ from bradawl.app.settings.permission_values import RuleText
 from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Mode, Policy, Sandbox
-from bradawl.core.rules import Rule
+from bradawl.core.rules import Rule, speaks_of
+from bradawl.core.tools import ToolSpec
 
 if TYPE_CHECKING:
     from bradawl.app.build.session_tmp import SessionTmp
@@ -92,6 +93,20 @@ class Policies:
     def has_rules(self) -> bool:
         """Whether the settings hold permission rules, apart from domains."""
         return any(rule.verdict != "domain" for rule in self._settings.rules)
+
+    def allows_requests_of(self, spec: ToolSpec) -> bool:
+        """Whether a tool that sends requests may do so without a question, at least to some host."""
+        if self._settings.permission_mode == "bypass" or any(one.verdict == "domain" for one in self._settings.rules):
+            return True
+        rules = (*(self.fixed if self.has_rules else ()), *self._remembered.rules())
+        return any(
+            rule.verdict == "allow"
+            and (
+                rule.on in ("reach", "connect")
+                or (rule.on == "tool" and any(speaks_of(rule, name) for name in (spec.name, *spec.rule_names)))
+            )
+            for rule in rules
+        )
 
     @cached_property
     def fixed(self) -> tuple[Rule, ...]:

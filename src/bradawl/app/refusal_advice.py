@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from bradawl.app.rendering import one_line
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Question
@@ -13,7 +12,8 @@ if TYPE_CHECKING:
 
 RERUN: Final = "No user is present to be asked"
 _EVERYTHING: Final = "--yolo (asks nothing, and nothing holds what runs)"
-_RULES_SHOWN: Final = 5
+_RULES_SHOWN: Final = 20
+_NAMES_SHOWN: Final = 5
 
 
 def how_to_allow(
@@ -35,9 +35,21 @@ def _ways(questions: Sequence[Question], policy: "Policy", cwd: str, home: str) 
     ways = [f"rerun with {' '.join(flags)}"] if flags else []
     if line := _network_line(questions):
         ways.append(f"put {line} into config.toml")
+    last = f", or rerun with {_EVERYTHING}" if _is_allowed_in_bypass(questions, policy) else ""
     if not ways:
-        return f"{RERUN}; to allow such calls rerun with {_EVERYTHING}."
-    return f"{RERUN}; to allow such calls {' and '.join(ways)}, or rerun with {_EVERYTHING}."
+        return f"{RERUN}, and no rule allows such calls: run bradawl without -p and answer{last}."
+    every = " The rule Bash allows every command." if "--allowed-tools Bash" in flags else ""
+    return f"{RERUN}; to allow such calls {' and '.join(ways)}{last}.{every}"
+
+
+def _is_allowed_in_bypass(questions: Iterable[Question], policy: "Policy") -> bool:
+    """Whether the mode `bypass` allows all the calls: it keeps refusals, and commands in the sandbox."""
+    import msgspec
+
+    from bradawl.core.permissions import Allow, decide
+
+    bypass = msgspec.structs.replace(policy, mode="bypass")
+    return all(isinstance(decide(bypass, one.request), Allow) for one in questions)
 
 
 def _lacks_a_sandbox(questions: Iterable[Question], policy: "Policy") -> bool:
@@ -64,17 +76,19 @@ def _mode_flags(questions: Iterable[Question], policy: "Policy") -> Iterable[str
 
 
 def _rule_flags(questions: Sequence[Question], policy: "Policy", cwd: str, home: str) -> Iterable[str]:
+    """One flag with the rules that allow the calls. Pasted into a shell, it allows exactly what was refused."""
     import shlex
 
-    from bradawl.safety.permissions.suggestions import proposals
+    from bradawl.safety.permissions.headless_rules import rules_to_allow
 
     rules: dict[str, None] = {}
     for question in questions:
         if policy.mode != "default" or not _is_edit(question.request.effects, policy.roots):
-            rules.update(dict.fromkeys(proposals(question.request, cwd=cwd, home=home, roots=policy.roots)))
+            rules.update(dict.fromkeys(rules_to_allow(question.request, policy, cwd=cwd, home=home)))
+    if "Bash" in rules:  # the other rules about commands are part of it
+        rules = {rule: None for rule in rules if not rule.startswith("Bash(")}
     if rules:
-        more = f" (and {len(rules) - _RULES_SHOWN} more rules)" if len(rules) > _RULES_SHOWN else ""
-        yield f"--allowed-tools {shlex.quote(one_line(', '.join(list(rules)[:_RULES_SHOWN])))}{more}"
+        yield f"--allowed-tools {shlex.quote(', '.join(list(rules)[:_RULES_SHOWN]))}"
 
 
 def _host_flags(connections: Iterable[Question], policy: "Policy") -> Iterable[str]:
@@ -84,9 +98,9 @@ def _host_flags(connections: Iterable[Question], policy: "Policy") -> Iterable[s
     decided = [(one, decide(policy, one.request)) for one in connections]
     grantable = (one for one, found in decided if not (isinstance(found, Ask) and found.by_rule))
     hosts = list(dict.fromkeys(host for one in grantable for host in one.request.effects.hosts))
-    yield from (f"--network {host}" for host in hosts[:_RULES_SHOWN])
-    if len(hosts) > _RULES_SHOWN:
-        yield f"(and {len(hosts) - _RULES_SHOWN} more hosts)"
+    yield from (f"--network {host}" for host in hosts[:_NAMES_SHOWN])
+    if len(hosts) > _NAMES_SHOWN:
+        yield f"(and {len(hosts) - _NAMES_SHOWN} more hosts)"
 
 
 def _network_line(questions: Iterable[Question]) -> str:
@@ -107,8 +121,8 @@ def _network_line(questions: Iterable[Question]) -> str:
     rules = [text for text in found if _is_rule(text)]
     if not rules:
         return ""
-    more = f" (and {len(rules) - _RULES_SHOWN} more)" if len(rules) > _RULES_SHOWN else ""
-    return f"network_commands = {json.dumps(rules[:_RULES_SHOWN], ensure_ascii=False)}{more}"
+    more = f" (and {len(rules) - _NAMES_SHOWN} more)" if len(rules) > _NAMES_SHOWN else ""
+    return f"network_commands = {json.dumps(rules[:_NAMES_SHOWN], ensure_ascii=False)}{more}"
 
 
 def _is_rule(text: str) -> bool:

@@ -17,7 +17,7 @@ from bradawl.core.permissions import Allow, Policy, Request, decide
 from bradawl.core.rules import Rule
 
 _LIMIT_BYTES: Final = 1_000_000
-_PATIENCE_S: Final = 2.0
+_PATIENCE_S: Final = 10.0
 _PAUSE_S: Final = 0.01
 _HEAD: Final = """\
 # What bradawl may do without asking in one folder, as you allowed it. Change or remove what you like: the file is

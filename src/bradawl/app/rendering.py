@@ -11,6 +11,7 @@ from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, tex
 from bradawl.core.tools import ToolSpec
 from bradawl.core.usage import Usage
 from bradawl.safety.control_characters import clean
+from bradawl.shaping.missing_changes import argument_texts
 
 DEFAULT_WIDTH: Final = 100
 _MAIN_ARGUMENTS: Final = ("command", "file_path", "path", "file_paths", "pattern", "url", "query", "prompt", "name")
@@ -32,19 +33,9 @@ def call_line(spec: ToolSpec, raw_arguments: str, width: int = DEFAULT_WIDTH) ->
 def main_argument(arguments: Arguments, shows: tuple[str, ...] = ()) -> str:
     """The argument a tool declares to show, else one with a usual name, else the first text."""
     for key in (*shows, *_MAIN_ARGUMENTS):
-        if shown := _shown(arguments, key):
-            return shown
+        if shown := argument_texts(arguments, key):
+            return ", ".join(shown)
     return next((value for value in arguments.values() if isinstance(value, str)), "")
-
-
-def _shown(arguments: Arguments, key: str) -> str:
-    """One argument as text: the items of a list; for `list.field` that field of each item."""
-    name, _, field = key.partition(".")
-    value = arguments.get(name)
-    if isinstance(value, list):
-        items = [item.get(field, "") for item in value if isinstance(item, dict)] if field else value
-        return ", ".join(dict.fromkeys(map(str, items)))
-    return value if isinstance(value, str) else ""
 
 
 def todo_lines(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> list[str]:

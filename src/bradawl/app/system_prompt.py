@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import msgspec
 
-from bradawl.safety.name_lists import first_of
+from bradawl.app.ignored_names import beginning_of
+from bradawl.app.project_overview import ProjectOverview
 
 _HOW_TO_WORK = """\
 You are bradawl, a coding agent. You work on the user's machine through tools until the task is done.
@@ -29,18 +29,7 @@ _AGENTS_FILE = "AGENTS.md"
 _OF_A_TRUSTED_PROJECT = "AGENTS.md here holds the project's instructions: read it first."
 _OF_ANY_PROJECT = "AGENTS.md (material) says how the project works: read it first."
 
-_LISTED_NAMES = 60
-_NOT_LISTED = frozenset({"node_modules", "__pycache__", "venv"})
-_CONFIG_LIMIT_BYTES = 100_000
-_TEST_FOLDERS = ("tests", "test")
-# Files that may configure pytest, and the text that does; empty where the name is enough.
-_PYTEST_CONFIGS = (
-    ("pytest.ini", ""),
-    ("conftest.py", ""),
-    ("pyproject.toml", "pytest"),
-    ("setup.cfg", "[tool:pytest]"),
-    ("tox.ini", "pytest"),
-)
+_LARGEST_INSTRUCTIONS_BYTES = 100_000
 
 
 class SystemPrompt(msgspec.Struct, frozen=True):
@@ -52,6 +41,10 @@ class SystemPrompt(msgspec.Struct, frozen=True):
     """The project is trusted: its AGENTS.md is instructions, otherwise it is material."""
     git: Callable[[str], Awaitable[str | None]] | None = None
     """Returns a line about the git repository of a folder, None outside of one."""
+    search_path: str = ""
+    """PATH of the model's commands."""
+    home: str = ""
+    """The user's home folder."""
 
     async def __call__(self) -> str:
         """The whole system prompt."""
@@ -60,66 +53,25 @@ class SystemPrompt(msgspec.Struct, frozen=True):
 
     async def _environment(self) -> str:
         machine = os.uname()
-        names = _names(self.cwd)
+        about = ProjectOverview(self.cwd, self.search_path, self.home)
+        git = await self.git(self.cwd) if self.git else None
         lines = [
             f"working directory: {self.cwd}",
             f"system: {machine.sysname} {machine.machine}, commands run in bash",
-            *_listing(names),
-            *_tests(self.cwd, names),
-            *((git,) if self.git and (git := await self.git(self.cwd)) else ()),
-            *(_instructions(self.cwd, is_trusted=self.is_trusted) if _AGENTS_FILE in (names or ()) else ()),
+            *about.lines(),
+            *((git,) if git else ()),
+            *_instructions(self.cwd, is_trusted=self.is_trusted),
         ]
         return "<environment>\n" + "\n".join(_one_line(line) for line in lines) + "\n</environment>"
 
 
-def _names(folder: str) -> list[str] | None:
-    """Names in a folder, sorted; folders end in a slash, hidden and generated names are left out. None on an error."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(
-                entry.name + ("/" if entry.is_dir() else "")
-                for entry in entries
-                if entry.name[0] != "." and entry.name not in _NOT_LISTED
-            )
-    except OSError:
-        return None
-
-
-def _listing(names: list[str] | None) -> list[str]:
-    if names is None:
-        return []
-    return ["files here: " + (first_of(names, _LISTED_NAMES) or "none")]
-
-
-def _tests(cwd: str, names: list[str] | None) -> list[str]:
-    """The tests folder, its number of files, and whether pytest is configured. Searches no other folder."""
-    folder = next((name for name in _TEST_FOLDERS if f"{name}/" in (names or ())), None)
-    if names is None or folder is None:
-        return []
-    below = _names(f"{cwd}/{folder}") or []
-    count = sum(not name.endswith("/") for name in below)
-    by_pytest = "conftest.py" in below or any(
-        name in names and (not said or said in _beginning(Path(cwd, name))) for name, said in _PYTEST_CONFIGS
-    )
-    return [f"tests: {folder}/ with {count} file{'' if count == 1 else 's'} in it{', pytest' if by_pytest else ''}"]
-
-
-def _beginning(path: Path) -> str:
-    """The first bytes of a regular file as text; empty if it can't be read."""
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            return file.read(_CONFIG_LIMIT_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
 def _instructions(cwd: str, *, is_trusted: bool) -> list[str]:
     """How the model is to treat the project's AGENTS.md, with warnings about its length and invisible characters."""
+    if not os.path.lexists(path := f"{cwd}/{_AGENTS_FILE}"):
+        return []
     said = [_OF_A_TRUSTED_PROJECT if is_trusted else _OF_ANY_PROJECT]
-    text = _beginning(Path(cwd, _AGENTS_FILE))
-    if len(text.encode("utf-8", "replace")) >= _CONFIG_LIMIT_BYTES:
+    text = beginning_of(path, _LARGEST_INSTRUCTIONS_BYTES)
+    if len(text.encode("utf-8", "replace")) >= _LARGEST_INSTRUCTIONS_BYTES:
         said.append("It is far too long to follow: read no more than its beginning.")
     if not text.isascii():
         from bradawl.safety.trust.instructions_review import invisible_in  # loaded only for files that are not ASCII

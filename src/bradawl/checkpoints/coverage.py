@@ -1,5 +1,6 @@
 """What undo covers: limits of sizes and times, and folders whose contents are not saved."""
 
+import math
 import os
 from collections.abc import Container
 from typing import Final, Literal
@@ -36,9 +37,9 @@ class Coverage(msgspec.Struct, frozen=True):
     """Most content to save at the start; the smallest files first."""
     entries: int = 100_000
     """Most files and folders in the index; the folders next to the root first."""
-    search_s: float = 2.0
+    search_s: float = math.inf
     """Longest search, without the time for saving contents."""
-    reading_s: float = 2.0
+    reading_s: float = math.inf
     """Longest time for saving contents in one search; the next search continues."""
     path_bytes: int = 4_096
     """Longest path of a folder (Linux' PATH_MAX): programs can't name longer ones in one call."""

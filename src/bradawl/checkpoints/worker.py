@@ -43,6 +43,8 @@ from bradawl.checkpoints.unfinished_restores import UnfinishedRestores
 
 GRACE_S: Final = 0.1
 """An answer to `Begin` that is late by this many seconds is still in time."""
+_LIMITS: Final = Coverage(search_s=2.0, reading_s=2.0)
+"""A call may have to wait for a search."""
 _SLICE_S: Final = 0.05
 _FLUSH_S: Final = 0.05
 """Idle seconds before what was saved is brought to the disk."""
@@ -98,7 +100,7 @@ class Worker:
             raise TypeError(f"the first request is {opening!r}")
         self._roots, self._folder = opening.roots, Path(opening.folder)
         own = frozenset(map(os.fsencode, opening.own))
-        self._coverage = Coverage(excluded=own, sandbox_state=opening.sandbox_state)
+        self._coverage = msgspec.structs.replace(_LIMITS, excluded=own, sandbox_state=opening.sandbox_state)
         self._store = ContentStore(self._folder)
         known = index_files.load(self._folder) if opening.uses_index else None
         self._tree = self._new_tree(known)

@@ -170,7 +170,7 @@ def _refusal(policy: Policy, request: Request) -> str:
     if policy.read_only:
         return f"this agent only reads, and {_change_in(effects)}; leave that out, or report it instead"
     if policy.mode == "plan":
-        return f"nothing may change in plan mode, and {_change_in(effects)}; put it into the plan (exit_plan)"
+        return f"nothing may change in plan mode, and {_change_in(effects)}; put it into the plan"
     return ""
 
 

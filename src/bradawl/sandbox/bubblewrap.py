@@ -1,6 +1,7 @@
 """Sandbox backend for bubblewrap: own namespaces, a read-only file system and a system call filter."""
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -30,7 +31,6 @@ from bradawl.sandbox.bubblewrap_arguments import (
 )
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
 from bradawl.sandbox.check_failures import ending, in_parts
-from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.mount_aliases import MountAliases
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
 from bradawl.sandbox.discovery.present_keys import PresentKeys
@@ -100,7 +100,7 @@ class BubblewrapBackend:
         others: OtherUsersPaths | None = None,
         most_processes: int = PROCESSES,
         network: SessionNetwork | None = None,
-        search_within_s: float = SEARCH_WITHIN_S,
+        search_within_s: float = math.inf,
     ) -> None:
         """Nothing is created before the first launch. `close` removes `layout.scratch`, unless it is kept.
 

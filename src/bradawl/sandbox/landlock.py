@@ -6,6 +6,7 @@ exceptions from what it allows. So to hide a path, all entries beside it are all
 
 import contextlib
 import marshal
+import math
 import os
 import socket
 import sys
@@ -24,7 +25,6 @@ from bradawl.safety.git.named_paths import NamedPaths
 from bradawl.safety.permissions.protected_paths import credentials, protected_names, watched_names
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
 from bradawl.sandbox.check_failures import ending, in_parts
-from bradawl.sandbox.discovery.folder_index import SEARCH_WITHIN_S
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.discovery.mount_aliases import MountAliases
 from bradawl.sandbox.discovery.other_users import other_users_folders, readable_system_secrets, secrets_within
@@ -170,7 +170,7 @@ class LandlockBackend:
         interpreter: str = "",
         most_processes: int = PROCESSES,
         network: SessionNetwork | None = None,
-        search_within_s: float = SEARCH_WITHIN_S,
+        search_within_s: float = math.inf,
     ) -> None:
         """`lacks` is the result of the probe (see `missing_guarantees`).
 

@@ -22,11 +22,13 @@ from bradawl.sandbox.scratch import SessionScratch
 if TYPE_CHECKING:
     from bradawl.sandbox.network.proxy import Proxy
 
-_PROBE_LIMIT_S: Final = 4.0
+_PROBE_LIMIT_S: Final = 10.0
 """Seconds per backend. One that hangs leaves time for the next; a busy machine still gets its sandbox."""
 _MARGIN_S: Final = 0.5
 """Seconds for cleaning up after the last probe: ending its processes, removing its workspace."""
 _JOIN_S: Final = 2 * (_PROBE_LIMIT_S + _MARGIN_S) + 0.3
+_SEARCH_LIMIT_S: Final = 2.0
+"""Seconds for the search of each root for repositories, before and after a command."""
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _NAME: Final = "bwrap"
 _SYSTEM: Final = ("/usr/bin", "/usr/local/bin", "/bin")
@@ -243,7 +245,13 @@ class SandboxSelection:
 
                 def make(layout: SandboxLayout) -> SandboxBackend:
                     network = SessionNetwork(self._make_proxy)
-                    return BubblewrapBackend(layout, features, found.lacks, network=network)  # noqa: B023 - returned
+                    return BubblewrapBackend(
+                        layout,
+                        features,  # noqa: B023 - the loop ends here
+                        found.lacks,  # noqa: B023
+                        search_within_s=_SEARCH_LIMIT_S,
+                        network=network,
+                    )
 
                 return _Usable(Sandbox(NAME, found.lacks), make), ""
             first = first or found.problem
@@ -270,7 +278,8 @@ class SandboxSelection:
         self._report.append(f"landlock can't hold: {', '.join(lacks)}")
 
         def make(layout: SandboxLayout) -> SandboxBackend:
-            return landlock.LandlockBackend(layout, lacks, network=SessionNetwork(self._make_proxy))
+            network = SessionNetwork(self._make_proxy)
+            return landlock.LandlockBackend(layout, lacks, search_within_s=_SEARCH_LIMIT_S, network=network)
 
         return _Usable(Sandbox(landlock.NAME, lacks), make)
 

@@ -57,6 +57,12 @@ class EditFile:
         remember_edit(content, planned.data, sha256, context)
         return ToolOutput((Text(summary),))
 
+    async def is_in_place(self, params: EditFileParams, context: CallContext | None) -> bool:
+        """Whether the file has the new text already. Without a context it is not read. Raises `ToolError`."""
+        from bradawl.tools.editing.in_place import is_made
+
+        return await is_made(params.file_path, _change(params), context)
+
 
 def _change(params: EditFileParams) -> "Change":
     from bradawl.tools.editing.plan import Change

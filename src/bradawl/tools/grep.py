@@ -12,18 +12,26 @@ from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.rules import refuses
 from bradawl.core.tools import ToolSpec
+from bradawl.tools.outlines.symbol import Symbol
 from bradawl.tools.reading.decoding import presentable
 from bradawl.tools.reading.path_errors import named_as_given, on_one_line, with_suggestion
-from bradawl.tools.searching.search import MOST_CONTEXT, OutputMode, Query, SearchResult, is_included, shown
+from bradawl.tools.searching.result_text import shown
+from bradawl.tools.searching.search import (
+    DEFAULT_LIMIT,
+    MOST_CONTEXT,
+    OutputMode,
+    Query,
+    SearchResult,
+    is_included,
+)
 
-_DEFAULT_LIMIT = 200
 _MOST = 2_000
 _RULES_NAMED = 3
 _TYPE = r"[\w+-]+"
 
 
 class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Find lines by regular expression, not in keys and what git or .bradawlignore ignores. Shows path:line: text."""
+    """Find lines by regular expression, not in keys and what git or .bradawlignore ignores."""
 
     pattern: Annotated[str, msgspec.Meta(description="Looked for line by line.")]
     path: str = "."
@@ -32,7 +40,7 @@ class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output_mode: Annotated[OutputMode, msgspec.Meta(description="Lines, file names, or matches per file.")] = "content"
     context: Annotated[int, msgspec.Meta(description="Lines to show around each match, at most 20.")] = 0
     multiline: Annotated[bool, msgspec.Meta(description="Matches may span lines; . is any character.")] = False
-    limit: Annotated[int, msgspec.Meta(description="Most matches (or files) to show.")] = _DEFAULT_LIMIT
+    limit: Annotated[int, msgspec.Meta(description="Most matches (or files) to show.")] = DEFAULT_LIMIT
 
 
 class Grep:
@@ -67,7 +75,7 @@ class Grep:
         return Effects(reads=(context.resolve(params.path),))
 
     async def run(self, params: GrepParams, context: CallContext) -> ToolOutput:
-        """Matching lines or files, sorted by path, up to the limit, with their total."""
+        """Matching lines or files, sorted by path; of too many lines the most relevant, and where the others are."""
         (root,) = self.effects(params, context).reads
         with named_as_given(root, params.path, context):
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
@@ -75,7 +83,15 @@ class Grep:
         found = await self._search(query, context)
         where = context.relative(root) if root != context.cwd else f"the working directory {root}"
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
-        return ToolOutput((Text(presentable(shown(found, query, on_one_line(where), context))),), limit=None)
+        text = shown(found, query, on_one_line(where), context, await self._symbols(found, query, context))
+        return ToolOutput((Text(presentable(text)),), limit=None)
+
+    async def _symbols(self, found: SearchResult, query: Query, context: CallContext) -> dict[str, tuple[Symbol, ...]]:
+        if query.output_mode != "content" or not found.total:
+            return {}
+        from bradawl.tools.searching.enclosing import symbols_around
+
+        return await symbols_around(found, context)
 
     async def _search(self, query: Query, context: CallContext) -> SearchResult:
         if self._rg is None:

@@ -66,6 +66,14 @@ class MultiEdit:
             remember_edit(file.before, file.data, digest, context)
         return ToolOutput((Text("\n\n".join(_change_text(file, context) for file in files)),))
 
+    async def is_in_place(self, params: MultiEditParams, context: CallContext | None) -> bool:
+        """Whether the files have all new texts already. Without a context none is read. Raises `ToolError`."""
+        from bradawl.tools.editing.in_place import is_made
+        from bradawl.tools.editing.plan import Change
+
+        changes = [(edit.file_path, Change(edit.old_string, edit.new_string)) for edit in params.edits]
+        return all([await is_made(path, change, context) for path, change in changes])
+
 
 def _wrong_by_itself(edit: EditFileParams) -> str:
     from bradawl.tools.editing.plan import Change, check_change

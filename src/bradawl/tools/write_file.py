@@ -51,6 +51,13 @@ class WriteFile:
         with named_as_given(path, params.file_path, context):
             return await self._write(path, params, context)
 
+    async def is_in_place(self, params: WriteFileParams, context: CallContext | None) -> bool:
+        """Whether the file has this content already. Without a context it is not read. Raises `ToolError`."""
+        if context is None:
+            return False
+        current = await context.files.read(context.resolve(params.file_path), _READ_LIMIT)
+        return current.data == _encoded(params.content, UTF_8)
+
     async def _write(self, path: str, params: WriteFileParams, context: CallContext) -> ToolOutput:
         if context.seen.sha256(path) is None:
             return await self._create(path, params, context)

@@ -119,7 +119,7 @@ async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | 
 def _denied(services: CallServices, prepared: Prepared, ask: Ask, answer: Answer) -> Refused:
     lacks_user = answer.by == "nobody"
     if lacks_user or prepared.effects.lifts == ("host",):  # the result of such a command need not be an error
-        services.denials.add(prepared.call, lacks_user=lacks_user)
+        services.denials.add(prepared.call)
     if lacks_user:
         text = (
             f"it needs permission ({_how_granted(prepared.effects, ask) or ask.reason}), and no user is present to "

@@ -1,5 +1,7 @@
 """Prepares a tool call: finds the tool, checks the arguments, runs hooks, and declares the effects."""
 
+import json
+
 import msgspec
 
 from bradawl.agent.calls import hooks
@@ -10,8 +12,10 @@ from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import CallPrepared
 from bradawl.core.messages import Part, ToolCall
-from bradawl.core.ports import AnyTool
+from bradawl.core.ports import AnyTool, Params
 from bradawl.shaping import fitting
+from bradawl.shaping.parameter_aliases import translated
+from bradawl.shaping.parameter_values import AmbiguousValue
 from bradawl.shaping.validation import declared
 
 _LONGEST_ARGUMENTS = 4_000_000
@@ -27,6 +31,7 @@ async def prepare(
     is logged without being checked.
     """
     checked = Refused(call, refusal) if refusal else check(services, call)
+    call = checked.call  # hooks, questions and the log see the parameters under the tool's own names
     if isinstance(checked, Prepared) and services.hooks:
         verdict = await hooks.before_call(services.hooks, call, services.conversation.record)
         if isinstance(verdict, str):
@@ -34,6 +39,7 @@ async def prepare(
         elif verdict != call:
             call = verdict
             checked = check(services, call)
+            call = checked.call
     effects = checked.effects if isinstance(checked, Prepared) else Effects()
     services.conversation.record(CallPrepared(call.id, step, call.name, call.raw_arguments, effects, before))
     return checked
@@ -44,15 +50,10 @@ def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
     tool = services.tools.get(call.name)
     if tool is None or len(call.raw_arguments) > _LONGEST_ARGUMENTS:
         return Refused(call, _unknown_tool(services, call.name) if tool is None else _too_long(call))
-    arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
-    if arguments is None or call.status != "ok":
-        return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
-    try:
-        params = fitting.decoded(arguments, tool.params)
-    except (msgspec.ValidationError, RecursionError) as error:
-        return Refused(call, _unfit(tool, arguments, error))
-    except Exception as error:  # raised by `__post_init__` of the struct
-        return Refused(call, tool_failed(tool, error))
+    read = _read(services, tool, call)
+    if isinstance(read, Refused):
+        return read
+    call, params = read
     place = current_place(services.conversation)
     try:
         effects = declared(tool.effects(params, context_of(services, call, place)))
@@ -63,6 +64,24 @@ def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
     if LEAVES_PLAN in effects.session and services.policy().mode != "plan":
         return Refused(call, f"{call.name} was not run: this is not plan mode. Changes may be made; just go on.")
     return Prepared(call, tool, params, effects, place)
+
+
+def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCall, Params] | Refused:
+    """The call under the tool's own names of its parameters, and the decoded arguments."""
+    arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
+    if arguments is None or call.status != "ok":
+        return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
+    try:
+        own = translated(call.name, arguments, tool.params, services.conversation.state.cwd)
+        if own is not arguments:
+            call = msgspec.structs.replace(call, raw_arguments=json.dumps(own))
+        return call, fitting.decoded(own, tool.params)
+    except AmbiguousValue as error:
+        return Refused(call, f"{call.name} was not run: {error}.\n{fitting.signature(tool.params)}")
+    except (msgspec.ValidationError, RecursionError) as error:
+        return Refused(call, _unfit(tool, arguments, error))
+    except Exception as error:  # raised by `__post_init__` of the struct
+        return Refused(call, tool_failed(tool, error))
 
 
 def _too_long(call: ToolCall) -> str:

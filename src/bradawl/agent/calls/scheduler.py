@@ -2,12 +2,11 @@
 
 import asyncio
 
-import msgspec
-
 from bradawl.agent.calls.authorize import authorize
 from bradawl.agent.calls.call import Prepared, Refused
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.calls.execute import execute, finalize
+from bradawl.agent.calls.missing_changes import is_missing, lacks_change, with_note
 from bradawl.agent.calls.prepare import check, prepare
 from bradawl.core.effects import UNKNOWN, Effects, conflict
 from bradawl.core.events import ToolFinished
@@ -22,6 +21,9 @@ class _Entry:
 
     def __init__(self, call: ToolCall, before: tuple[Part, ...]) -> None:
         self.call = call
+        """As the model wrote it."""
+        self.checked = call
+        """With its arguments as hooks and the tool's own names changed them."""
         self.before = before
         self.effects: Effects = UNKNOWN
         self.is_prepared = asyncio.Event()
@@ -30,7 +32,7 @@ class _Entry:
         self.is_done = asyncio.Event()
         self.has_started = False
         self.lacks_change = False
-        """True if it failed, so that its change is missing."""
+        """True if it failed to change files, until a command has said so."""
 
 
 class Scheduler:
@@ -85,6 +87,7 @@ class Scheduler:
                 await earlier[-1].is_prepared.wait()
             too_many = self._too_many(len(earlier))
             prepared = await prepare(self._services, entry.call, self._step, self._unlogged(entry), too_many)
+            entry.checked = prepared.call
             if isinstance(prepared, Prepared):
                 entry.effects = prepared.effects
                 entry.is_prepared.set()
@@ -93,13 +96,12 @@ class Scheduler:
                 entry.effects = Effects()
                 entry.is_prepared.set()
             entry.is_placed.set()
-            missing = [other.call.name for other in earlier if other.lacks_change]
+            missing = await self._missing_changes(entry, earlier)
             finished = await self._finish(entry, prepared, earlier)
-            is_refused = isinstance(prepared, Refused)
-            entry.lacks_change = finished.outcome != "ok" and (is_refused or bool(entry.effects.writes))
-            if missing and finished.outcome != "refused" and (entry.effects.unknown or entry.effects.commands):
-                finished = _with_missing(missing, finished)
-            await finalize(self._services, entry.call, finished)
+            entry.lacks_change = lacks_change(self._services, entry.checked, entry.effects, finished)
+            if finished.outcome != "refused":
+                finished = self._with_missing(missing, finished)
+            await finalize(self._services, entry.checked, finished)
         finally:
             entry.is_prepared.set()
             entry.is_placed.set()
@@ -140,6 +142,24 @@ class Scheduler:
                 await other.is_placed.wait()
             moves = moves or other.effects.moves
 
+    async def _missing_changes(self, entry: _Entry, earlier: tuple[_Entry, ...]) -> list[_Entry]:
+        """The earlier calls whose changes a command runs without."""
+        if not (entry.effects.unknown or entry.effects.commands):
+            return []
+        failed = [other for other in earlier if other.lacks_change]
+        return [
+            other
+            for other in failed
+            if await is_missing(self._services, other.checked, other.effects, was_allowed=other.has_started)
+        ]
+
+    def _with_missing(self, missing: list[_Entry], finished: ToolFinished) -> ToolFinished:
+        """The result, with a note about missing changes. The first command that ran says it, for all of the reply."""
+        untold = [other for other in missing if other.lacks_change]
+        for other in untold:
+            other.lacks_change = False
+        return with_note(self._services, [other.checked for other in untold], finished) if untold else finished
+
     async def _finish(self, entry: _Entry, prepared: Prepared | Refused, earlier: tuple[_Entry, ...]) -> ToolFinished:
         if isinstance(prepared, Refused):
             return _result(prepared)
@@ -152,15 +172,6 @@ class Scheduler:
         async with self._slots:
             entry.has_started = True
             return await execute(self._services, prepared, grant)
-
-
-def _with_missing(missing: list[str], finished: ToolFinished) -> ToolFinished:
-    """The result of a command, with a text that earlier calls of the reply failed and their changes were missing."""
-    counts = {name: missing.count(name) for name in missing}
-    names = ", ".join(name if count == 1 else f"{name} ({count} calls)" for name, count in counts.items())
-    changes = "that change" if len(missing) == 1 else "those changes"
-    said = Text(f"\n[{names} before it in the same reply failed: this ran without {changes}]")
-    return msgspec.structs.replace(finished, shown=(*finished.shown, said))
 
 
 def _result(refused: Refused) -> ToolFinished:

@@ -77,7 +77,7 @@ class SubAgents:
             reason = "cancelled"
             raise
         finally:
-            self._denials.extend(child.denials)
+            self._denials.add_sub_agent(spawned.call_id, child.denials)
             ended = AgentEnded(spawned.spawned, reason, child.state.usage, child.state.cost)
             conversation.record(ended)
         return conclusion(child.conversation, result), ended

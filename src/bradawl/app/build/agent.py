@@ -16,6 +16,7 @@ from bradawl.app.build.tools import given_tools, offered_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, why_no_undo, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.policies import Policies
+from bradawl.app.program_paths import search_path
 from bradawl.app.settings.settings import Settings
 from bradawl.app.system_prompt import SystemPrompt
 from bradawl.core.errors import SettingsError
@@ -76,7 +77,8 @@ def build_agent(
     policies = _policies(settings, workspace, notify, has_undo=changes is not None)
     headless = settings.headless or approver is None
     if tools is None:
-        offered = offered_tools(settings, workspace, policies, notify, headless=headless)
+        has_answers = approver is not None and not isinstance(approver, DenyAllApprover)
+        offered = offered_tools(settings, workspace, policies, notify, headless=headless, has_answers=has_answers)
     else:
         offered = given_tools(settings, workspace, tools, headless=headless)
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
@@ -144,6 +146,8 @@ def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awa
         user_present=not settings.headless,
         is_trusted=settings.is_trusted,
         git=workspace.git_status,
+        search_path=search_path(settings.environment, workspace.programs),
+        home=settings.user_home,
     )
     background = [part for part in (workspace.choice, workspace.changes) if part is not None]
     if not background:

@@ -74,12 +74,21 @@ def offered_tools(
     notify: Callable[[str], None] | None,
     *,
     headless: bool,
+    has_answers: bool = False,
 ) -> tuple[Tool[Any], ...]:
-    """bradawl's own tools and the user's, without those that a rule denies whatever their arguments.
+    """bradawl's own tools and the user's, without those that are of no use in this run.
 
+    Left out are tools that a rule denies whatever their arguments, and without a user those that ask one, and
+    `web_fetch` if no rule allows it a host: each call would be asked about. `has_answers`: an approver of an embedding
+    program answers such questions. The tools do not depend on the mode where that can change during a session, because
+    the prefix of requests would change with them.
     `notify` is called with a warning for each user tool that can't be loaded.
     """
     tools = build_tools(settings, workspace, headless=headless)
+    if headless and not has_answers:
+        tools = tuple(
+            tool for tool in tools if not isinstance(tool, WebFetch) or policies.allows_requests_of(tool.spec)
+        )
     if settings.user_tools:
         tools += _user_tools(settings, tools, notify)
     if not policies.has_rules:
@@ -119,7 +128,7 @@ def _in_workspace(tool: Tool[Any], settings: Settings, workspace: Workspace, *, 
 def _exit_plan(settings: Settings | None, *, headless: bool) -> "tuple[ExitPlan, ...]":
     """The tool that leaves plan mode, where the user may enter that mode or the run begins in it."""
     mode = settings.permission_mode if settings else None
-    if headless and mode != "plan":
+    if headless:  # no user can approve a plan: it is the answer of the turn
         return ()
     from bradawl.tools.exit_plan import ExitPlan
 

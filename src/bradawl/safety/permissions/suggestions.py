@@ -130,15 +130,15 @@ def _for_paths_and_hosts(effects: Effects, cwd: str, home: str, roots: tuple[str
     read = [path for path in effects.reads if not any(is_within(path, root) for root in roots)]
     rules = workspace_rules(roots, home) if effects.writes else ()
     written = [
-        _folder_rule("Edit", path, cwd, home, is_alone=any(speaks_of(rule, path) for rule in rules))
+        path_rule("Edit", path, cwd, home, is_alone=any(speaks_of(rule, path) for rule in rules))
         for path in effects.writes
     ]
-    outside = [_folder_rule("Read", path, cwd, home) for path in read]
+    outside = [path_rule("Read", path, cwd, home) for path in read]
     hosts = (host.partition(":")[0] if host.count(":") == 1 else host for host in effects.hosts)
     return [*written, *outside, *(f"WebFetch(domain:{host})" for host in hosts)]
 
 
-def _folder_rule(tool: str, path: str, cwd: str, home: str, *, is_alone: bool = False) -> str:
+def path_rule(tool: str, path: str, cwd: str, home: str, *, is_alone: bool = False) -> str:
     """A rule for the folder of a path; empty if none can be written.
 
     It names the path alone if the folder is too wide, if a built-in rule asks about the file, and if `is_alone`.
@@ -176,10 +176,10 @@ def _for_commands(effects: Effects, inside: tuple[str, ...]) -> list[str]:
     if effects.writes and not any(words[0] in ("mkdir", "touch") for words in programs):
         # The path was written by a redirect. No rule applies to redirects.
         return []
-    return [_for_words(words) for words in programs]
+    return [rule_for_words(words) for words in programs]
 
 
-def _for_words(words: tuple[str, ...]) -> str:
+def rule_for_words(words: tuple[str, ...]) -> str:
     """A rule for a command; empty if there is no good one."""
     program = words[0] if words else ""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_+.-]*", program):
@@ -188,18 +188,18 @@ def _for_words(words: tuple[str, ...]) -> str:
         return _with_any_arguments(words)
     family = re.sub(r"[-\d.]+$", "", program.lower())
     if family in ("python", "pypy") and words[1:2] == ("-m",) and words[2:3] and words[2] in _MODULES:
-        return _word_for_word(words)
+        return word_for_word(words)
     if program in _SUBCOMMANDS:
         return _for_subcommand(words)
     if _runs_anything(program, family, words[1:]):
         return ""
-    return _word_for_word(words)
+    return word_for_word(words)
 
 
 def _with_any_arguments(words: tuple[str, ...]) -> str:
     """A rule for the program with any arguments; for the exact words if one may name a file."""
     if any(not word.startswith("-") or "=" in word for word in words[1:]):
-        return _word_for_word(words)
+        return word_for_word(words)
     return f"Bash({words[0]}:*)"
 
 
@@ -215,12 +215,12 @@ def _for_subcommand(words: tuple[str, ...]) -> str:
         return ""
     # A script of the project is identified by its name. `bun run` also accepts the path of a program.
     is_named = part not in _SCRIPTS or re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_:-]*", name)
-    return _word_for_word(words) if is_named else ""
+    return word_for_word(words) if is_named else ""
 
 
-def _word_for_word(words: tuple[str, ...]) -> str:
-    """A rule for exactly these words."""
-    if not all(word.isprintable() and not ("'" in word and _needs_quotes(word)) for word in words):
+def word_for_word(words: tuple[str, ...]) -> str:
+    """A rule for exactly these words; empty if they contain invisible characters, such as line breaks."""
+    if not words or not all(word.isprintable() for word in words):
         return ""
     return f"Bash({' '.join(_quoted(word) for word in words)})"
 
@@ -230,4 +230,6 @@ def _needs_quotes(word: str) -> bool:
 
 
 def _quoted(word: str) -> str:
-    return f"'{word}'" if _needs_quotes(word) else word
+    if not _needs_quotes(word):
+        return word
+    return '"' + re.sub(r'([\\"$`])', r"\\\1", word) + '"' if "'" in word else f"'{word}'"

@@ -1,5 +1,6 @@
 """Analyzes a bash command line before it runs: the files it reads and writes, its commands, and dangers in it."""
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from posixpath import normpath
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ from bradawl.safety.shell.path_rules import PathRules
 
 if TYPE_CHECKING:
     from bradawl.safety.shell.paths.refused_paths import RefusedPaths
+
+
+_LEAST_COMMANDS = 2
 
 
 def _always_false(_: str) -> bool:
@@ -94,8 +98,43 @@ def line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: She
     """Effects of `bash -c text` in `cwd`; `danger` is the reason why no mode may run it. Never raises.
 
     Effects of a line that isn't fully understood are unknown; `commands` are its commands if they are plain words and
-    all that would touch something, `inner` those that they would start.
+    all that would touch something, `inner` those that they would start. Beside a command that needs a permission,
+    commands that only read in the workspace are in `inner` too.
     """
+    effects = _whole_line_effects(text, cwd, env, around)
+    if effects.is_read_only or not (harmless := _harmless(effects.commands, cwd, env, around)):
+        return effects
+    return msgspec.structs.replace(
+        effects,
+        commands=tuple(argv for argv in effects.commands if argv not in harmless),
+        inner=tuple(dict.fromkeys((*harmless, *effects.inner))),
+    )
+
+
+def _harmless(
+    commands: tuple[Argv, ...], cwd: str, env: Mapping[str, str | None], around: ShellContext
+) -> tuple[Argv, ...]:
+    """The commands of a line that would run without a question by themselves, so that no rule has to allow them.
+
+    None of them if nothing would be left. Beside a `cd` only commands that read no files count: paths are elsewhere.
+    """
+    programs = [argv for argv in commands if argv[0] != "cd"]
+    if len(programs) < _LEAST_COMMANDS:
+        return ()
+    folders = () if len(programs) < len(commands) else (*around.roots, cwd)
+    found = tuple(argv for argv in dict.fromkeys(programs) if _only_reads(argv, folders, cwd, env, around))
+    return found if len(found) < len(set(programs)) else ()
+
+
+def _only_reads(
+    argv: Argv, folders: tuple[str, ...], cwd: str, env: Mapping[str, str | None], around: ShellContext
+) -> bool:
+    effects = _whole_line_effects(shlex.join(argv), cwd, env, around)
+    inside = all(any(is_within(path, folder) for folder in folders) for path in effects.reads)
+    return effects.understood and effects.is_read_only and not (effects.danger or effects.session) and inside
+
+
+def _whole_line_effects(text: str, cwd: str, env: Mapping[str, str | None], around: ShellContext) -> Effects:
     effects = _allow_effects(text, cwd, env, around)
     home = _real_home(around)
     if effects.understood and (why := _keys_danger(effects, home, around)):

@@ -5,6 +5,7 @@ programs can set the modification time, but not the change time.
 """
 
 import errno
+import math
 import os
 import stat
 import threading
@@ -16,8 +17,6 @@ from bradawl.core.effects import is_within
 from bradawl.sandbox.check_failures import CheckFailures, is_absent_or_closed
 from bradawl.sandbox.filesystem.closed_folders import open_parents, restore_modes
 
-SEARCH_WITHIN_S: Final = 2.0
-"""Most seconds that a search of one root may take."""
 _SETTLED_NS: Final = 50_000_000
 _CHECK_EACH: Final = 128
 _MOST_KNOWN: Final = 1_000_000
@@ -55,7 +54,7 @@ class FolderIndex:
     """The folders below a root. Searches may run in any thread; one runs at a time."""
 
     def __init__(
-        self, root: str, names: Iterable[str], suffixes: tuple[str, ...] = (), *, within_s: float = SEARCH_WITHIN_S
+        self, root: str, names: Iterable[str], suffixes: tuple[str, ...] = (), *, within_s: float = math.inf
     ) -> None:
         """`names` and `suffixes` are the names to find. A search takes at most about `within_s` seconds."""
         self.root = root

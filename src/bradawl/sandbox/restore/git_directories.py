@@ -1,5 +1,6 @@
 """Finds the data of git at any depth of a workspace, and what programs have added since none ran."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -13,7 +14,6 @@ from bradawl.safety.permissions.protected_paths import (
 from bradawl.sandbox.check_failures import NOT_CHECKED
 from bradawl.sandbox.discovery.folder_index import (
     NAMES_OF_GIT,
-    SEARCH_WITHIN_S,
     Folder,
     FolderIndex,
     is_git_directory,
@@ -86,7 +86,7 @@ class GitDirectories:
         *,
         run_later: Iterable[str] = (),
         opens_first: bool = False,
-        within_s: float = SEARCH_WITHIN_S,
+        within_s: float = math.inf,
     ) -> None:
         """A search takes at most about `within_s` seconds for each root. `opens_first` says that the searches before
         programs open closed folders, too: for backends that do not cover them. `run_later` are names of folders

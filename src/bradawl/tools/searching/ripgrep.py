@@ -1,11 +1,10 @@
 """Searches with ripgrep, 13 or newer.
 
 ripgrep uses several threads and prints files in random order, so the output is collected and sorted here. If it is too
-large, a second run counts the matches of each file, and a third prints lines of the first files. The result is
-therefore always the same, with a known total.
+large, a second run counts the matches of each file, a third finds the files that define the name that was searched, and
+a fourth prints lines of the most relevant files. The result is therefore always the same, with a known total.
 """
 
-import heapq
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,8 @@ import msgspec
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.tools.searching.errors import failure
-from bradawl.tools.searching.search import LONGEST_TEXT, Line, Query, SearchResult, around, by_component, too_slow
+from bradawl.tools.searching.relevance import definition_pattern, is_definition, ranked, shares
+from bradawl.tools.searching.search import LONGEST_TEXT, Line, Query, SearchResult, around, too_slow
 
 _WALK_LIMIT = 200_000
 _MUCH = 1_000_000
@@ -135,8 +135,8 @@ async def _all(result: CommandResult, rg: Ripgrep, query: Query, context: CallCo
     groups = _groups(before, rg, query)
     searches = msgspec.json.decode(last, type=_Message).data.stats.searches
     searched = searches if groups else await _searched(searches, rg, query, context)
-    total = sum(_matches_in(group, query) for group in groups)
-    return SearchResult(_lines(groups, query), {}, len(groups), total, searched, _notes(result))
+    counts = {group.path: _matches_in(group, query) for group in groups}
+    return SearchResult(_lines(groups, query), counts, sum(counts.values()), searched, _notes(result))
 
 
 async def _searched(searches: int, rg: Ripgrep, query: Query, context: CallContext) -> int:
@@ -162,34 +162,39 @@ async def _count(rg: Ripgrep, query: Query, context: CallContext) -> SearchResul
     searched = _SEARCHED.search(result.stdout[-1_000:])
     if is_whole and searched is None:
         raise await failure(result, rg.program, query, context)
-    counted: list[tuple[bytes, bytes]] = _COUNTED.findall(result.stdout)
-    counted = [(name, count) for name, count in counted if query.includes(rg.absolute(os.fsdecode(name)))]
-    first = heapq.nsmallest(query.limit, counted, key=lambda each: each[0].replace(b"/", b"\0"))
+    printed: list[tuple[bytes, bytes]] = _COUNTED.findall(result.stdout)
+    counted = ((rg.absolute(os.fsdecode(name)), int(count)) for name, count in printed)
+    counts = {path: count for path, count in counted if query.includes(path)}
     return SearchResult(
-        lines=[],
-        counts={rg.absolute(os.fsdecode(name)): int(count) for name, count in first},
-        files=len(counted),
-        total=sum(int(count) for _, count in counted),
-        searched=0 if counted or searched is None else await _searched(int(searched[1]), rg, query, context),
+        lines={},
+        counts=counts,
+        total=sum(counts.values()),
+        searched=0 if counts or searched is None else await _searched(int(searched[1]), rg, query, context),
         notes=_notes(result),
         is_partial=not is_whole,
     )
 
 
 async def _some(counted: SearchResult, rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
-    """Lines of the first files, as many as are shown."""
-    files: list[str] = []
-    enough = 0
-    for path, count in counted.counts.items():
-        files.append(rg.relative(path))
-        enough += count
-        if enough >= query.limit:
-            break
-    options = ("--json", "--sort=path", f"--max-count={query.limit}", *_options(query), *_around(query))
+    """Lines of the most relevant files, as many as are shown."""
+    defining = await _defining(rg, query, context)
+    given = shares(ranked(counted.counts, defining, query.root), counted.counts, query.limit)
+    files = [rg.relative(path) for path in given]
+    most = max(given.values(), default=1)
+    options = ("--json", "--sort=path", f"--max-count={most}", *_options(query), *_around(query))
     result, is_whole = await _run(rg, rg.argv(*options, files=files), query, context, _MOST, files)
     printed = result.stdout if is_whole else result.stdout[: result.stdout.rfind(b"\n", 0, _MOST) + 1]
-    lines = _lines(_groups(printed, rg, query), query)
-    return msgspec.structs.replace(counted, lines=lines, counts={})
+    return msgspec.structs.replace(counted, lines=_lines(_groups(printed, rg, query), query))
+
+
+async def _defining(rg: Ripgrep, query: Query, context: CallContext) -> set[str]:
+    """Files that define the searched name; none if the pattern is more than a name."""
+    pattern = definition_pattern(query.pattern)
+    if pattern is None or query.is_file:
+        return set()
+    argv = rg.argv("--files-with-matches", "--null", *_options(msgspec.structs.replace(query, pattern=pattern)))
+    result, _ = await _run(rg, argv, query, context, _MUCH)
+    return {rg.absolute(os.fsdecode(name)) for name in result.stdout.split(b"\0")[:-1]}
 
 
 def _notes(result: CommandResult) -> tuple[str, ...]:
@@ -244,7 +249,7 @@ class _Group(msgspec.Struct, frozen=True):
 
 
 def _groups(output: bytes, rg: Ripgrep, query: Query) -> list[_Group]:
-    """The files in order, without binary files and files the query excludes."""
+    """The files, without binary files and files the query excludes."""
     groups: list[_Group] = []
     messages: list[bytes] = []
     for line in output.split(b"\n"):
@@ -256,7 +261,7 @@ def _groups(output: bytes, rg: Ripgrep, query: Query) -> list[_Group]:
             if data.binary_offset is None and query.includes(path):
                 groups.append(_Group(path, messages))
             messages = []
-    return sorted(groups, key=lambda group: by_component(group.path))
+    return groups
 
 
 def _matches_in(group: _Group, query: Query) -> int:
@@ -266,31 +271,29 @@ def _matches_in(group: _Group, query: Query) -> int:
     return sum(len(msgspec.json.decode(message, type=_Message).data.spans()) for message in found)
 
 
-def _lines(groups: list[_Group], query: Query) -> list[Line]:
-    """The first lines, up to the limit."""
+def _lines(groups: list[_Group], query: Query) -> dict[str, list[Line]]:
+    """The lines of each file."""
     decoder = msgspec.json.Decoder(_Message)
-    lines: list[Line] = []
-    for group in groups:
-        for message in group.messages:
-            if len(lines) > query.most_lines:
-                return lines
-            lines += _lines_of(decoder.decode(message), group.path, query)
-    return lines
+    return {
+        group.path: [line for message in group.messages for line in _lines_of(decoder.decode(message), query)]
+        for group in groups
+    }
 
 
-def _lines_of(message: _Message, path: str, query: Query) -> Iterator[Line]:
+def _lines_of(message: _Message, query: Query) -> Iterator[Line]:
     data = message.data
+    is_match = message.type == "match"
+    spans = data.spans() if is_match else ()
     if not query.is_multiline:
-        is_match = message.type == "match"
-        yield Line(path, data.line_number, _line_text(data), is_match, int(is_match))
+        is_defining = any(is_definition(data.lines.data(), span.start, span.end) for span in spans[:1])
+        yield Line(data.line_number, _line_text(data), is_match, int(is_match), is_defining)
         return
-    starts = [span.start for span in data.spans()] if message.type == "match" else []
     place = 0
     for number, line in enumerate(data.lines.data().removesuffix(b"\n").split(b"\n")[: query.most_lines + 1]):
         end = place + len(line) + 1
         text = line.removesuffix(b"\r").decode("utf-8", "replace")
-        count = sum(place <= start < end for start in starts)
-        yield Line(path, data.line_number + number, around(text, 0, 0), message.type == "match", count)
+        count = sum(place <= span.start < end for span in spans)
+        yield Line(data.line_number + number, around(text, 0, 0), is_match, count)
         place = end
 
 

@@ -88,13 +88,13 @@ def effects_in(
     )
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=16)
 def _parsed(command: str, home: str) -> ParsedLine:
-    """Each line is analyzed before its permission and again before it runs."""
+    """Each line is analyzed before its permission and again before it runs, and so are its commands."""
     return parse_line(command, home)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=16)
 def _confirm(command: str, home: str) -> None:
     """Raise `UnsupportedSyntax` unless both parsers agree about the line. Only agreement is remembered."""
     confirm(_parsed(command, home))

@@ -1,0 +1,52 @@
+"""A call under the names of another agent: hooks, questions and the log see the tool's own names."""
+
+import json
+
+from scripted_agent import build, only, results
+
+from bradawl.core.events import CallPrepared
+from bradawl.core.messages import Assistant, ToolCall, calls_of
+from bradawl.core.permissions import Policy
+from bradawl.testing.fakes import FakeHook, MemoryFiles, RecordingEmit, ScriptedApprover
+from bradawl.tools.edit_file import EditFile
+
+OTHER = {"path": "a.py", "old_str": "one", "new_str": "two"}
+OWN = {"file_path": "a.py", "old_string": "one", "new_string": "two"}
+
+
+async def test_hooks_questions_and_the_log_get_the_own_names_and_the_transcript_what_the_model_wrote() -> None:
+    seen: list[ToolCall] = []
+    approver, emit, files = ScriptedApprover([True]), RecordingEmit(), MemoryFiles({"/project/a.py": b"one\n"})
+    script = [{"tool_calls": [{"id": "x", "name": "edit_file", "arguments": OTHER}]}, {"text": "ok"}]
+    agent, *_ = build(
+        script,
+        tools=(EditFile(),),
+        files=files,
+        approver=approver,
+        policy=lambda: Policy("default"),
+        hooks=(FakeHook(lambda call: seen.append(call) or call),),
+    )
+    async with agent.open() as session:
+        await session.run("go", emit)
+        messages = session.transcript.messages
+    assert files.files["/project/a.py"] == b"two\n"
+    (asked,), (prepared,) = approver.questions, only(list(emit.events), CallPrepared)
+    for raw in (seen[0].raw_arguments, asked.call.raw_arguments, prepared.raw_arguments):
+        assert json.loads(raw) == OWN
+    reply = messages[1]
+    assert isinstance(reply, Assistant)
+    assert [json.loads(call.raw_arguments) for call in calls_of(reply)] == [OTHER]
+
+
+async def test_a_contradiction_is_refused_and_names_the_parameters() -> None:
+    given = {**OTHER, "file_path": "b.py"}
+    agent, *_ = build(
+        [{"tool_calls": [{"id": "x", "name": "edit_file", "arguments": given}]}, {"text": "ok"}], tools=(EditFile(),)
+    )
+    async with agent.open() as session:
+        await session.run("go")
+        (said,) = results(session.transcript.messages)
+    assert said == (
+        "edit_file was not run: file_path and path mean the same and differ; give one of them.\nIts parameters are: "
+        "file_path (string), old_string (string), new_string (string), replace_all (boolean, optional)."
+    )

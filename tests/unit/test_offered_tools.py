@@ -1,0 +1,100 @@
+"""Only the tools that fit the run are offered to the model."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bradawl import ModelSettings, Settings, build_agent
+from bradawl.app.deny_all_approver import DenyAllApprover
+from bradawl.app.remembered_rules import RememberedRules
+from bradawl.app.settings.permission_values import RuleText, RuleVerdict
+from bradawl.testing.fakes import ScriptedApprover
+
+ALL = (
+    *(
+        "bash",
+        "bash_output",
+        "bash_kill",
+        "read_file",
+        "write_file",
+        "edit_file",
+        "multi_edit",
+        "glob",
+        "grep",
+        "agent",
+    ),
+    *("todo_write", "web_fetch", "ask_user", "exit_plan"),
+)
+FOR_USERS = {"ask_user", "exit_plan"}
+
+
+async def offered(folder: Path, approver=None, **changes) -> tuple[str, ...]:
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    (folder / "script.json").write_text(json.dumps([{"text": "done"}]))
+    given = {"user_home": str(folder), "sandbox": "off", "headless": True, "environment": {}, **changes}
+    model = ModelSettings("scripted", str(folder / "script.json"))
+    agent = build_agent(Settings(model=model, cwd=str(work), home=str(folder / "data"), **given), approver)
+    try:
+        return tuple(tool.spec.name for tool in agent.tools)
+    finally:
+        await agent.aclose()
+
+
+def rule(text: str, verdict: RuleVerdict = "allow") -> RuleText:
+    return RuleText(verdict, text, "a flag", "/")
+
+
+def left_out(names: tuple[str, ...]) -> set[str]:
+    return set(ALL) - set(names)
+
+
+@pytest.mark.parametrize("mode", [None, "default", "accept-edits", "plan", "auto", "bypass"])
+async def test_with_a_user_all_tools_are_offered_in_every_mode(tmp_path, mode):
+    assert await offered(tmp_path, ScriptedApprover(), headless=False, permission_mode=mode) == ALL
+
+
+@pytest.mark.parametrize("mode", [None, "default", "accept-edits", "plan", "auto"])
+@pytest.mark.parametrize("approver", [None, DenyAllApprover()], ids=["none", "refuses"])
+async def test_without_a_user_no_tool_is_offered_whose_calls_only_a_user_could_answer(tmp_path, mode, approver):
+    assert left_out(await offered(tmp_path, approver, permission_mode=mode)) == FOR_USERS | {"web_fetch"}
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "is_offered"),
+    [
+        ("WebFetch", "allow", True),
+        ("web_fetch", "allow", True),
+        ("WebFetch(domain:example.org)", "allow", True),
+        ("Network(example.org)", "allow", True),
+        ("example.org", "domain", True),
+        ("Bash(npm test)", "allow", False),
+        ("Edit", "allow", False),
+        ("WebFetch(domain:example.org)", "ask", False),
+        ("WebFetch(domain:example.org)", "deny", False),
+    ],
+)
+async def test_web_fetch_is_offered_without_a_user_if_a_rule_allows_it_a_host(tmp_path, text, verdict, is_offered):
+    names = await offered(tmp_path, rules=(rule(text, verdict),))
+    assert ("web_fetch" in names) is is_offered
+
+
+async def test_web_fetch_is_offered_without_a_user_if_nothing_is_asked(tmp_path):
+    assert left_out(await offered(tmp_path, permission_mode="bypass")) == FOR_USERS
+
+
+async def test_web_fetch_is_offered_if_the_user_has_allowed_it_for_the_project(tmp_path):
+    (tmp_path / "work").mkdir()
+    memory = RememberedRules(str(tmp_path / "data"), str(tmp_path / "work"), str(tmp_path))
+    memory.add(("WebFetch(domain:example.org)",))
+    assert left_out(await offered(tmp_path)) == FOR_USERS
+
+
+async def test_an_approver_of_an_embedding_program_may_be_asked_about_web_fetch(tmp_path):
+    assert left_out(await offered(tmp_path, ScriptedApprover())) == FOR_USERS
+
+
+async def test_without_bash_there_are_no_tools_for_its_jobs(tmp_path):
+    names = await offered(tmp_path, ScriptedApprover(), headless=False, rules=(rule("Bash", "deny"),))
+    assert left_out(names) == {"bash", "bash_output", "bash_kill"}
