@@ -206,10 +206,12 @@ def names(number: int) -> str:
 def test_folders_of_deleted_and_of_old_sessions_are_removed(tmp_path, left):
     deleted, old = left(names(1), has_log=False), left(names(2), days=31)
     recent, own = left(names(3), days=29), left(names(4), days=40)
-    foreign = tmp_path / "tmp/notes"
+    foreign, record = tmp_path / "tmp/notes", tmp_path / "tmp" / f"{names(1)}.copied"
     foreign.mkdir()
+    record.touch()
     remove_unused(str(tmp_path / "tmp"), str(tmp_path / "sessions"), str(own))
     assert [each.exists() for each in (deleted, old, recent, own, foreign)] == [False, False, True, True, True]
+    assert not record.exists()
 
 
 def test_above_the_limit_the_longest_unused_folders_go_first(tmp_path, left, monkeypatch):
@@ -246,3 +248,11 @@ def test_a_session_gets_the_folder_of_its_id(tmp_path):
     chosen = SessionScratch(str(tmp_path / "tmp"), "/t")
     chosen.choose(ID)
     assert (chosen.place(), chosen.is_kept) == (f"{tmp_path}/tmp/{ID}", True)
+
+
+@needs_bwrap
+def test_a_session_removes_what_deleted_sessions_left(project):
+    first = project.run(bash("echo x > /tmp/x"))
+    (project.scratch.with_name("sessions") / f"{first.session_id}.jsonl").unlink()
+    project.run(bash("true"))
+    assert not (project.scratch / first.session_id).exists()

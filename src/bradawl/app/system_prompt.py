@@ -45,6 +45,8 @@ class SystemPrompt(msgspec.Struct, frozen=True):
     """PATH of the model's commands."""
     home: str = ""
     """The user's home folder."""
+    held: Callable[[], str] | None = None
+    """Returns a line about what sandbox and permissions hold; may wait until the sandbox is found."""
 
     async def __call__(self) -> str:
         """The whole system prompt."""
@@ -60,6 +62,7 @@ class SystemPrompt(msgspec.Struct, frozen=True):
             f"system: {machine.sysname} {machine.machine}, commands run in bash",
             *about.lines(),
             *((git,) if git else ()),
+            *((self.held(),) if self.held else ()),
             *_instructions(self.cwd, is_trusted=self.is_trusted),
         ]
         return "<environment>\n" + "\n".join(_one_line(line) for line in lines) + "\n</environment>"

@@ -18,7 +18,7 @@ from bradawl.core.effects import is_within
 from bradawl.safety.permissions.protected_paths import is_secret_name
 from bradawl.sandbox.named_paths import named_in_tmp
 from bradawl.sandbox.path_translation import TEMPORARY
-from bradawl.sandbox.scratch import SessionScratch
+from bradawl.sandbox.scratch import COPIED, SessionScratch
 
 MOST_BYTES: Final = 100_000_000
 """Bytes of all files that are copied at the end of one turn."""
@@ -27,7 +27,6 @@ _DEEPEST: Final = 20
 _PIECE: Final = 1_048_576
 _OWN: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | _OWN
-_RECORD: Final = ".copied"
 
 
 class MachineTmp:
@@ -89,13 +88,13 @@ class MachineTmp:
         self._session, self._shown, self._wanted, self._copied = self._scratch.place(), (), (), {}
         if self._scratch.is_kept:
             with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
-                saved = json.loads(Path(self._session + _RECORD).read_text("utf-8"))
+                saved = json.loads(Path(self._session + COPIED).read_text("utf-8"))
                 self._copied = {str(path): [int(each) for each in of] for path, of in saved.items()}
 
     def _save(self) -> None:
         if self._scratch.is_kept:
             with contextlib.suppress(OSError):
-                opened = os.open(self._session + _RECORD, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _OWN, 0o600)
+                opened = os.open(self._session + COPIED, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _OWN, 0o600)
                 with os.fdopen(opened, "w", encoding="utf-8") as file:
                     json.dump(self._copied, file)
 

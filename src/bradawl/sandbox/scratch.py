@@ -23,6 +23,8 @@ MOST_BYTES: Final = 2_000_000_000
 _MOST_ENTRIES: Final = 50_000
 """Entries of one folder that are measured; larger ones count as far as they were."""
 _ID_LENGTH: Final = 26
+COPIED: Final = ".copied"
+"""Ending of the record, beside a session's folder, of what was copied to the machine's `/tmp`."""
 
 
 class SessionScratch:
@@ -123,6 +125,8 @@ def remove_unused(folder: str, sessions: str, keep: str, now_s: float | None = N
         left: list[_Left] = []
         for name in os.listdir(folder):  # noqa: PTH208 - names suffice
             path = f"{folder}/{name}"
+            if name.endswith(COPIED) and not os.path.lexists(f"{sessions}/{name.removesuffix(COPIED)}.jsonl"):
+                Path(path).unlink()
             if path == keep or len(name) != _ID_LENGTH or not name.isalnum():
                 continue
             used = _last_use(f"{sessions}/{name}.jsonl", path)

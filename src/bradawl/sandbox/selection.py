@@ -160,6 +160,8 @@ class SandboxSelection:
             if self._usable is not None:
                 if self._scratch is None or self._scratch.known:  # else the session is not known yet
                     self._backend_of(self._usable)
+                if self._scratch is not None and self._scratch.known:
+                    self._scratch.remove_unused()
                 return
         if _is_already_sandboxed():
             self._report.append("this program is already inside a sandbox or a container, which may not allow another")

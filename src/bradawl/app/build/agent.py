@@ -15,6 +15,7 @@ from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, why_no_undo, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
+from bradawl.app.held import held_line
 from bradawl.app.policies import Policies
 from bradawl.app.program_paths import search_path
 from bradawl.app.settings.settings import Settings
@@ -93,7 +94,7 @@ def build_agent(
         clock=clock,
         ids=ids,
         policy=policies,
-        system_prompt=_system_prompt(settings, workspace),
+        system_prompt=_system_prompt(settings, workspace, policies, can_ask=not headless),
         project=workspace.folders.project,
         version=__version__,
         limits=Limits(max_steps=settings.max_steps),
@@ -140,7 +141,12 @@ def _policies(
     )
 
 
-def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awaitable[str]]:
+def _system_prompt(
+    settings: Settings, workspace: Workspace, policies: Policies, *, can_ask: bool
+) -> Callable[[], Awaitable[str]]:
+    def held() -> str:
+        return held_line(policies(), cwd=workspace.folders.project, tmp=workspace.tmp.known, can_ask=can_ask)
+
     write = SystemPrompt(
         workspace.folders.project,
         user_present=not settings.headless,
@@ -148,6 +154,7 @@ def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awa
         git=workspace.git_status,
         search_path=search_path(settings.environment, workspace.programs),
         home=settings.user_home,
+        held=held,
     )
     background = [part for part in (workspace.choice, workspace.changes) if part is not None]
     if not background:
