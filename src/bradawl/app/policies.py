@@ -35,7 +35,7 @@ def _ignore(_: str) -> None: ...
 class Policies:
     """The policy of one workspace. Calling it returns the policy at that moment."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(  # noqa: PLR0913 - the parts of a policy
         self,
         settings: Settings,
         roots: tuple[str, ...],

@@ -103,7 +103,6 @@ class BubblewrapBackend:
         search_within_s: float = math.inf,
     ) -> None:
         """Nothing is created before the first launch. `close` removes `layout.scratch`, unless it is kept.
-
         `others` are paths of other users to hide; by default they are searched for. `network` is closed by `close`.
         `search_within_s` limits the search of each root for repositories, before and after a command.
         """
@@ -338,9 +337,8 @@ class BubblewrapBackend:
             (arguments if contains_any(path, seen) else last).extend(hide(path, seen, self._empties))
         last += [word for folder in interface_folders() for word in hide(folder, (), self._empties)]
         arguments += ["--bind", layout.scratch, TEMPORARY]
-        named = layout.shown_in_tmp()
-        arguments += bind_parents_in_tmp((*seen, *named), self._shown, layout.scratch)
-        arguments += show_in_tmp(named, layout.scratch)
+        arguments += bind_parents_in_tmp((*seen, *layout.shown_in_tmp()), self._shown, layout.scratch)
+        arguments += show_in_tmp(layout.shown_in_tmp(), layout.scratch)
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
         for path in not_hidden_by(hidden, plan.mounts):
             if path in self._secrets and not contains_any(path, seen):  # read-only, to refuse programs that write there

@@ -48,7 +48,7 @@ def show_in_tmp(named: Iterable[str], scratch: str) -> Iterator[str]:
     """
     for path in named:
         own = scratch + path[len(TEMPORARY) :]
-        if os.path.realpath(path) == path and os.path.lexists(path) and not os.path.islink(own):  # noqa: PTH114
+        if os.path.realpath(path) == path and os.path.lexists(path) and not os.path.islink(own):  # noqa: PTH114 - for each command
             yield from ("--ro-bind", path, path)
 
 

@@ -250,7 +250,7 @@ class SandboxSelection:
                     return BubblewrapBackend(
                         layout,
                         features,  # noqa: B023 - the loop ends here
-                        found.lacks,  # noqa: B023
+                        found.lacks,  # noqa: B023 - the loop ends here
                         search_within_s=_SEARCH_LIMIT_S,
                         network=network,
                     )
