@@ -38,7 +38,7 @@ class LocalFiles:
         self,
         home: str | None = None,
         real: Callable[[str], str] | None = None,
-        about_missing: Callable[[str], str] = str,
+        about_missing: Callable[[str], str] | None = None,
     ) -> None:
         """`home` replaces `~`; without it `~` is refused.
 
@@ -87,7 +87,7 @@ class LocalFiles:
         try:
             return await _in_thread(lambda: _read(path, limit_bytes))
         except ToolError as error:
-            if remark := self._about_missing(path):
+            if self._about_missing is not None and (remark := self._about_missing(path)):
                 raise ToolError(f"{path} does not exist: {remark}") from error
             raise
 
