@@ -22,7 +22,7 @@ BUDGETS = {
     "bash": 640,
     "bash_output": 330,
     "bash_kill": 220,
-    "read_file": 560,
+    "read_file": 580,
     "write_file": 300,
     "edit_file": 480,
     "multi_edit": 700,

@@ -343,12 +343,12 @@ def test_tools_and_programs_see_the_same_temporary_folder(made):
     assert not Path("/tmp/by-tool").exists()
 
 
-def test_a_path_missing_in_the_sessions_temporary_folder_is_read_from_the_machines(made, tmp_path):
+def test_a_path_of_the_machines_temporary_folder_is_the_sessions_for_tools_as_for_programs(made, tmp_path):
     files = LocalFiles(str(made.home), real=made.backend.host_path)
     shared = Path(f"/tmp/bradawl-test-{os.getpid()}")
     shared.write_text("machine")
     try:
-        assert files.resolve(str(shared), "/") == str(shared)
+        assert files.resolve(str(shared), "/") == f"{made.layout.scratch}/{shared.name}"
         made.run(f"echo session > {shared}")
         assert Path(files.resolve(str(shared), "/")).read_text() == "session\n"
         assert shared.read_text() == "machine"

@@ -257,3 +257,11 @@ def test_the_systems_sandbox_exec_starts_the_program():
     assert "API_KEY" not in launch.environment
     assert backend.sandbox.lacks == tuple(GUARANTEES)
     assert backend.host_path("/x") == "/x"
+
+
+def test_the_folder_of_a_session_is_writable_in_the_hidden_data_of_bradawl():
+    layout = SandboxLayout(roots=("/ws",), home="/h", own=("/h/data",), scratch="/h/data/tmp/s")
+    text = profile(layout, Grant(writable=("/ws",)))
+    assert text.index("(deny file-read* file-write*\n") < text.index(
+        '(allow file-read* file-write*\n  (subpath "/h/data/tmp/s"))'
+    )

@@ -23,7 +23,8 @@ from bradawl.agent.middleware.tool_changes import ToolChanges
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.session import Prompt, Session, SessionParts, TurnResult
 from bradawl.agent.subagents.registry import SubAgents
-from bradawl.core.events import AgentSpawned, Envelope, Live
+from bradawl.core.events import AgentSpawned, Envelope, Live, PromptSubmitted
+from bradawl.core.messages import text_of
 from bradawl.core.ports import OpenSession
 from bradawl.shaping.json_answer import AnswerSchema
 
@@ -161,7 +162,14 @@ def _open_session(
             jobs=jobs,
             middleware=_middleware_of(agent, context),
             recover_children=sub_agents.recover,
+            earlier_prompts=_prompts(opened.entries, name),
         )
+    )
+
+
+def _prompts(entries: tuple[Envelope, ...], name: str) -> tuple[str, ...]:
+    return tuple(
+        text_of(each.event.parts) for each in entries if each.agent == name and isinstance(each.event, PromptSubmitted)
     )
 
 

@@ -1,7 +1,7 @@
 """The configuration of an agent: its model, tools, ports and limits."""
 
-from collections.abc import Awaitable, Callable
-from typing import Never
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Never, Protocol
 
 import msgspec
 
@@ -40,6 +40,23 @@ class Limits(msgspec.Struct, frozen=True):
     """Consecutive rounds of the same calls with the same results that end a turn."""
 
 
+class AroundTurns(Protocol):
+    """Acts before and after the turns of a session, on the user's words. Not called for sub-agents."""
+
+    def begin_turn(self, texts: Iterable[str]) -> None:
+        """Called with the texts of the user since the last call: prompts, also earlier ones of a resumed session, and
+        messages sent during a turn.
+        """
+        ...
+
+    def end_turn(self) -> tuple[str, ...]:
+        """Called when a turn has ended, however it did; blocks no longer than a second. Returns notices for the user.
+
+        It must not raise.
+        """
+        ...
+
+
 class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a session is made from. Immutable and shared by all sessions of an agent.
 
@@ -74,6 +91,8 @@ class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """Saves what calls change, for undo; None to save nothing."""
     check_for: CheckFor | None = None
     """Makes the check of an answer from a JSON Schema; needed only for answers that must satisfy one."""
+    around_turns: AroundTurns | None = None
+    """Called around each turn; None for nothing."""
     on_close: Callable[[], None] | None = None
     """Called by `Agent.aclose`, to release what the adapters hold."""
 

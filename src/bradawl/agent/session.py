@@ -34,7 +34,7 @@ from bradawl.core.events import (
     TurnFinished,
     TurnReason,
 )
-from bradawl.core.messages import Document, Image, Text, ToolCall
+from bradawl.core.messages import Document, Image, Text, ToolCall, text_of
 from bradawl.core.permissions import Mode, Policy
 from bradawl.core.ports import Emit, Tool
 from bradawl.core.usage import Usage
@@ -79,6 +79,8 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
     calls: CallServices
     jobs: BackgroundJobs
     middleware: Sequence[Middleware]
+    earlier_prompts: tuple[str, ...] = ()
+    """The prompts of a resumed session."""
     recover_children: Callable[[], Awaitable[Mapping[str, str]]]
     """Ends the sub-agents that ran when the program ended; returns, by call id, what they had found."""
 
@@ -101,6 +103,8 @@ class Session:
         self._turn_over: asyncio.Event | None = None
         """Set when the running turn is over; None between turns."""
         self._is_closed = False
+        self._around_turns = None if self.conversation.is_sub_agent else self.agent.around_turns
+        self._earlier_prompts = parts.earlier_prompts
 
     @property
     def id(self) -> str:
@@ -215,6 +219,7 @@ class Session:
             self._task = None
             try:
                 self.jobs.warn_user()
+                self._warn_after_turn()
                 saved = await self._close_turn(finish.finished)
             finally:
                 self._turn_over = None
@@ -222,12 +227,24 @@ class Session:
                 self.jobs.check_soon()
         return self._result(turn, finish, saved=saved)
 
+    def _tell_around_turns(self, prompt: Prompt) -> None:
+        if (around := self._around_turns) is not None:
+            given = prompt if isinstance(prompt, str) else text_of(prompt)
+            earlier, self._earlier_prompts = self._earlier_prompts, ()
+            around.begin_turn((*earlier, given))
+
+    def _warn_after_turn(self) -> None:
+        for text in self._around_turns.end_turn() if self._around_turns is not None else ():
+            self.conversation.warn(text)
+
     def send(self, text: str) -> None:
         """Queue a message of the user for the running turn; the model sees it at the next step or prompt.
 
         Raises `SessionError` if the session is closed.
         """
         self._check_is_open()
+        if self._around_turns is not None:
+            self._around_turns.begin_turn((text,))
         self.conversation.note(text, "user")
 
     def cancel(self) -> None:
@@ -249,6 +266,7 @@ class Session:
 
     async def _run(self, turn: Turn, prompt: Prompt, defect: PartFailed | None) -> Finish:
         await self._begin()
+        self._tell_around_turns(prompt)
         self.conversation.record(PromptSubmitted((Text(prompt),) if isinstance(prompt, str) else prompt))
         if defect is not None:
             raise defect

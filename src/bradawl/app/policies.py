@@ -18,6 +18,7 @@ from bradawl.core.rules import Rule, speaks_of
 from bradawl.core.tools import ToolSpec
 
 if TYPE_CHECKING:
+    from bradawl.app.build.session_tmp import SessionTmp
     from bradawl.app.remembered_rules import RememberedRules
 
 _READABLE = ("/usr",)
@@ -34,7 +35,7 @@ def _ignore(_: str) -> None: ...
 class Policies:
     """The policy of one workspace. Calling it returns the policy at that moment."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a policy
         self,
         settings: Settings,
         roots: tuple[str, ...],
@@ -44,11 +45,13 @@ class Policies:
         *,
         has_undo: bool = False,
         notify: Callable[[str], None] | None = None,
+        tmp: "SessionTmp | None" = None,
     ) -> None:
         """`own` are bradawl's folders; `blobs` is the folder of stored results, which the model may read.
 
         The first call of `sandbox` may block while sandboxes are probed. `has_undo`: changes of calls are saved.
-        `notify` is called with each message about the setting `network`, when the first policy is made.
+        `notify` is called with each message about the setting `network`, when the first policy is made. `tmp` is
+        the `/tmp` of the session.
         """
         self._settings = settings
         self._roots = roots
@@ -57,19 +60,27 @@ class Policies:
         self._sandbox = sandbox
         self._has_undo = has_undo
         self._notify = notify or _ignore
+        self._tmp = tmp
 
     def __call__(self) -> Policy:
         """The current policy."""
         sandbox = self._sandbox()
         return Policy(
             mode=self._settings.permission_mode or default_mode(sandbox),
-            rules=(*self.fixed, *self._domains, *self._remembered.rules()),
-            roots=self._roots,
+            rules=(*self.fixed, *self._named, *self._domains, *self._remembered.rules()),
+            roots=(*self._roots, *((self._tmp.known,) if self._tmp and self._tmp.known else ())),
             readable=(*_READABLE, *filter(None, (self._blobs,))),
             sandbox=sandbox,
             undo=self._has_undo,
             has_guards=True,
         )
+
+    @property
+    def _named(self) -> Iterator[Rule]:
+        """Rules for the files in the machine's `/tmp` that prompts of the user ask for."""
+        for path in self._tmp.writable() if self._tmp else ():
+            pattern = re.escape(path)
+            yield Rule("allow", "write", pattern, text=f"Edit(/{path})", source="the prompt names it")
 
     @cached_property
     def _remembered(self) -> "RememberedRules":

@@ -47,6 +47,8 @@ class SystemPrompt(msgspec.Struct, frozen=True):
     """The user's home folder."""
     begin_others: Callable[[], object] | None = None
     """Called when the project is surveyed. It may start threads, which would slow the survey down."""
+    held: Callable[[], str] | None = None
+    """Returns a line about what sandbox and permissions hold; may wait until the sandbox is found."""
 
     async def __call__(self) -> str:
         """The whole system prompt."""
@@ -64,6 +66,7 @@ class SystemPrompt(msgspec.Struct, frozen=True):
             f"system: {machine.sysname} {machine.machine}, commands run in bash",
             *about,
             *((git,) if git else ()),
+            *((self.held(),) if self.held else ()),
             *_instructions(self.cwd, is_trusted=self.is_trusted),
         ]
         return "<environment>\n" + "\n".join(_one_line(line) for line in lines) + "\n</environment>"

@@ -275,7 +275,11 @@ class SandboxLayout(msgspec.Struct, frozen=True):
     cache: str = ""
     """Writable folder for the caches of the project's tools; created when first needed."""
     scratch: str = ""
-    """Folder that is mounted as `/tmp`. The backend creates and removes it."""
+    """Folder that is mounted as `/tmp`. The backend creates it, and removes it unless `keeps_scratch`."""
+    keeps_scratch: bool = False
+    """The folder behind `/tmp` belongs to a session: it may exist already, and stays."""
+    shown_in_tmp: Callable[[], tuple[str, ...]] = tuple
+    """Files and folders of the machine's `/tmp` that programs may read; determined at each start."""
     state: str = ""
     """Folder for records that allow cleaning up after the agent was killed; hidden from programs."""
     installation: tuple[str, ...] = ()

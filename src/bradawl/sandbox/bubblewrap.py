@@ -27,6 +27,7 @@ from bradawl.sandbox.bubblewrap_arguments import (
     not_hidden_by,
     replace_by_empty,
     set_variables,
+    show_in_tmp,
 )
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
 from bradawl.sandbox.check_failures import ending, in_parts
@@ -63,6 +64,7 @@ from bradawl.sandbox.restore.running_check import WorkspaceCheck
 from bradawl.sandbox.restore.workspace_search import AheadSearch, ChangeSearch, WorkspaceSearch, writes_in_workspace
 from bradawl.sandbox.running_covers.cover_list import CoverList
 from bradawl.sandbox.running_covers.running_covers import RunningCovers
+from bradawl.sandbox.scratch import make_scratch
 from bradawl.sandbox.seccomp import filter_for
 from bradawl.sandbox.tool_caches import cache_variables
 
@@ -100,8 +102,7 @@ class BubblewrapBackend:
         network: SessionNetwork | None = None,
         search_within_s: float = math.inf,
     ) -> None:
-        """Nothing is created before the first launch. `layout.scratch` must not exist yet; `close` removes it.
-
+        """Nothing is created before the first launch. `close` removes `layout.scratch`, unless it is kept.
         `others` are paths of other users to hide; by default they are searched for. `network` is closed by `close`.
         `search_within_s` limits the search of each root for repositories, before and after a command.
         """
@@ -133,7 +134,9 @@ class BubblewrapBackend:
         self._shown_for: str | None = None
         self._is_ready = self._has_scratch = self._has_said = False
         real = filter(None, (*layout.roots, *layout.readable, layout.cache, layout.home))
-        self._translator = PathTranslator(layout.scratch, [path for path in real if is_within(path, TEMPORARY)])
+        self._translator = PathTranslator(
+            layout.scratch, [path for path in real if is_within(path, TEMPORARY)], layout.shown_in_tmp
+        )
 
     @property
     def sandbox(self) -> Sandbox:
@@ -226,7 +229,8 @@ class BubblewrapBackend:
             _close_replaceable(plan, grant, self._watched, self.running_covers, can_write=search is not None)
         self._rule_mounts.set_rules(grant.rules)
         if grant.rules:
-            seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
+            shown = (*self._layout.readable, *self._shown, *self._layout.shown_in_tmp())
+            seen = tuple(path for path in (*shown, self._layout.cache) if path)
             unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant, plan))
             plan.mounts = self._rule_mounts.add_to(plan.mounts, ProgramView(grant.writable, program.cwd, seen, unseen))
         watched = self._watched if search else None
@@ -286,10 +290,7 @@ class BubblewrapBackend:
         self._is_ready = True
 
     def _make_scratch(self) -> None:
-        try:
-            self._placeholders.make_folder(self._layout.scratch)
-        except OSError as error:
-            raise ToolError(f"the sandbox's temporary folder can't be made: {error}") from error
+        make_scratch(self._layout, self._placeholders)
         self._has_scratch = True
 
     @property
@@ -336,14 +337,15 @@ class BubblewrapBackend:
             (arguments if contains_any(path, seen) else last).extend(hide(path, seen, self._empties))
         last += [word for folder in interface_folders() for word in hide(folder, (), self._empties)]
         arguments += ["--bind", layout.scratch, TEMPORARY]
-        arguments += bind_parents_in_tmp(seen, self._shown, layout.scratch)
-        arguments += ["--bind", layout.scratch, layout.scratch]
+        arguments += bind_parents_in_tmp((*seen, *layout.shown_in_tmp()), self._shown, layout.scratch)
+        arguments += show_in_tmp(layout.shown_in_tmp(), layout.scratch)
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
         for path in not_hidden_by(hidden, plan.mounts):
             if path in self._secrets and not contains_any(path, seen):  # read-only, to refuse programs that write there
                 arguments += replace_by_empty(path, self._empties)
             else:
                 (arguments if contains_any(path, seen) else last).extend(hide(path, seen, self._empties))
+        arguments += ["--bind", layout.scratch, layout.scratch]  # it may lie in a folder that is hidden
         for path in (*layout.readable, *program.readable):
             if os.path.lexists(path) and self._is_covered_up(path, hidden):
                 arguments += ["--ro-bind", path, path]
@@ -380,8 +382,9 @@ class BubblewrapBackend:
 
     def _place_of(self, cwd: str, hidden: tuple[str, ...]) -> str:
         away = () if any(is_within(cwd, each) for each in self._shown) else self._others
-        check_visible(cwd, (*hidden, *away), self._layout.roots)
-        return self._translator.sandbox_path(self._translator.host_path(cwd))
+        place = self._translator.host_path(cwd)
+        check_visible(place, (*hidden, *away), (*self._layout.roots, self._layout.scratch))
+        return self._translator.sandbox_path(place)
 
     def _is_covered_up(self, path: str, hidden: tuple[str, ...]) -> bool:
         return is_replaced(path, (*self._others, *self._system_secrets, *hidden))

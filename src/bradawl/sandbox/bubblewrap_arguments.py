@@ -42,6 +42,16 @@ def bind_parents_in_tmp(places: Iterable[str], shown: Sequence[str], scratch: st
         yield from ("--bind", own, folder)
 
 
+def show_in_tmp(named: Iterable[str], scratch: str) -> Iterator[str]:
+    """Mount files and folders of the machine's `/tmp` read-only, except where they are gone or are links by now, or
+    where a command put a link in their place: the mount would be at its target.
+    """
+    for path in named:
+        own = scratch + path[len(TEMPORARY) :]
+        if os.path.realpath(path) == path and os.path.lexists(path) and not os.path.islink(own):  # noqa: PTH114 - for each command
+            yield from ("--ro-bind", path, path)
+
+
 def check_visible(cwd: str, hidden: Iterable[str], roots: Iterable[str]) -> None:
     """Raises `ToolError` if the working directory of a program lies in a hidden path outside the workspace."""
     if any(is_within(cwd, each) for each in hidden) and not any(is_within(cwd, root) for root in roots):

@@ -32,6 +32,7 @@ from bradawl.sandbox.discovery.present_keys import PresentKeys
 from bradawl.sandbox.environment import git_variables, sandbox_environment
 from bradawl.sandbox.filesystem.memory_file import file_in_memory
 from bradawl.sandbox.guarantees import GUARANTEES
+from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 from bradawl.sandbox.mounts.rule_mounts import RuleMounts
 from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
 from bradawl.sandbox.network.variables import proxy_of, proxy_variables
@@ -52,11 +53,13 @@ from bradawl.sandbox.restore.workspace_search import (
     too_large,
     writes_in_workspace,
 )
+from bradawl.sandbox.scratch import make_scratch
 from bradawl.sandbox.seccomp import filter_for, is_known
 from bradawl.sandbox.tool_caches import cache_variables
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _HIDDEN = tuple(f"/{name}" for name in ("tmp", "run", "dev", "lost+found"))
+NAME: Final = "landlock"
 _SETTINGS = b"/etc"
 """Some of its files are hidden; the folder itself can be listed."""
 _LONGEST_ARGUMENT = 131_071  # limit of Linux on one argument, whatever the limit on all together
@@ -203,18 +206,21 @@ class LandlockBackend:
         indexes = GitIndexes(places, f"{_state(layout)}/changed")
         history = GitHistory(found.repository_locations, f"{_state(layout)}/history")
         self._protected = WorkspaceWatch(files, history, indexes)
+        self._placeholders = PlaceholderStore(_state(layout))
+        self._has_scratch = False
 
     # ------------------------------------------------------------------ the port
 
     @property
     def sandbox(self) -> Sandbox:
         """Its name and the guarantees it lacks."""
-        return Sandbox("landlock", self._lacks)
+        return Sandbox(NAME, self._lacks)
 
     def launch(self, program: Program, grant: Grant) -> Launch:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         if any(len(os.fsencode(word)) > _LONGEST_ARGUMENT for word in program.argv):
             raise ToolError("the command is too long for the system (about 128 KB); put it into a file and run that")
+        self._make_scratch()
         self._rule_mounts.set_rules(grant.rules)
         access = self._network_access(program, grant)
         # With the network, internet sockets only: Unix sockets in the file system are not hidden.
@@ -230,6 +236,11 @@ class LandlockBackend:
                 launch = msgspec.structs.replace(launch, on_end=self._watch(grant, search), search_after=search)
             undo.pop_all()
             return launch
+
+    def _make_scratch(self) -> None:
+        if not self._has_scratch:
+            make_scratch(self._layout, self._placeholders)
+            self._has_scratch = True
 
     def _network_access(self, program: Program, grant: Grant) -> bytes:
         if self.sandbox.limits_hosts:
@@ -261,6 +272,8 @@ class LandlockBackend:
         self._protected.close()
         self._network.close()
         self._processes.close()
+        self._placeholders.close()
+        self._has_scratch = False
 
     # ------------------------------------------------------------------ a start
 
@@ -357,7 +370,13 @@ class LandlockBackend:
 
     def _rules(self, program: Program, grant: Grant) -> list[bytes]:
         hidden = self._hidden(grant)
-        reads = (*self._seen(program, hidden), *self._layout.readable, *program.readable, *grant.uncovered)
+        reads = (
+            *self._seen(program, hidden),
+            *self._layout.readable,
+            *self._layout.shown_in_tmp(),
+            *program.readable,
+            *grant.uncovered,
+        )
         data = self._data_folders() if set(self._layout.roots) & set(grant.writable) else ()
         writes = (self._layout.scratch, self._layout.cache, *self._writable(grant), *data)
         if self._layout.cache:

@@ -69,6 +69,8 @@ def _lines(layout: SandboxLayout, grant: Grant) -> Iterator[str]:
         yield from _line("deny file-write*", map(_below, HomeLinks(layout.home).all(root)))
     hidden = (*credentials(layout.home), *layout.own, *filter(None, (layout.state,)))
     yield from _line("deny file-read* file-write*", map(_below, hidden))
+    if any(is_within(layout.scratch, each) for each in hidden):
+        yield from _line("allow file-read* file-write*", [_below(layout.scratch)])
     for root in layout.roots:
         yield from _line("deny file-read* file-write*", [_regex(_any_case(root, _ENV_FILES))])
         yield from _line("allow file-read*", [_regex(_any_case(root, _EXAMPLES))])

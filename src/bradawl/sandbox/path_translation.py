@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -69,15 +69,17 @@ def _prefix(folder: str, further: tuple[str, ...]) -> str:
 class PathTranslator:
     """Translates between paths on the host and paths in the sandbox; only `/tmp` differs."""
 
-    def __init__(self, scratch: str, real: Iterable[str]) -> None:
-        """`real` are folders below `/tmp` that programs see unchanged."""
+    def __init__(self, scratch: str, real: Iterable[str], shown: Callable[[], tuple[str, ...]] = tuple) -> None:
+        """`real` are folders below `/tmp` that programs see unchanged, `shown` returns further ones."""
         self._scratch = scratch
         self._real = tuple(real)
+        self._shown = shown
 
     def host_path(self, path: str) -> str:
         """Path on the host of what programs call `path`, which need not be normalized."""
         plain = os.path.normpath(path)
-        if not is_within(plain, TEMPORARY) or any(is_within(plain, folder) for folder in (self._scratch, *self._real)):
+        real = (self._scratch, *self._real, *self._shown())
+        if not is_within(plain, TEMPORARY) or any(is_within(plain, folder) for folder in real):
             return path
         rest = path[len(TEMPORARY) :] if path.startswith(TEMPORARY) else ".."
         return self._scratch + (plain[len(TEMPORARY) :] if _leaves(rest) else rest)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -17,6 +17,7 @@ from bradawl.safety.trusted_programs import TrustedPrograms
 from bradawl.sandbox.backend import SandboxBackend, SandboxLayout
 from bradawl.sandbox.filesystem.tree_removal import remove_folder
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
+from bradawl.sandbox.scratch import SessionScratch
 
 if TYPE_CHECKING:
     from bradawl.sandbox.network.proxy import Proxy
@@ -35,6 +36,13 @@ _SYSTEM: Final = ("/usr/bin", "/usr/local/bin", "/bin")
 NOT_INSTALLED: Final = "bubblewrap is not installed"
 
 
+class _Usable(NamedTuple):
+    """A sandbox that works here."""
+
+    sandbox: Sandbox
+    make: Callable[[SandboxLayout], SandboxBackend]
+
+
 class SandboxSelection:
     """The sandbox backend of one workspace, probed in a thread."""
 
@@ -44,29 +52,31 @@ class SandboxSelection:
         environment: Mapping[str, str],
         programs: TrustedPrograms | None = None,
         make_proxy: "Callable[[], Proxy] | None" = None,
+        scratch: SessionScratch | None = None,
     ) -> None:
         """Nothing is probed before `start` or the first question.
 
         `environment` is what programs would get without a sandbox. `programs` finds bubblewrap; by default it is
         searched on the PATH of the environment outside the workspace, then in the environment of this interpreter.
-        `make_proxy` is called for the first connection of a program.
+        `make_proxy` is called for the first connection of a program. `scratch` chooses the folder behind `/tmp` for
+        each session; without one it is that of the layout, which is temporary.
         """
+        self._scratch = scratch
         self._layout = _completed(layout, environment)
         self._programs = programs or _trusted_outside(layout.roots, environment.get("PATH", os.defpath))
         self._make_proxy = make_proxy
         self._thread: threading.Thread | None = None
-        self._usable: SandboxBackend | None = None
+        self._usable: _Usable | None = None
         self._report: list[str] = []
-        self._chosen: SandboxBackend | None = None
+        self._chosen: _Usable | None = None
+        self._backend: SandboxBackend | None = None
+        self._made_for = ""
+        """The folder behind `/tmp` of the backend."""
+        self._making = threading.Lock()
         self._is_decided = False
         self._is_suitable = True
         self._placeholders = PlaceholderStore(self._layout.state)
         self._owns_state = not layout.state
-
-    @property
-    def layout(self) -> SandboxLayout:
-        """The layout it was created for, with `scratch` and `state` always set."""
-        return self._layout
 
     def start(self) -> None:
         """Start probing in the background."""
@@ -76,7 +86,26 @@ class SandboxSelection:
             self._thread = thread
 
     def backend(self) -> SandboxBackend | None:
-        """The backend that confines programs; None if none works. The first call waits for probing to end."""
+        """The backend that confines programs; None if none works. The first call waits for probing to end.
+
+        A session with another folder behind `/tmp` gets another backend.
+        """
+        usable = self._decided()
+        return None if usable is None else self._backend_of(usable)
+
+    def _backend_of(self, usable: "_Usable") -> SandboxBackend:
+        with self._making:
+            scratch = self._scratch
+            place = scratch.place() if scratch else self._layout.scratch
+            if self._backend is None or self._made_for != place:
+                if self._backend is not None:
+                    self._backend.close()
+                is_kept = scratch is not None and scratch.is_kept
+                layout = msgspec.structs.replace(self._layout, scratch=place, keeps_scratch=is_kept)
+                self._backend, self._made_for = usable.make(layout), place
+            return self._backend
+
+    def _decided(self) -> "_Usable | None":
         if not self._is_decided:
             self.start()
             if self._thread is not None:
@@ -90,27 +119,29 @@ class SandboxSelection:
     @property
     def sandbox(self) -> Sandbox:
         """Name and missing guarantees of the selected backend; an empty `Sandbox` if there is none."""
-        found = self.backend()
+        found = self._decided()
         return Sandbox() if found is None else found.sandbox
 
     @property
     def report(self) -> tuple[str, ...]:
         """The result for each candidate, one line each, for `bradawl doctor`."""
-        self.backend()
+        self._decided()
         return tuple(self._report)
 
     @property
     def is_workspace_suitable(self) -> bool:
         """Whether any sandbox could protect this workspace."""
-        self.backend()
+        self._decided()
         return self._is_suitable
 
     def close(self) -> None:
         """Release what the backend holds; safe to call twice."""
         if self._thread is not None:
             self._thread.join(_JOIN_S)
-        if self._usable is not None:
-            self._usable.close()
+        if self._backend is not None:
+            self._backend.close()
+        if self._scratch is not None:
+            self._scratch.leave()
         self._placeholders.close()
         if self._owns_state:
             remove_folder(self._layout.state)
@@ -127,15 +158,19 @@ class SandboxSelection:
         for look in (self._bubblewrap, self._landlock):
             self._usable = self._in_time(look)
             if self._usable is not None:
+                if self._scratch is None or self._scratch.known:  # else the session is not known yet
+                    self._backend_of(self._usable)
+                if self._scratch is not None and self._scratch.known:
+                    self._scratch.remove_unused()
                 return
         if _is_already_sandboxed():
             self._report.append("this program is already inside a sandbox or a container, which may not allow another")
 
-    def _in_time(self, look: Callable[[float], SandboxBackend | None]) -> SandboxBackend | None:
+    def _in_time(self, look: Callable[[float], "_Usable | None"]) -> "_Usable | None":
         """Run one probe in a thread of its own, which is abandoned if it hangs, for example on a dead network file
         system.
         """
-        found: list[SandboxBackend | None] = []
+        found: list[_Usable | None] = []
         name = look.__name__.strip("_")
 
         def try_it() -> None:
@@ -152,7 +187,7 @@ class SandboxSelection:
             return None
         return found[0] if found else None
 
-    def _bubblewrap(self, deadline: float) -> SandboxBackend | None:
+    def _bubblewrap(self, deadline: float) -> "_Usable | None":
         if not sys.platform.startswith("linux"):
             return None
         from bradawl.sandbox.seccomp import is_known
@@ -186,13 +221,13 @@ class SandboxSelection:
                 f"{NOT_INSTALLED} (apt install bubblewrap, or dnf, or pacman; or pip install 'bradawl[sandbox]')"
             )
 
-    def _probe_bubblewrap(self, program: str, deadline: float, known: str) -> tuple[SandboxBackend | None, str]:
+    def _probe_bubblewrap(self, program: str, deadline: float, known: str) -> "tuple[_Usable | None, str]":
         """Probe bubblewrap with all features, then with fewer: inside a container it may not mount /proc.
 
         Also returns its first problem. If that equals `known`, the problem of another bubblewrap, fewer features are
         not tried.
         """
-        from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
+        from bradawl.sandbox.bubblewrap import NAME, BubblewrapBackend, BubblewrapFeatures
         from bradawl.sandbox.bubblewrap_arguments import binds_descriptors
         from bradawl.sandbox.network.session_network import SessionNetwork
         from bradawl.sandbox.probe import probe
@@ -209,10 +244,18 @@ class SandboxSelection:
             if not found.problem:
                 holds = f"can't hold: {', '.join(found.lacks)}" if found.lacks else "holds everything"
                 self._report.append(f"{program}{less}: {holds}")
-                network = SessionNetwork(self._make_proxy)
-                return BubblewrapBackend(
-                    self._layout, features, found.lacks, search_within_s=_SEARCH_LIMIT_S, network=network
-                ), ""
+
+                def make(layout: SandboxLayout) -> SandboxBackend:
+                    network = SessionNetwork(self._make_proxy)
+                    return BubblewrapBackend(
+                        layout,
+                        features,  # noqa: B023 - the loop ends here
+                        found.lacks,  # noqa: B023 - the loop ends here
+                        search_within_s=_SEARCH_LIMIT_S,
+                        network=network,
+                    )
+
+                return _Usable(Sandbox(NAME, found.lacks), make), ""
             first = first or found.problem
             if not any(line.startswith(program) and line.endswith(found.problem) for line in self._report):
                 self._report.append(f"{program}{less}: {found.problem}")
@@ -220,7 +263,7 @@ class SandboxSelection:
                 break
         return None, first
 
-    def _landlock(self, deadline: float) -> SandboxBackend | None:
+    def _landlock(self, deadline: float) -> "_Usable | None":
         from bradawl.sandbox import landlock
         from bradawl.sandbox.network.session_network import SessionNetwork
 
@@ -235,8 +278,12 @@ class SandboxSelection:
             self._report.append(f"landlock: {problem or 'it started nothing'}")
             return None
         self._report.append(f"landlock can't hold: {', '.join(lacks)}")
-        network = SessionNetwork(self._make_proxy)
-        return landlock.LandlockBackend(self._layout, lacks, search_within_s=_SEARCH_LIMIT_S, network=network)
+
+        def make(layout: SandboxLayout) -> SandboxBackend:
+            network = SessionNetwork(self._make_proxy)
+            return landlock.LandlockBackend(layout, lacks, search_within_s=_SEARCH_LIMIT_S, network=network)
+
+        return _Usable(Sandbox(landlock.NAME, lacks), make)
 
     def _landlock_lacks(self, deadline: float, *, by_domain: bool) -> tuple[tuple[str, ...] | None, str]:
         """The guarantees that Landlock lacks, with or without a supervisor of connections; None and what was printed

@@ -382,6 +382,11 @@ class Journal:
             self._is_lost = True
         return not self._is_lost
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._verdict is not None
+
     def close(self) -> bool:
         """Write and sync everything, release file and lock; true if all entries are durable."""
         if self._verdict is None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,18 @@ def project_folder(data_dir: Path, project_path: str) -> Path:
 class LocalStore:
     """`SessionStore` in the user's data folder, for one project. It accesses the disk only when used."""
 
-    def __init__(self, data_dir: str | Path, project_path: str | Path, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self,
+        data_dir: str | Path,
+        project_path: str | Path,
+        clock: Clock,
+        ids: Ids,
+        *,
+        opened: Callable[[str], None] | None = None,
+    ) -> None:
+        """`opened` is called with the id of each saved session that is opened while no other one of the store is."""
+        self._opened = opened
+        self._open_journals: list[Journal] = []
         self._projects = Path(data_dir) / "projects"
         folder = project_folder(Path(data_dir), os.path.realpath(project_path))
         self._sessions = folder / "sessions"
@@ -82,7 +93,14 @@ class LocalStore:
             log = MemoryLog(session_id, self._clock)
             return OpenSession(log, MemoryBlobs(), (), (_not_saved(error),), lambda: tuple(log.entries))
         notices = (journal.notice,) if journal.notice else ()
+        self._has_opened(journal)
         return OpenSession(journal, self._blobs_of(journal), (), notices, partial(self._read_open, journal))
+
+    def _has_opened(self, journal: Journal) -> None:
+        self._open_journals = [each for each in self._open_journals if not each.is_closed]
+        if self._opened is not None and not self._open_journals:
+            self._opened(journal.session_id)
+        self._open_journals.append(journal)
 
     def open(self, session_id: str) -> OpenSession:
         """Resume a session, by its id or a unique prefix of it.
@@ -100,6 +118,7 @@ class LocalStore:
         base, more = self._base_of(loaded, {path.stem})
         entries = (*base, *loaded.entries)
         read = partial(self._read_open, journal)
+        self._has_opened(journal)
         return OpenSession(journal, self._blobs_of(journal), entries, (*notices, *more), read)
 
     def latest(self) -> str | None:

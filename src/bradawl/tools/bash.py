@@ -29,7 +29,7 @@ _PROGRESS_PIECE = 2_000
 _SHOWN_PER_S = 300_000.0  # bytes
 
 
-class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class UnattendedBashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Run bash. cd (for all tools) and exports stay. No input, no terminal. What it leaves running is ended."""
 
     command: str
@@ -40,10 +40,25 @@ class BashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     run_in_background: Annotated[
         bool, msgspec.Meta(description="Make it a job: servers, long builds. bash_output shows its output.")
     ] = False
+
+    @property
+    def lifted(self) -> Literal["", "network", "off"]:
+        """The limits of the sandbox that the call asks to lift."""
+        return ""
+
+
+class BashParams(UnattendedBashParams, frozen=True, forbid_unknown_fields=True):
+    """Run bash. cd (for all tools) and exports stay. No input, no terminal. What it leaves running is ended."""
+
     sandbox: Annotated[
         Literal["", "network", "off"],
         msgspec.Meta(description="If the sandbox made it fail: asks the user. Hosts are asked about one by one."),
     ] = ""
+
+    @property
+    def lifted(self) -> Literal["", "network", "off"]:
+        """The limits of the sandbox that the call asks to lift."""
+        return self.sandbox
 
 
 def _nowhere(_: str) -> bool:
@@ -91,15 +106,15 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return _SPEC
 
     @property
-    def params(self) -> type[BashParams]:
-        """Arguments of a call."""
-        return BashParams
+    def params(self) -> type[UnattendedBashParams]:
+        """Arguments of a call. Without a user none asks for more than the sandbox gives."""
+        return BashParams if self.user_is_there else UnattendedBashParams
 
-    def effects(self, params: BashParams, context: CallContext) -> Effects:
+    def effects(self, params: UnattendedBashParams, context: CallContext) -> Effects:
         """The effects of the line, as far as analysis can tell. Raises `ToolError` for an invalid timeout or text."""
         return self._judged(params, context)[0]
 
-    def _judged(self, params: BashParams, context: CallContext) -> tuple[Effects, Command]:
+    def _judged(self, params: UnattendedBashParams, context: CallContext) -> tuple[Effects, Command]:
         """The effects of the line, and the command that its seal covers."""
         if params.timeout < 0:
             raise ToolError(f"timeout is in seconds, from 1 to {LONGEST_S}; it was {params.timeout}")
@@ -123,7 +138,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         effects = msgspec.structs.replace(
             effects,
             seal=context.processes.seal(command),
-            lifts=self._lifts(params.sandbox),
+            lifts=self._lifts(params.lifted),
             session=(*effects.session, "jobs") if params.run_in_background else effects.session,
         )
         return effects, command
@@ -134,7 +149,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         inside = all(any(is_within(path, folder) for folder in folders) for path in effects.reads)
         return effects.is_read_only and inside
 
-    async def run(self, params: BashParams, context: CallContext) -> ToolOutput:
+    async def run(self, params: UnattendedBashParams, context: CallContext) -> ToolOutput:
         """Run the line to its end or its timeout. The result contains the exit code."""
         effects, command = self._judged(params, context)
         if params.run_in_background and context.jobs is None:
@@ -169,7 +184,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         by_domain = bool(result.sandbox) and self.sandbox().limits_hosts
         return output_of(params.command, result, ending, notes, context.grant, user_is_there=there, by_domain=by_domain)
 
-    def _command(self, params: BashParams, context: CallContext) -> Command:
+    def _command(self, params: UnattendedBashParams, context: CallContext) -> Command:
         """The command that is analyzed, sealed and started."""
         return Command(
             (params.command,),
@@ -180,12 +195,12 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             spill_limit_bytes=0 if params.run_in_background else SPILLED_BYTES,
         )
 
-    def _seen(self, params: BashParams, cwd: str, context: CallContext) -> Effects:
+    def _seen(self, params: UnattendedBashParams, cwd: str, context: CallContext) -> Effects:
         from bradawl.safety.shell.allow.folder_listing import entries
         from bradawl.safety.shell.analysis import ShellContext, line_effects
 
         around = ShellContext(
-            resolve=self.resolve if self.resolve and params.sandbox != "off" else context.files.resolve,
+            resolve=self.resolve if self.resolve and params.lifted != "off" else context.files.resolve,
             home=self.home or home_folder(context),
             roots=self.workspace,
             search_path=self.search_path,
@@ -193,19 +208,19 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             entries=self.entries or entries,
             git_is_safe=self.git_is_safe,
             git_reads=self.git_reads,
-            is_confined=lambda: not params.sandbox and self.sandbox().holds_anything,
-            secrets=partial(self._secrets_below, is_lifted=params.sandbox == "off"),
+            is_confined=lambda: not params.lifted and self.sandbox().holds_anything,
+            secrets=partial(self._secrets_below, is_lifted=params.lifted == "off"),
             is_unignored=_is_brought_back,
             rules=context.rules,
-            is_covered=partial(self._is_covered, is_lifted=params.sandbox == "off"),
+            is_covered=partial(self._is_covered, is_lifted=params.lifted == "off"),
             own=self.own,
             environment=self.environment,
         )
         return line_effects(params.command, cwd, context.env, around)
 
-    def _is_held(self, params: BashParams) -> bool:
+    def _is_held(self, params: UnattendedBashParams) -> bool:
         """Whether a sandbox confines the line, so that most lines need no question."""
-        return self.entries is not None or (not params.sandbox and self.sandbox().holds_anything)
+        return self.entries is not None or (not params.lifted and self.sandbox().holds_anything)
 
     def _secrets_below(self, folder: str, *, is_lifted: bool) -> tuple[str, ...]:
         if self.entries is not None or self._is_covered(is_lifted=is_lifted):

@@ -1,5 +1,7 @@
 """The tool `write_file`: writes whole files."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from bradawl.core.effects import Effects
@@ -21,11 +23,19 @@ class WriteFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     content: str
 
 
+def _no_other_name(_: str) -> tuple[str, str]:
+    return "", ""
+
+
 class WriteFile:
     """The tool `write_file`."""
 
     spec: ToolSpec = ToolSpec("write_file", kind="write", rule_names=("Edit",), shows=("file_path",), result="diff")
     params: type[WriteFileParams] = WriteFileParams
+
+    def __init__(self, name_of: Callable[[str], tuple[str, str]] = _no_other_name) -> None:
+        """`name_of` returns another name of a path for the model, and a remark for the result; empty for none."""
+        self._name_of = name_of
 
     def effects(self, params: WriteFileParams, context: CallContext) -> Effects:
         """Writes the file. Raises `ToolError` for a path that can't be one."""
@@ -64,7 +74,8 @@ class WriteFile:
         except ToolError as refusal:
             return await self._unseen(path, params, context, refusal)
         context.seen.saw(FileContent(path, data, sha256))
-        return ToolOutput((Text(f"Wrote {_count(params.content)} to {context.relative(path)}"),))
+        name, remark = self._name_of(path)
+        return ToolOutput((Text(f"Wrote {_count(params.content)} to {name or context.relative(path)}{remark}"),))
 
     async def _unseen(self, path: str, params: WriteFileParams, context: CallContext, refusal: ToolError) -> ToolOutput:
         """The result for a file that couldn't be created: it may exist, unseen or with the same content."""

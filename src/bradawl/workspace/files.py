@@ -35,16 +35,20 @@ class LocalFiles:
     """`Files` on the local disk. Safe for several sessions, event loops and threads."""
 
     def __init__(
-        self, home: str | None = None, real: Callable[[str], str] | None = None, *, only_held: bool = False
+        self,
+        home: str | None = None,
+        real: Callable[[str], str] | None = None,
+        about_missing: Callable[[str], str] | None = None,
     ) -> None:
         """`home` replaces `~`; without it `~` is refused.
 
-        `real` translates a path that programs use to the path on the host, for a sandbox with its own `/tmp`. A path in
-        `/tmp` that exists only on the host means the host's file, unless `only_held` is set.
+        `real` translates a path that programs use to the path on the host, for a sandbox with its own `/tmp`.
+        `about_missing` returns a remark on a resolved path that does not exist, such as one about the host's `/tmp`;
+        empty for none.
         """
         self._home = home
         self._real = real
-        self._only_held = only_held
+        self._about_missing = about_missing
 
     def resolve(self, path: str, cwd: str) -> str:
         """Absolute path with `~` and symlinks resolved; the file need not exist. Raises `ToolError`."""
@@ -64,15 +68,11 @@ class LocalFiles:
         return real
 
     def _place(self, path: str) -> str:
-        """Real path on the host. A path in `/tmp` that only the host has means the host's file."""
+        """Real path on the host."""
         if self._real is None:
             return os.path.realpath(path)
         for _ in range(_MOST_LINKS):  # links made by programs are resolved with their view of /tmp
-            place = self._real(path)
-            is_elsewhere = place != path and not self._only_held and not os.path.lexists(place)
-            if is_elsewhere and os.path.lexists(path):
-                return os.path.realpath(path)
-            path = os.path.realpath(place)
+            path = os.path.realpath(self._real(path))
             if self._real(path) == path:
                 return path
         raise ToolError(f"{path}: too many symbolic links lead on from there")
@@ -84,7 +84,12 @@ class LocalFiles:
         refused.
         """
         _check_path(path)
-        return await _in_thread(lambda: _read(path, limit_bytes))
+        try:
+            return await _in_thread(lambda: _read(path, limit_bytes))
+        except ToolError as error:
+            if self._about_missing is not None and (remark := self._about_missing(path)):
+                raise ToolError(f"{path} does not exist: {remark}") from error
+            raise
 
     async def replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
         """Replace a file's content with `data` atomically, creating folders. Returns the sha256 of the new content.

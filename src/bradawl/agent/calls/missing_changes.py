@@ -60,8 +60,6 @@ def _context(services: CallServices, call: ToolCall, effects: Effects) -> CallCo
 
 def with_note(services: CallServices, failed: list[ToolCall], finished: ToolFinished) -> ToolFinished:
     """The result of a command, with a note about the calls whose changes it ran without."""
-    shows = {name: tool.spec.shows for name, tool in services.tools.items()}
-    said = missing_changes.note(
-        [missing_changes.named(call, shows, services.conversation.state.cwd) for call in failed]
-    )
+    shows, cwd = {name: tool.spec.shows for name, tool in services.tools.items()}, services.conversation.state.cwd
+    said = missing_changes.note([missing_changes.named(call, shows, cwd) for call in failed])
     return msgspec.structs.replace(finished, shown=(*finished.shown, Text(f"\n{said}")))

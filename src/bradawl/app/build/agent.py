@@ -15,6 +15,7 @@ from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, why_no_undo, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
+from bradawl.app.held import held_line
 from bradawl.app.policies import Policies
 from bradawl.app.program_paths import search_path
 from bradawl.app.settings.settings import Settings
@@ -86,14 +87,14 @@ def build_agent(
         model=parts.get("model") or build_model(settings, clock, ids, notify),
         small_model=build_model(small, clock, ids, notify) if small else None,
         tools=(*offered, *extra_tools),
-        store=LocalStore(settings.home, workspace.folders.project, clock, ids),
+        store=LocalStore(settings.home, workspace.folders.project, clock, ids, opened=workspace.tmp.begin_session),
         files=workspace.files,
         processes=workspace.processes,
         approver=DenyAllApprover() if approver is None else approver,
         clock=clock,
         ids=ids,
         policy=policies,
-        system_prompt=_system_prompt(settings, workspace),
+        system_prompt=_system_prompt(settings, workspace, policies, can_ask=not headless),
         project=workspace.folders.project,
         version=__version__,
         limits=Limits(max_steps=settings.max_steps),
@@ -103,6 +104,7 @@ def build_agent(
         middleware=tuple(parts.get("middleware", ())),
         changes=UnsavedChanges(_why_unsaved(workspace)) if changes is None else changes,
         check_for=check_for,
+        around_turns=workspace.tmp,
         on_close=workspace.close,
     )
 
@@ -126,20 +128,25 @@ def _check_port(part: object, parameter: str, *methods: str) -> None:
 def _policies(
     settings: Settings, workspace: Workspace, notify: Callable[[str], None] | None, *, has_undo: bool
 ) -> Policies:
-    folders, choice = workspace.folders, workspace.choice
-    scratch = (choice.layout.scratch,) if choice else ()
+    folders = workspace.folders
     return Policies(
         settings,
-        (*folders.roots, *scratch),
+        folders.roots,
         folders.own,
         folders.blobs,
         workspace.sandbox,
         has_undo=has_undo,
         notify=notify,
+        tmp=workspace.tmp,
     )
 
 
-def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awaitable[str]]:
+def _system_prompt(
+    settings: Settings, workspace: Workspace, policies: Policies, *, can_ask: bool
+) -> Callable[[], Awaitable[str]]:
+    def held() -> str:
+        return held_line(policies(), cwd=workspace.folders.project, tmp=workspace.tmp.known, can_ask=can_ask)
+
     background = [part for part in (workspace.choice, workspace.changes) if part is not None]
 
     def prepare_calls() -> None:
@@ -154,4 +161,5 @@ def _system_prompt(settings: Settings, workspace: Workspace) -> Callable[[], Awa
         search_path=search_path(settings.environment, workspace.programs),
         home=settings.user_home,
         begin_others=prepare_calls,
+        held=held,
     )

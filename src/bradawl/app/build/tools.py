@@ -54,7 +54,7 @@ def build_tools(
         BashOutput(),
         BashKill(),
         ReadFile(),
-        WriteFile(),
+        WriteFile(workspace.tmp.name_of) if workspace else WriteFile(),
         EditFile(),
         MultiEdit(),
         Glob(rg, _own_ignore_file),

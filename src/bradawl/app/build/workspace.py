@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from bradawl.app.build.command_proxy import command_proxy
+from bradawl.app.build.session_tmp import SessionTmp
 from bradawl.app.git_files import read_whole
 from bradawl.app.git_status import GitStatus
 from bradawl.app.policies import private_hosts
@@ -52,6 +53,8 @@ class RunFolders(NamedTuple):
     """Files of a run that no command may change."""
     checkpoints: str
     """Contents and records of changes, for undo. They may hold secrets."""
+    scratch: str
+    """For each session the folder that its sandboxed commands see as `/tmp`."""
 
     @property
     def untrusted(self) -> tuple[str, ...]:
@@ -67,6 +70,8 @@ class Workspace(NamedTuple):
     """Finds the programs that bradawl starts on its own account."""
     choice: "SandboxSelection | None"
     """The sandbox for commands, possibly not looked for yet; None where the settings switch it off."""
+    tmp: SessionTmp
+    """The folder that sandboxed commands see as `/tmp`."""
     processes: LocalProcesses
     files: LocalFiles
     files_of_commands: LocalFiles | None
@@ -101,22 +106,26 @@ def open_workspace(
     programs = programs_for(settings.environment, folders.untrusted)
     environment = without_keys(settings.environment, settings.key_names)
     environment["PATH"] = search_path(environment, programs)
-    choice = choose_sandbox(settings, folders, environment, programs)
+    home = os.path.realpath(settings.user_home) if settings.user_home else ""
+    tmp = SessionTmp(settings, folders.scratch, (*folders.roots, *folders.own, folders.cache, home))
+    choice = choose_sandbox(settings, folders, environment, programs, tmp)
+    if choice is not None:
+        tmp.sandboxed_by(choice)
     backend = None if choice is None else choice.backend
     processes = LocalProcesses(environment, sandbox_backend=backend, programs=programs, roots=folders.roots)
     git = GitConfig(read_whole, environment, settings.user_home)
     real = None if choice is None else _path_outside(choice)
-    scratch = () if choice is None else (choice.layout.scratch,)
     return Workspace(
         folders=folders,
         programs=programs,
         choice=choice,
+        tmp=tmp,
         processes=processes,
-        files=LocalFiles(settings.user_home, real),
-        files_of_commands=None if real is None else LocalFiles(settings.user_home, real, only_held=True),
+        files=LocalFiles(settings.user_home, real, tmp.about_missing),
+        files_of_commands=None if real is None else LocalFiles(settings.user_home, real),
         git=git,
         git_status=GitStatus(git, processes, programs.find("git"), folders.private),
-        changes=changes_of(settings, folders, programs, notify, scratch) if saves_changes else None,
+        changes=changes_of(settings, folders, programs, notify) if saves_changes else None,
     )
 
 
@@ -125,12 +134,8 @@ def changes_of(
     folders: RunFolders,
     programs: TrustedPrograms,
     notify: Callable[[str], None] | None,
-    scratch: tuple[str, ...],
 ) -> "LocalChanges | None":
-    """What saves the changes of calls, not started yet; None where there is no undo.
-
-    `scratch` are the folders that only sandboxed commands see.
-    """
+    """What saves the changes of calls, not started yet; None where there is no undo."""
     if not settings.undo or why_no_undo(folders):
         return None
     from bradawl.checkpoints.client import LocalChanges, OwnFolders
@@ -139,7 +144,7 @@ def changes_of(
     return LocalChanges(
         folders.roots,
         folders.checkpoints,
-        own=OwnFolders((*folders.own, folders.cache, *scratch), folders.state),
+        own=OwnFolders((*folders.own, folders.cache), folders.state),
         environment=programs.without_foreign_libraries(linker),
         notify=notify,
         may_restart=not installation_paths(folders.roots),
@@ -159,13 +164,16 @@ def folders_of(settings: Settings) -> RunFolders:
     data = os.path.realpath(settings.home)
     folder = str(project_folder(Path(data), project))
     own = tuple(dict.fromkeys((data, os.path.realpath(home.config))))
-    names = ("blobs", "cache", "sandbox", "git", "checkpoints")
-    blobs, cache, state, private, checkpoints = (str(Path(folder, name)) for name in names)
-    return RunFolders(project, (project, *settings.add_dirs), own, blobs, cache, state, private, checkpoints)
+    names = ("blobs", "cache", "sandbox", "git", "checkpoints", "tmp")
+    return RunFolders(project, (project, *settings.add_dirs), own, *(str(Path(folder, name)) for name in names))
 
 
 def choose_sandbox(
-    settings: Settings, folders: RunFolders, environment: Mapping[str, str], programs: TrustedPrograms
+    settings: Settings,
+    folders: RunFolders,
+    environment: Mapping[str, str],
+    programs: TrustedPrograms,
+    tmp: SessionTmp | None = None,
 ) -> "SandboxSelection | None":
     """The sandbox for commands, not looked for yet; None where the settings switch it off. Raises `NoSandbox`."""
     if settings.sandbox == "off":
@@ -173,7 +181,10 @@ def choose_sandbox(
     from bradawl.sandbox.selection import SandboxSelection
 
     proxy = command_proxy(settings, cache(partial(private_hosts, settings, folders.roots)))
-    choice = SandboxSelection(layout_of(settings, folders), environment, programs, proxy)
+    layout, scratch = layout_of(settings, folders), None
+    if tmp is not None:
+        layout, scratch = msgspec.structs.replace(layout, shown_in_tmp=tmp.shown), tmp.scratch
+    choice = SandboxSelection(layout, environment, programs, proxy, scratch)
     if settings.sandbox == "required" and not choice.sandbox.name:
         why = "; ".join(choice.report)
         choice.close()

@@ -159,9 +159,9 @@ def may_hold_secrets(name: str) -> bool:
 
 def search_exclusion(home: str = "", own: tuple[str, ...] = ()) -> Callable[[str], bool]:
     """A function that tells whether reading an absolute path needs permission; searches skip such paths."""
-    names = f"{CREDENTIALS} {' '.join(_BRADAWL_FOLDERS)}"
-    everywhere = f"{_SECRETS}|{_ENVIRONS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}"
-    places = re.compile(_caseless(f"{everywhere}|{below_home(home, names)}|{_below(own)}"), re.DOTALL)
+    everywhere = f"{_SECRETS}|{_ENVIRONS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}|{below_home(home, CREDENTIALS)}"
+    ours = _but_scratch(f"{below_home(home, ' '.join(_BRADAWL_FOLDERS))}|{_below(own)}")
+    places = re.compile(_caseless(f"{everywhere}|{ours}"), re.DOTALL)
     return lambda path: places.fullmatch(path) is not None
 
 
@@ -181,6 +181,10 @@ def _spelt(name: str) -> str:
 
 
 _BELOW = r"(?:/.*)?"
+_SCRATCH_NAME = "bradawl-[0-9a-f]{16}"
+"""A temporary folder, of a session that is not saved."""
+_SCRATCH = r"/projects/[^/]+/tmp/[0-9a-z]{26}(?:/.*)?"
+"""The end of a path that commands call `/tmp` or below: a part of bradawl's data for a session's programs."""
 _DOT_GIT = rf"(?:{_spelt('.git')}|git~\d)"
 _OBEYED_BY_GIT = (
     r"(?:config[^/]*|hooks|modules|worktrees|(?:remotes|branches)/[^/]+|commondir|gitdir|info/attributes"
@@ -244,6 +248,19 @@ def _below(folders: Iterable[str]) -> str:
     return rf"{any_of(names)}{_BELOW}" if names else r"(?!)"
 
 
+_SCRATCH_PLACE = re.compile(rf"(?i:.*{_SCRATCH}|.*/{_SCRATCH_NAME}{_BELOW})", re.DOTALL)
+
+
+def _but_scratch(places: str) -> str:
+    """The pattern `places`, for paths in bradawl's folders, without what commands call `/tmp`."""
+    return rf"(?!.*{_SCRATCH}\Z)(?:{places})"
+
+
+def is_scratch(path: str) -> bool:
+    """Whether an absolute path is in the folder that commands of some session call `/tmp`."""
+    return _SCRATCH_PLACE.fullmatch(path) is not None
+
+
 def _outside_roots(roots: Iterable[str], places: str) -> str:
     """The pattern `places` without the workspaces inside it: a workspace is meant to be changed."""
     odd = [root for root in roots if "/." in root or "bin" in root or "/Library" in root or is_system(root, ())]
@@ -280,7 +297,7 @@ def bradawl_folders(home: str, own: Iterable[str]) -> tuple[str, ...]:
 
 def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Pairs of a pattern and a reason, for all paths that no mode allows to write."""
-    ours = rf"{_PROJECTS_OWN}|{_below(bradawl_folders(home, own))}"
+    ours = rf"{_PROJECTS_OWN}|{_but_scratch(_below(bradawl_folders(home, own)))}"
     lasting = rf"{below_home(home, LOGIN_FILES)}|(?:/private)?/var/(?:spool/cron|at|spool/at|cron){_BELOW}"
     return (
         (_GIT, f"git obeys what it finds there and runs programs that it names; {_ASK_THE_USER}"),
@@ -309,7 +326,7 @@ def write_refusal(path: str, roots: tuple[str, ...], home: str, own: tuple[str, 
 def unreadable_patterns(home: str, own: tuple[str, ...] = ()) -> tuple[str, str]:
     """Patterns for what no mode allows to read: bradawl's keys and environments of processes; keys of other users."""
     ours = bradawl_folders(home, own)
-    stores = rf"{any_of(ours)}/(?:.*/)?credentials[^/]*" if ours else r"(?!)"
+    stores = _but_scratch(rf"{any_of(ours)}/(?:.*/)?credentials[^/]*") if ours else r"(?!)"
     return _caseless(f"{_ENVIRONS}|{stores}"), _caseless(below_other_homes(home))
 
 
@@ -361,7 +378,12 @@ def built_in_rules(
         Rule("ask", "write", secret, why="such files hold keys or passwords"),
         Rule("ask", "read", secret, why="such files hold keys or passwords"),
         Rule("ask", "read", _caseless(in_other_homes(home, (*roots, *readable, *own))), why=_OTHER_HOME_WHY),
-        Rule("ask", "read", _caseless(kept + _below(ours)), why="these are bradawl's own settings and records"),
+        Rule(
+            "ask",
+            "read",
+            _caseless(kept + _but_scratch(_below(ours))),
+            why="these are bradawl's own settings and records",
+        ),
     )
 
 

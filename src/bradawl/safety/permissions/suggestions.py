@@ -11,7 +11,7 @@ from typing import Final
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.permissions import Request
 from bradawl.core.rules import speaks_of
-from bradawl.safety.permissions.protected_paths import is_asked_about_by_name
+from bradawl.safety.permissions.protected_paths import is_asked_about_by_name, is_scratch
 from bradawl.safety.permissions.workspace_rules import workspace_rules
 
 _MOST: Final = 10
@@ -125,6 +125,8 @@ def _for_tool(name: str) -> list[str]:
 def _for_paths_and_hosts(effects: Effects, cwd: str, home: str, roots: tuple[str, ...]) -> list[str]:
     if "*" in effects.hosts or not set(effects.session) <= {"cwd", "jobs", "todos", "user"}:
         return []
+    if any(map(is_scratch, (*effects.writes, *effects.reads))):
+        return []  # no later session has the folder
     read = [path for path in effects.reads if not any(is_within(path, root) for root in roots)]
     rules = workspace_rules(roots, home) if effects.writes else ()
     written = [

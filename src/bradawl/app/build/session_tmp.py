@@ -1,0 +1,110 @@
+"""The `/tmp` of a session: its own folder, and what the user's prompts name in the machine's `/tmp`."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bradawl.app.settings.settings import Settings
+from bradawl.core.effects import is_within
+
+if TYPE_CHECKING:
+    from bradawl.sandbox.machine_tmp import MachineTmp
+    from bradawl.sandbox.scratch import SessionScratch
+    from bradawl.sandbox.selection import SandboxSelection
+
+_NAMED: Final = "/tmp/"  # noqa: S108 - as prompts name it
+_TMP: Final = "/tmp"  # noqa: S108 - as commands name it
+
+
+class SessionTmp:
+    """What the sandbox, the file tools and the permissions know about `/tmp`. Most sessions load nothing for it."""
+
+    def __init__(self, settings: Settings, folder: str, kept_apart: Iterable[str]) -> None:
+        """`folder` holds the folders of the project's sessions; `kept_apart` are folders with rules of their own."""
+        self._folder = folder
+        self._temporary = os.path.realpath(settings.environment.get("TMPDIR") or Path("/") / "tmp")
+        self._kept_apart = tuple(kept_apart)
+        self._scratch: SessionScratch | None = None
+        self._machine: MachineTmp | None = None
+        self._choice: SandboxSelection | None = None
+        self._said_for = ""
+        """The folder of the session that was told where its files are kept."""
+
+    @property
+    def scratch(self) -> "SessionScratch":
+        """Chooses the session's folder."""
+        if self._scratch is None:
+            from bradawl.sandbox.scratch import SessionScratch
+
+            self._scratch = SessionScratch(self._folder, self._temporary)
+        return self._scratch
+
+    def sandboxed_by(self, choice: "SandboxSelection") -> None:
+        """Learn which sandbox uses the folder."""
+        self._choice = choice
+
+    def begin_session(self, session_id: str) -> None:
+        """Use the folder of a saved session from now on. Call between sessions."""
+        if self._choice is not None:
+            self.scratch.choose(session_id)
+
+    @property
+    def known(self) -> str:
+        """The session's folder; empty as long as there is none."""
+        return "" if self._scratch is None or self._choice is None else self._scratch.known
+
+    def _is_private(self) -> bool:
+        """Whether `/tmp` is the session's folder for commands and file tools. The first call may wait."""
+        sandbox = None if self._choice is None else self._choice.sandbox
+        return sandbox is not None and bool(sandbox.name) and "private_tmp" not in sandbox.lacks
+
+    # ------------------------------------------------------------------ what prompts name
+
+    def begin_turn(self, texts: Iterable[str]) -> None:
+        """Take the paths below `/tmp` that texts of the user name into account."""
+        named = [text for text in texts if _NAMED in text]
+        if not named:
+            return
+        if self._machine is None:
+            from bradawl.sandbox.machine_tmp import MachineTmp
+
+            self._machine = MachineTmp(self.scratch, self._kept_apart, self._is_private)
+        self._machine.begin_turn(named)
+
+    def end_turn(self) -> tuple[str, ...]:
+        """Copy what was written at named paths to the machine's `/tmp`. Returns sentences for the user."""
+        return () if self._machine is None else self._machine.end_turn()
+
+    def shown(self) -> tuple[str, ...]:
+        """Paths of the machine's `/tmp` that commands may read."""
+        return () if self._machine is None else self._machine.shown()
+
+    def writable(self) -> tuple[str, ...]:
+        """Paths of the machine's `/tmp` that file tools may write."""
+        return () if self._machine is None else self._machine.writable()
+
+    # ------------------------------------------------------------------ what the model is told
+
+    def name_of(self, path: str) -> tuple[str, str]:
+        """How commands call a path, and a remark for the first result that names one; empty for other paths."""
+        if not (self.known and is_within(path, self.known) and self._is_private()):
+            return "", ""
+        name = _TMP + path[len(self.known) :]
+        is_new, self._said_for = self._said_for != self.known, self.known
+        return name, f" ({self._where(path)}; the real /tmp is not changed)" if is_new else ""
+
+    def _where(self, path: str) -> str:
+        return f"kept in {path}" if self.scratch.is_kept else f"in {path} until the session ends"
+
+    def about_missing(self, path: str) -> str:
+        """A remark on a path of the session that only the machine's `/tmp` has; empty for other paths."""
+        if not (self.known and is_within(path, self.known)) or os.path.lexists(path):
+            return ""
+        name = _TMP + path[len(self.known) :]
+        return _ONLY_THERE.format(_TMP, name) if os.path.lexists(name) else ""
+
+
+_ONLY_THERE: Final = (
+    "{0} here is the session's own folder. The machine's {1} is shown only if a prompt of the user names it"
+)
