@@ -110,6 +110,17 @@ def test_a_folder_of_very_many_files_is_cut(tmp_path):
     assert line.count(", ") == 59
 
 
+def test_folders_full_of_data_and_package_metadata_are_not_opened(tmp_path):
+    for number in range(501):
+        make(tmp_path, {f"test/cases/{number}.html": ""})
+    make(tmp_path, {"lib/main.py": "x\n" * 3_000, "test/run.py": "", "lib.egg-info/PKG-INFO": ""})
+    assert lines(tmp_path) == [
+        "files here (number: lines, from 100 on): only folders",
+        "lib/: main.py 3000",
+        "test/: cases/ (500+ files), run.py",
+    ]
+
+
 def test_long_names_do_not_make_the_listing_long(tmp_path):
     for number in range(40):
         (tmp_path / (f"{number:02}" + "n" * 240)).touch()
@@ -236,6 +247,9 @@ def test_ignored_names_are_those_that_the_file_tools_leave_out(rules):
         ({"package.json": '{"scripts": {"test": "bun test"}}', "bun.lock": ""}, "bun run test"),
         ({"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'}, ""),
         ({"package.json": '{"scripts": {"test": 3}}'}, ""),
+        ({"package.json": '{"scripts": {"test": "node test/compress.js && node test/mocha.js"}}'}, ""),
+        ({"package.json": '{"scripts": {"test": "node --x test/all"}}', "test/all.js": ""}, "npm test"),
+        ({"package.json": '{"scripts": {"test": "A=1 mocha test/*.js"}}'}, "npm test"),
         ({"package.json": '{"scripts": "x"}'}, ""),
         ({"package.json": "{"}, ""),
         ({"Cargo.toml": "[package]"}, "cargo test"),

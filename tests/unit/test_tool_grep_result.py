@@ -117,6 +117,13 @@ async def test_lines_before_a_match_count_as_part_of_its_definition(place, grep)
     ]
 
 
+async def test_the_name_of_a_definition_is_not_above_lines_of_the_one_before(place, grep):
+    tree(place, a_py="def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+    assert (await found(place, grep, "return 2", context=4)).splitlines() == [
+        *("a.py", "2-     return 1", "3- ", "4- ", "  in two (5-6)", "5- def two():", "6:     return 2"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("files", "is_named"),
     [

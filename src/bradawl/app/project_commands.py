@@ -190,9 +190,23 @@ def _node(place: _Place) -> Iterator[str]:
         test = msgspec.json.decode(place.text("package.json"), type=_PackageJson).scripts.get("test")
     except msgspec.MsgspecError:
         return
-    if isinstance(test, str) and test.strip() and "no test specified" not in test:
+    if isinstance(test, str) and "no test specified" not in test and _can_start(test, place):
         tool = place.first_above(_NODE_LOCKED) or "npm"
         yield "bun run test" if tool == "bun" else f"{tool} test"
+
+
+def _can_start(script: str, place: _Place) -> bool:
+    """Whether the file that a script of package.json starts is there: a published package may come without its tests.
+
+    What packages bring is there after `npm install`.
+    """
+    words = [word for word in script.split("&&")[0].split() if "=" not in word]
+    if not words:
+        return False
+    named = [word for word in words[1:] if "/" in word and not word.startswith("-")]
+    if words[0] not in ("node", "tsx", "ts-node", "mocha", "jasmine", "ava", "tape") or not named:
+        return True
+    return any(place.has(f"{named[0]}{ending}") for ending in ("", ".js", ".ts", "/index.js")) or "*" in named[0]
 
 
 def _make(place: _Place, options: str) -> Iterator[str]:

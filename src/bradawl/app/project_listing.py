@@ -9,6 +9,8 @@ _MOST_BYTES = 2_000
 _MOST_BYTES_OF_PART = 900
 """Bytes for a project that is not listed whole."""
 _MOST_NAMES = 60
+_MOST_IN_OPENED = 40
+"""Files of a folder that is opened in a larger project: a folder with more holds data rather than code."""
 _MOST_BYTES_OF_NAMES = 1_500
 _FOLDERS_TRIED = 20
 _LONG = 100
@@ -33,6 +35,8 @@ def _opened(survey: Survey) -> list[str]:
     opened = [""]
     for path in _likely_first(survey):
         above = path.rpartition("/")[0]
+        if len(survey.folders[path].files) > _MOST_IN_OPENED:
+            continue
         if above in opened and _Listing(survey, [*opened, path]).fits(_MOST_BYTES_OF_PART):
             opened.append(path)
     return opened

@@ -111,7 +111,7 @@ def _listed(place: str, chain: tuple[IgnoredNames, ...], most: int) -> tuple[Fol
 
 
 def _is_left_out(entry: os.DirEntry[str], place: str, chain: tuple[IgnoredNames, ...], *, is_folder: bool) -> bool:
-    if entry.name in _NOT_LISTED:
+    if entry.name in _NOT_LISTED or (is_folder and entry.name.endswith(".egg-info")):
         return True
     return bool(chain) and is_ignored(chain, f"{place.rstrip('/')}/{entry.name}", entry.name, is_folder=is_folder)
 

@@ -166,13 +166,14 @@ def _printed(lines: list[Line], query: Query, symbols: tuple[Symbol, ...]) -> It
 
 
 def _places(lines: list[Line], symbols: tuple[Symbol, ...]) -> dict[int, Symbol]:
-    """The definition around each line by its number; a line before a match counts as part of the match."""
+    """The definition around each line by its number. A line before a match has that of the match if it is in it."""
     places: dict[int, Symbol] = {}
     after: Line | None = None
     for line in reversed(lines) if symbols else ():
         place = enclosing(symbols, line.number) if line.is_match else None
         if not line.is_match and after and after.number == line.number + 1:
             place = places.get(after.number)
+            place = place if place is not None and place.first <= line.number else None
         if place is not None:
             places[line.number] = place
         after = line
