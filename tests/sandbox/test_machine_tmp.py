@@ -120,6 +120,14 @@ def test_a_file_that_the_prompt_asks_for_is_in_the_machines_tmp_at_the_end(proje
 
 
 @needs_bwrap
+def test_the_result_says_that_a_named_file_will_be_in_the_machines_tmp(project_of, name):
+    project = project_of()
+    project.run(write(name), prompt=f"write it to {name}")
+    assert project.results == [f"Wrote 1 line to {name} (it is in the machine's /tmp when the turn ends)"]
+    assert Path(name).is_file()
+
+
+@needs_bwrap
 def test_a_file_of_this_session_is_written_again_and_one_that_was_changed_is_not(project_of, name):
     project = project_of()
     first = project.run(bash(f"echo 1 > {name}"), prompt=f"write {name}")

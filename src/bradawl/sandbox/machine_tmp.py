@@ -50,6 +50,10 @@ class MachineTmp:
         """Existing files and folders of the machine's `/tmp` that commands may read."""
         return self._shown
 
+    def copies(self, path: str) -> bool:
+        """Whether a path below `/tmp` is copied to the machine's at the end of the turn, because a prompt named it."""
+        return any(is_within(path, each) and not self._is_shown(each) for each in self._wanted)
+
     def writable(self) -> tuple[str, ...]:
         """Paths that file tools may write because a prompt named them where nothing existed, and `/tmp` is the
         machine's there.

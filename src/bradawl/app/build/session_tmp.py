@@ -91,6 +91,8 @@ class SessionTmp:
         if not (self.known and is_within(path, self.known) and self._is_private()):
             return "", ""
         name = _TMP + path[len(self.known) :]
+        if self._machine is not None and self._machine.copies(name):
+            return name, " (it is in the machine's /tmp when the turn ends)"
         is_new, self._said_for = self._said_for != self.known, self.known
         return name, f" ({self._where(path)}; the real /tmp is not changed)" if is_new else ""
 
