@@ -100,6 +100,36 @@ def test_an_unclear_indentation_is_refused_unless_one_reading_alone_can_be_parse
     )
 
 
+@pytest.mark.parametrize(
+    ("data", "old", "new", "name"),
+    [
+        # The first line bare and the others right, or the indentation changes midway.
+        (GO, "x := load()\nreturn x", "x := load(1)\n\t\ty := 3\n\t\treturn x", "f.go"),
+        (CLASS, "x = load(self)\nreturn x", "x = load(self, 2)\n        y = 3\n        return x", "f"),
+        (CLASS, "x = load(self)\nreturn x", "x = load(1)\n        return x", "f.py"),
+        # The end of a here-document must not be moved.
+        ("f() {\n  a=1\n  b=2\n}\n", "a=1\nb=2\n", "a=1\ncat <<EOF\nfoo\nEOF\nb=2\n", "f.sh"),
+    ],
+)
+def test_new_text_that_can_be_indented_in_no_one_way_is_refused(data: str, old: str, new: str, name: str):
+    assert "can't be determined; nothing was changed" in refusal(data, old, new, name)
+
+
+def test_all_replacements_of_a_bare_text_keep_their_indentation():
+    data = "{\n    go(1);\n    x();\n    go(1);\n}\n"
+    planned = plan(data.encode(), Change("go(1);", "    go(2);", True), "f.js")
+    assert planned.data.decode() == data.replace("go(1)", "go(2)")
+    data = "{\n    go(1); go(1);\n}\n"
+    planned = plan(data.encode(), Change("go(1);", "    go(2);", True), "f.js")
+    assert planned.data.decode() == data.replace("go(1);", "    go(2);")
+
+
+@pytest.mark.parametrize("end", ["\r\n", "  \n"])
+def test_an_edit_that_differs_only_in_what_a_model_can_not_see_may_break_a_file_for_a_while(end: str):
+    data = "def f():\n    a = 1\n    b = 2\n".replace("\n", end)
+    assert edited(data, "    a = 1\n    b = 2", "    try:\n        a = 1\n        b = 2").count("try:") == 1
+
+
 def test_an_indentation_that_the_file_has_already_is_said():
     assert refusal(CLASS, "x = load(self)\nreturn x\n", "        x = load(self)\n        return x\n") == (
         "f.py would not change: it is indented already as new_string is, and otherwise than old_string. If it is to be "

@@ -158,3 +158,15 @@ async def test_a_cancelled_call_leaves_every_file_as_it_was(place, tmp_path, nam
     with pytest.raises(asyncio.CancelledError):
         await run(place, ("a", "one", "1"), ("b", "two", "2"))
     assert contents(tmp_path) == before
+
+
+async def test_the_file_is_parsed_after_all_edits(place, tmp_path):
+    code = "def f():\n    one()\n    two()\n    three()\n"
+    (tmp_path / "a.py").write_text(code)
+    first = ("a.py", "one()\ntwo()", "try:\n    one()\n    two()")
+    await run(place, first, ("a.py", "    three()", "    finally:\n        three()"))
+    assert (tmp_path / "a.py").read_text() == (
+        "def f():\n    try:\n        one()\n        two()\n    finally:\n        three()\n"
+    )
+    (tmp_path / "a.py").write_text(code)
+    assert "a.py: old_string is in a.py only after ignoring indentation" in await refusal(place, first)

@@ -33,6 +33,8 @@ class PlannedFile(msgspec.Struct):
     given: str
     data: bytes
     planned: "Planned | None" = None
+    adapted: "Planned | None" = None
+    """The last edit whose new text was adapted to the file."""
     notes: tuple[str, ...] = ()
 
 
@@ -107,6 +109,11 @@ async def _planned_files(params: MultiEditParams, context: CallContext) -> list[
             _apply(files[path], edit, number, context)
         except ToolError as error:
             problems.append(f"edit {number}, {edit.file_path}: {error}")
+    for file in files.values() if not problems else ():
+        try:
+            _check_syntax(file, context)
+        except ToolError as error:
+            problems.append(f"{file.given}: {error}")
     if problems:
         raise _refusal(problems, len(params.edits))
     return list(files.values())
@@ -125,10 +132,19 @@ def _apply(file: PlannedFile, edit: EditFileParams, number: int, context: CallCo
     from bradawl.tools.editing.plan import Change, plan
 
     change = Change(edit.old_string, edit.new_string, edit.replace_all)
-    planned = plan(file.data, change, context.relative(file.before.path))
+    planned = plan(file.data, change, context.relative(file.before.path), is_last=False)
     file.data, file.planned = planned.data, planned
+    file.adapted = planned if planned.is_adapted else file.adapted
     if planned.note:
         file.notes += (f"edit {number}: {planned.note}",)
+
+
+def _check_syntax(file: PlannedFile, context: CallContext) -> None:
+    from bradawl.tools.editing.plan import check_syntax
+
+    if file.adapted is not None:
+        last = msgspec.structs.replace(file.adapted, data=file.data)
+        check_syntax(file.before.data, last, context.relative(file.before.path))
 
 
 async def _write(files: list[PlannedFile], context: CallContext) -> list[str]:

@@ -4,7 +4,8 @@ A model that quotes a block with a wrong indentation mostly writes both strings 
 old_string has to be. But it may also write new_string with the indentation that the file has; then it must stay.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Literal
 
 import msgspec
@@ -15,6 +16,9 @@ from bradawl.tools.editing.inexact import InexactMatch
 Reading = Literal["like old_string", "like the file", "unclear"]
 _MOST_LINES = 2_000
 _TAB = 4
+_OPENINGS = (":", "{", "(", "[", "do", "then", "else", "=>", "->", "begin", "try", ",", "\\", "=", "|")
+"""Ends of lines after which deeper lines follow."""
+_HERE_DOCUMENT = re.compile(r"<<[ \t]*[\"']?([A-Za-z_]\w*)")
 
 
 def reading_of(match: InexactMatch) -> Reading:
@@ -31,12 +35,35 @@ def reading_of(match: InexactMatch) -> Reading:
     least = _vote(_least(quoted for quoted, _ in known), _least(there for _, there in known), _least(written))
     place = next(place for place, (_, rest) in enumerate(new) if rest.strip())
     first = _vote(*common.get(place, known[0]), written[0])
-    if least is not None and least == first:
-        return "like the file" if first else "like old_string"
+    if least is False and first is False:
+        is_split = _is_split(new, common, {quoted for quoted, _ in known}) or _ends_here_document(match.new, common)
+        return "unclear" if is_split else "like old_string"
+    if least and first:
+        return "like the file"
     votes = {least, first, *(_vote(*pair, new[each][0]) for each, pair in common.items())} - {None}
     if len(votes) > 1:
         return "unclear"
     return "like the file" if True in votes else "like old_string"
+
+
+def _is_split(new: Sequence[tuple[str, str]], common: Mapping[int, tuple[str, str]], quoted: Set[str]) -> bool:
+    """Whether new_string changes from the indentation of old_string to that of the file where no block begins."""
+    before: tuple[str, str] | None = None
+    for place, (indent, rest) in enumerate(new):
+        if not rest.strip():
+            continue
+        is_deeper = before is not None and len(before[0].expandtabs(_TAB)) < len(indent.expandtabs(_TAB))
+        is_block = before is None or not is_deeper or before[1].rstrip().endswith(_OPENINGS)
+        if not is_block and (_vote(*common[place], indent) if place in common else indent not in quoted):
+            return True
+        before = indent, rest
+    return False
+
+
+def _ends_here_document(new: Sequence[str], common: Mapping[int, tuple[str, str]]) -> bool:
+    """Whether lines that new_string adds end a here-document of a shell, which must not be indented."""
+    ends = {found[1] for line in new for found in _HERE_DOCUMENT.finditer(line)}
+    return any(line.strip() in ends and place not in common for place, line in enumerate(new))
 
 
 def in_file_indentation(match: InexactMatch) -> InexactMatch:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _PLACES_NAMED = 10
 _LEAST_LETTERS = 3
+_INVISIBLE = frozenset({"line endings", "trailing blanks", "the missing line break at the end of the file"})
+"""Differences that leave new_string as it is: an edit that breaks a file for a while is as good as an exact one."""
 _REINDENTED = "new_string indented like the line it replaces"
 
 
@@ -49,6 +51,8 @@ class Planned(msgspec.Struct, frozen=True):
     """Number of replaced places."""
     note: str = ""
     """The ignored differences; empty for an exact match."""
+    is_adapted: bool = False
+    """Whether new_string was adapted to the file in more than line ends and blanks at ends of lines."""
 
 
 class _Job(msgspec.Struct, frozen=True):
@@ -68,15 +72,19 @@ def check_change(change: Change) -> None:
         )
 
 
-def plan(data: bytes, change: Change, shown: str) -> Planned:
-    """The changed file. Raises `ToolError` with the reason and the closest place in the file."""
+def plan(data: bytes, change: Change, shown: str, *, is_last: bool = True) -> Planned:
+    """The changed file. Raises `ToolError` with the reason and the closest place in the file.
+
+    Unless it `is_last`, other edits of the file follow, and `check_syntax` is left to the caller.
+    """
     job = _Job(data, change, encodings_of(data, change.old, shown), shown)
     planned = _exactly(job) or _with_other_line_ends(job) or _loosely(job) or _translated(job)
     if planned is None:
         raise _missed(job)
     if planned.data == data:
         raise ToolError(f"{shown} would not change: old_string and new_string differ in line endings only")
-    _check_syntax(planned, job)
+    if is_last:
+        check_syntax(data, planned, shown)
     return planned
 
 
@@ -90,7 +98,8 @@ def _exactly(job: _Job) -> Planned | None:
         if change.replace_all:
             # Line endings are invisible to the model: all places with the same text are meant.
             others = find_with_other_line_ends(job.data, change.old, encoding) if "\n" in change.old else ()
-            return _all_replaced(job, sorted({*matches, *others}, key=lambda match: match.start), encoding)
+            found = sorted({*matches, *others}, key=lambda match: match.start)
+            return _all_replaced(job, _whole_lines(job, found, encoding), encoding)
         _check_unique(matches, job, encoding)
         return _one_replaced(job, matches[0], encoding)
     return None
@@ -126,6 +135,18 @@ def _check_joint(job: _Job, place: MatchContext) -> None:
             f"new_string does not end with a line break, though old_string does: its last line would run into the next "
             f"one of {job.shown} ({place.next_line.strip()[:60]!r}). End both alike"
         )
+
+
+def _whole_lines(job: _Job, matches: list[Match], encoding: Encoding) -> list[Match]:
+    """The matches with the indentation before them if new_string brings its own in each place; else as they are."""
+    old, new = job.change.old, job.change.new
+    if not new[:1].isspace() or len(matches) >= MOST_MATCHES:
+        return matches
+    places = [MatchContext.of(job.data, match, encoding) for match in matches]
+    if not all(writes_margin(place, old, new) for place in places):
+        return matches
+    pairs = zip(matches, places, strict=True)
+    return [Match(match.start - len(encoding.encode(place.before)), match.end) for match, place in pairs]
 
 
 def _all_replaced(job: _Job, matches: list[Match], encoding: Encoding) -> Planned:
@@ -227,7 +248,8 @@ def _loosely(job: _Job) -> Planned | None:
     def planned(match: InexactMatch) -> Planned:
         place = Match(file_text.place(match.fit.start), file_text.place(match.fit.stop))
         text = rewritten(match.fit, match.old, match.new, line_ending_at(job.data, place, encoding))
-        return Planned(_put(job.data, place, text, encoding), encoding, 1, _note(*match.fit.ignored))
+        is_adapted = not _INVISIBLE.issuperset(match.fit.ignored)
+        return Planned(_put(job.data, place, text, encoding), encoding, 1, _note(*match.fit.ignored), is_adapted)
 
     return _with_indentation(found, planned, job)
 
@@ -271,18 +293,18 @@ def _that_parses(readings: "list[InexactMatch]", planned: "Callable[[InexactMatc
     return good[0]
 
 
-def _check_syntax(planned: Planned, job: _Job) -> None:
-    """Raises `ToolError` if an edit that did not match exactly would break a file that could be parsed before."""
-    if not planned.note:
+def check_syntax(before: bytes, planned: Planned, shown: str) -> None:
+    """Raises `ToolError` if adapted edits would break a file that could be parsed `before`."""
+    if not planned.is_adapted:
         return
     from bradawl.tools.editing.syntax import fault_in, is_parsed
 
-    fault = fault_in(planned.encoding.decode(planned.data), job.shown)
-    if fault is not None and is_parsed(planned.encoding.decode(job.data), job.shown):
+    fault = fault_in(planned.encoding.decode(planned.data), shown)
+    if fault is not None and is_parsed(planned.encoding.decode(before), shown):
         raise ToolError(
-            f"old_string is in {job.shown} only {planned.note.replace('matched ', '')}, and with new_string in its "
-            f"place the file would not be valid {fault.language} any more (line {fault.line}: {fault.reason}); nothing "
-            "was changed. Repeat the edit with the text as it is in the file"
+            f"old_string is in {shown} only {planned.note.replace('matched ', '')}, and with new_string in its place "
+            f"the file would not be valid {fault.language} any more (line {fault.line}: {fault.reason}); nothing was "
+            "changed. Repeat the edit with the text as it is in the file"
         )
 
 
@@ -299,7 +321,7 @@ def _translated(job: _Job) -> Planned | None:
         if translation.line and line_number(job.data, match, encoding) != translation.line:
             continue
         planned = _exactly(changed) or _with_other_line_ends(changed)
-        return planned and msgspec.structs.replace(planned, note=_note(translation.what))
+        return planned and msgspec.structs.replace(planned, note=_note(translation.what), is_adapted=True)
     return None
 
 
