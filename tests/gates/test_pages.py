@@ -160,3 +160,10 @@ def test_the_sizes_of_the_page_are_those_of_the_rules():
     names = ("a file", "a class", "agent/loop.py", "agent/step.py", "a middleware")
     limits = (rules.FILE_LINES, rules.CLASS_LINES, rules.LOOP_LINES, rules.STEP_LINES, rules.MIDDLEWARE_LINES)
     assert {name: sizes[name] for name in names} == dict(zip(names, limits, strict=True))
+
+
+def test_each_decision_has_a_number_of_its_own() -> None:
+    pages = sorted((REPOSITORY / "docs/adr").glob("*.md"))
+    assert len({page.name[:4] for page in pages}) == len(pages)
+    for page in pages:
+        assert page.read_text().startswith(f"# {int(page.name[:4])}. "), page.name
