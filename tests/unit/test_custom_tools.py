@@ -449,11 +449,17 @@ def test_two_tools_with_one_name_are_refused_with_both_their_origins():
     check_tools(build_tools())
 
 
-def test_the_example_of_the_page_runs_in_an_agent(tmp_path, monkeypatch):
-    source = re.search(r"<!-- example: a function -->\n```python\n(.*?)```", PAGE, re.DOTALL)
+def example(name: str) -> dict[str, Any]:
+    """What an example of the page defines when it is run."""
+    source = re.search(rf"<!-- example: {name} -->\n```python\n(.*?)```", PAGE, re.DOTALL)
     assert source
     namespace: dict[str, Any] = {"__name__": "example"}
     exec(compile(source[1], "custom-tools.md", "exec", dont_inherit=True), namespace)  # noqa: S102 - our own page
+    return namespace
+
+
+def test_the_example_of_the_page_runs_in_an_agent(tmp_path, monkeypatch):
+    namespace = example("a function")
     (tmp_path / "notes.txt").write_text("one two\nthree\n")
     count = namespace["count"]
     assert result_text(tmp_path, count, "count", {"path": "notes.txt"}) == "2 lines in notes.txt"
@@ -463,10 +469,7 @@ def test_the_example_of_the_page_runs_in_an_agent(tmp_path, monkeypatch):
 
 
 def test_the_json_tool_of_the_page_runs_in_an_agent(tmp_path):
-    source = re.search(r"<!-- example: a JSON tool -->\n```python\n(.*?)```", PAGE, re.DOTALL)
-    assert source
-    namespace: dict[str, Any] = {"__name__": "example"}
-    exec(compile(source[1], "custom-tools.md", "exec", dont_inherit=True), namespace)  # noqa: S102 - our own page
+    namespace = example("a JSON tool")
     made = namespace["tool"]
     assert result_text(tmp_path, made, "close_issue", {"issue": 7}, permission_mode="bypass") == "Closed issue 7."
     assert "close_issue was not run" in result_text(
@@ -475,10 +478,7 @@ def test_the_json_tool_of_the_page_runs_in_an_agent(tmp_path):
 
 
 def test_the_tool_of_the_page_with_effects_runs(tmp_path):
-    source = re.search(r"<!-- example: effects -->\n```python\n(.*?)```", PAGE, re.DOTALL)
-    assert source
-    namespace: dict[str, Any] = {"__name__": "example"}
-    exec(compile(source[1], "custom-tools.md", "exec", dont_inherit=True), namespace)  # noqa: S102 - our own page
+    namespace = example("effects")
     weather = namespace["weather"]
     shown = result_text(tmp_path, weather, "weather", {"city": "x"}, permission_mode="bypass")
     assert json.loads(shown) == {"celsius": 21.5}

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from bradawl.app.rendering import failure_text, one_line
+from bradawl.safety.name_lists import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,16 +90,15 @@ def denials_text(turn: "TurnResult", denials: "Sequence[Denied]", advice: str) -
 
     For example `done without 1 refused call: bash(git push). No user is present to be asked; ...`.
     """
-    shown = _first([f"{each.label} to {_first(each.hosts)}" if each.hosts else each.label for each in denials])
+    shown = first_of([_named(each) for each in denials], _SHOWN)
     count = f"{len(denials)} refused call{'' if len(denials) == 1 else 's'}"
     what = "refused connections" if all(each.hosts for each in denials) else count
     ended = "the model stopped at " if gave_up(turn) else "done without " if turn.reason == "completed" else ""
     return f"{ended}{what}: {shown}. {advice}"
 
 
-def _first(texts: "Sequence[str]") -> str:
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return f"{', '.join(texts[:_SHOWN])}{more}"
+def _named(call: Denied) -> str:
+    return f"{call.label} to {first_of(call.hosts, _SHOWN)}" if call.hosts else call.label
 
 
 _SHOWN: Final = 3

@@ -12,6 +12,9 @@ from bradawl.tools.editing.typography import Typography, folded
 MOST_PLACES = 50
 BLANK_LINES = "blank lines"
 NO_FINAL_BREAK = "the missing line break at the end of the file"
+TRAILING_BLANKS = "trailing blanks"
+INVISIBLE = frozenset({TRAILING_BLANKS, NO_FINAL_BREAK})
+"""Differences that leave new_string as it is: an edit that breaks a file for a while is as good as an exact one."""
 _BLANKS = " \t\r"
 _RIVALS = 20
 _RIVAL_LIKENESS = 0.6
@@ -194,7 +197,7 @@ def _indentation(pairs: list[tuple[str, str]]) -> tuple[int, Indent | None]:
 
 def _ignored(pairs: list[tuple[str, str]], indent: Indent, typography: Typography) -> Iterator[str]:
     if any(trailing_blanks(one) != trailing_blanks(other) for one, other in pairs):
-        yield "trailing blanks"
+        yield TRAILING_BLANKS
     if indent is not unchanged:
         yield "indentation"
     if typography.differs:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 _PLACES_NAMED = 10
 _LEAST_LETTERS = 3
-_INVISIBLE = frozenset({"line endings", "trailing blanks", "the missing line break at the end of the file"})
-"""Differences that leave new_string as it is: an edit that breaks a file for a while is as good as an exact one."""
 _REINDENTED = "new_string indented like the line it replaces"
 
 
@@ -232,6 +230,7 @@ def _put(data: bytes, match: Match, text: str, encoding: Encoding) -> bytes:
 
 def _loosely(job: _Job) -> Planned | None:
     from bradawl.tools.editing.inexact import InexactMatch, find_inexact
+    from bradawl.tools.editing.inexact_place import INVISIBLE
     from bradawl.tools.editing.rewrite import rewritten
 
     if sum(map(str.isalnum, job.change.old)) < _LEAST_LETTERS:
@@ -248,7 +247,7 @@ def _loosely(job: _Job) -> Planned | None:
     def planned(match: InexactMatch) -> Planned:
         place = Match(file_text.place(match.fit.start), file_text.place(match.fit.stop))
         text = rewritten(match.fit, match.old, match.new, line_ending_at(job.data, place, encoding))
-        is_adapted = not _INVISIBLE.issuperset(match.fit.ignored)
+        is_adapted = not INVISIBLE.issuperset(match.fit.ignored)
         return Planned(_put(job.data, place, text, encoding), encoding, 1, _note(*match.fit.ignored), is_adapted)
 
     return _with_indentation(found, planned, job)

@@ -5,7 +5,7 @@ from itertools import groupby, pairwise
 
 from bradawl.core.errors import ToolError
 from bradawl.tools.editing.indent import split_indent
-from bradawl.tools.editing.inexact_place import Fit, Line, trailing_blanks
+from bradawl.tools.editing.inexact_place import TRAILING_BLANKS, Fit, Line, trailing_blanks
 
 _MOST_LINES = 2_000
 Code = tuple[str, int, int, int, int]
@@ -120,7 +120,7 @@ def _blanks_kept(fit: Fit, old: Sequence[str], new: Sequence[str], place: int | 
     """Keep the trailing blanks of a line that changes before them."""
     given = trailing_blanks(new[number])
     if place is None:
-        is_noise = "trailing blanks" in fit.ignored and given in {trailing_blanks(line) for line in old}
+        is_noise = TRAILING_BLANKS in fit.ignored and given in {trailing_blanks(line) for line in old}
         return "" if is_noise else given
     partner = fit.partners[place]
     if partner is None or given != trailing_blanks(old[place]):

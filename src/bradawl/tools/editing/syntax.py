@@ -19,7 +19,7 @@ class SyntaxFault(msgspec.Struct, frozen=True):
 
 def fault_in(text: str, path: str) -> SyntaxFault | None:
     """The first syntax error of a file's text; None if there is none, or if nobody can tell."""
-    if not path.endswith((".py", ".pyi", ".pyw")) or len(text) > _LARGEST:
+    if not _has_parser(text, path):
         return None
     try:
         with warnings.catch_warnings():
@@ -34,4 +34,8 @@ def fault_in(text: str, path: str) -> SyntaxFault | None:
 
 def is_parsed(text: str, path: str) -> bool:
     """Whether a parser for the file exists here and accepts its text."""
-    return path.endswith((".py", ".pyi", ".pyw")) and len(text) <= _LARGEST and fault_in(text, path) is None
+    return _has_parser(text, path) and fault_in(text, path) is None
+
+
+def _has_parser(text: str, path: str) -> bool:
+    return path.endswith((".py", ".pyi", ".pyw")) and len(text) <= _LARGEST
