@@ -14,7 +14,7 @@ NOTE = "6 invisible characters are in this text"
 async def test_a_file_with_invisible_characters_is_shown_unchanged_with_a_note(place, tmp_path):
     (tmp_path / "f.md").write_text(f"Hello{TAGS} there\nand on\n", encoding="utf-8")
     shown = await place.text(ReadFile(), file_path="f.md")
-    assert shown.startswith(f"1\tHello{TAGS} there\n2\tand on\n[{NOTE}")
+    assert shown.startswith(f"Hello{TAGS} there\nand on\n[{NOTE}")
     await place.text(EditFile(), file_path="f.md", old_string=f"Hello{TAGS}", new_string="Hello")
     assert (tmp_path / "f.md").read_text() == "Hello there\nand on\n"
 

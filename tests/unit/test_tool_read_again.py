@@ -13,26 +13,26 @@ READ, EDIT = ReadFile(), EditFile()
 
 async def test_an_unchanged_file_is_not_shown_again(place, tmp_path):
     (tmp_path / "f").write_text("a\nb\nc\n")
-    assert await place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
+    assert await place.text(READ, file_path="f") == "a\nb\nc"
     stub = "(f has not changed: the earlier answer with lines 1-3 still holds)"
     assert await place.text(READ, file_path="f") == stub
     assert await place.text(READ, file_path=f"{place.cwd}/f") == stub.replace("(f", f"({place.cwd}/f")
-    assert await place.text(READ, file_path="f", offset=2) == "2\tb\n3\tc"
-    assert (await place.text(READ, file_path="f", offset=1, limit=2)).startswith("1\ta\n2\tb\n[lines 1-2 of 3")
+    assert await place.text(READ, file_path="f", offset=2) == "b\nc"
+    assert (await place.text(READ, file_path="f", offset=1, limit=2)).startswith("a\nb\n[lines 1-2 of 3")
     assert "still holds" in await place.text(READ, file_paths=("f", "f"))
     place.record(PrefixOpened("", "", "", ""))
     assert await place.text(READ, file_path="f") == stub, "a new prefix has the same messages"
     place.record(Compacted("", 0, ""))
-    assert await place.text(READ, file_path="f") == "1\ta\n2\tb\n3\tc"
+    assert await place.text(READ, file_path="f") == "a\nb\nc"
 
 
 async def test_a_changed_file_is_shown_again(place, tmp_path):
     (tmp_path / "f").write_text("a\n")
     await place.call(READ, file_path="f")
     (tmp_path / "f").write_text("b\n")
-    assert await place.text(READ, file_path="f") == "1\tb"
+    assert await place.text(READ, file_path="f") == "b"
     (tmp_path / "f").write_text("a\n")
-    assert await place.text(READ, file_path="f") == "1\ta", "the last result about it showed another content"
+    assert await place.text(READ, file_path="f") == "a", "the last result about it showed another content"
     await place.call(EDIT, file_path="f", old_string="a", new_string="c")
 
 
@@ -40,7 +40,7 @@ async def test_a_result_that_a_hook_changed_is_not_referred_to(place, tmp_path):
     (tmp_path / "f").write_text("a\n")
     await place.call(READ, file_path="f")
     place.record(ResultAmended("call", (), "hook"))
-    assert await place.text(READ, file_path="f") == "1\ta"
+    assert await place.text(READ, file_path="f") == "a"
 
 
 async def test_a_call_that_is_cancelled_has_shown_nothing(place, tmp_path):
@@ -55,7 +55,7 @@ async def test_a_call_that_is_cancelled_has_shown_nothing(place, tmp_path):
     place.files.read = cancelled_at_the_second
     with pytest.raises(asyncio.CancelledError):
         await place.call(READ, file_paths=("f", "g"))
-    assert await place.text(READ, file_path="f") == "1\ta"
+    assert await place.text(READ, file_path="f") == "a"
 
 
 async def test_a_file_that_became_empty_says_so_each_time(place, tmp_path):

@@ -26,22 +26,22 @@ READ, EDIT = ReadFile(), EditFile()
 
 async def test_lines_are_numbered_and_the_file_counts_as_seen(place, tmp_path):
     (tmp_path / "f").write_bytes(b"a\r\nb\x0c\xe2\x80\xa8c\n\nlast")
-    assert await place.text(READ, file_path="f") == "1\ta\n2\tb\x0c\u2028c\n3\t\n4\tlast"
+    assert await place.text(READ, file_path="f") == "a\nb\x0c\u2028c\n\nlast"
     assert list(place.seen) == [f"{place.cwd}/f"]
 
 
 async def test_a_partial_result_names_the_call_that_shows_the_rest(place, tmp_path):
     (tmp_path / 'q"f').write_text("".join(f"{n}\n" for n in range(1, 11)))
     text = await place.text(READ, file_path='q"f', offset=3, limit=2)
-    assert text == '3\t3\n4\t4\n[lines 3-4 of 10; read_file(file_path="q\\"f", offset=5, limit=2) shows what follows]'
-    assert await place.text(READ, file_path='q"f', offset=10) == "10\t10"
-    assert (await place.text(READ, file_path='q"f', offset=0, limit=1)).startswith("1\t1\n[lines 1-1 of 10; read_file(")
+    assert text == '3\n4\n[lines 3-4 of 10; read_file(file_path="q\\"f", offset=5, limit=2) shows what follows]'
+    assert await place.text(READ, file_path='q"f', offset=10) == "10"
+    assert (await place.text(READ, file_path='q"f', offset=0, limit=1)).startswith("1\n[lines 1-1 of 10; read_file(")
 
 
 async def test_long_lines_and_long_files_are_cut_and_say_so(place, tmp_path):
     (tmp_path / "wide").write_text("x" * 2_000_000)
     text = await place.text(READ, file_path="wide")
-    assert text.startswith("1\t" + "x" * 2_000 + " [... line cut: 2000000 characters, the first 2000 are shown; bash: ")
+    assert text.startswith("" + "x" * 2_000 + " [... line cut: 2000000 characters, the first 2000 are shown; bash: ")
     (tmp_path / "long").write_text(("y" * 99 + "\n") * 1_000)
     text = await place.text(READ, file_path="long")
     assert len(text) < 51_000
@@ -107,10 +107,10 @@ async def test_a_missing_file_is_an_error_with_similar_names(place, tmp_path):
     ("data", "shown"),
     [
         (b"", "(f is empty)"),
-        (b"\xef\xbb\xbfa", "1\ta"),
-        ("\ufeffa\u00e9\n".encode("utf-16-le"), "1\ta\u00e9\n(UTF-16-LE)"),
-        ("\ufeffa\u00e9\n".encode("utf-16-be"), "1\ta\u00e9\n(UTF-16-BE)"),
-        (b"caf\xe9", "1\tcaf\u00e9\n(not valid UTF-8, read as Latin-1)"),
+        (b"\xef\xbb\xbfa", "a"),
+        ("\ufeffa\u00e9\n".encode("utf-16-le"), "a\u00e9\n(UTF-16-LE)"),
+        ("\ufeffa\u00e9\n".encode("utf-16-be"), "a\u00e9\n(UTF-16-BE)"),
+        (b"caf\xe9", "caf\u00e9\n(not valid UTF-8, read as Latin-1)"),
         (b"\xef\xbb\xbf", "(f is empty but for a byte order mark)"),
     ],
 )
@@ -132,8 +132,8 @@ async def test_one_of_several_files_may_fail(place, tmp_path):
     (tmp_path / "b").write_text("2\n")
     output = await place.call(READ, file_paths=("a", "none", "b"))
     text = output.parts[0].text
-    assert text.startswith("==> a <==\n1\t1\n\n==> none <==\nError: ")
-    assert text.endswith("\n\n==> b <==\n1\t2")
+    assert text.startswith("==> a <==\n1\n\n==> none <==\nError: ")
+    assert text.endswith("\n\n==> b <==\n2")
     assert not output.is_error
     assert (await place.call(READ, file_paths=("x", "y"))).is_error
 
@@ -216,7 +216,7 @@ async def test_images_and_text_are_read_in_one_call(place, tmp_path):
     (tmp_path / "p.png").write_bytes(png())
     parts = (await place.call(READ, file_paths=("a.txt", "p.png", "a.txt"))).parts
     assert [type(part).__name__ for part in parts] == ["Text", "Image", "Text"]
-    assert parts[0].text.startswith("==> a.txt <==\n1\ta\n\n==> p.png <==\np.png is a PNG image")
+    assert parts[0].text.startswith("==> a.txt <==\na\n\n==> p.png <==\np.png is a PNG image")
     for number in range(11):
         (tmp_path / f"{number}.png").write_bytes(png(number + 1))
     output = await place.call(READ, file_paths=tuple(f"{number}.png" for number in range(11)))
@@ -360,7 +360,7 @@ async def test_long_outputs_and_long_notebooks_are_cut(place, tmp_path):
 )
 async def test_an_invalid_notebook_is_shown_as_text(place, tmp_path, source):
     (tmp_path / "n.ipynb").write_text(source)
-    assert await place.text(READ, file_path="n.ipynb") == f"1\t{source}"
+    assert await place.text(READ, file_path="n.ipynb") == f"{source}"
 
 
 async def test_a_notebook_without_cells_says_so(place, tmp_path):
@@ -390,13 +390,13 @@ async def test_lines_of_a_file_too_large_to_load_are_shown(place, tmp_path):
         size = file.tell()
     text = await place.text(READ, file_path="big.log", limit=2)
     follows = 'read_file(file_path="big.log", offset=3, limit=2) shows what follows'
-    assert text == f"1\tfirst\n2\tsecond\n[lines 1-2 of a file of {size:,} bytes; {follows}]"
+    assert text == f"first\nsecond\n[lines 1-2 of a file of {size:,} bytes; {follows}]"
     text = await place.text(READ, file_path="big.log", offset=3, limit=2)
     assert text.startswith(
-        "3\t" + "z" * 1_800 + " [... line cut; bash: sed -n '3p' big.log | cut -c2001-4000]\n4\tline 4\n"
+        "" + "z" * 1_800 + " [... line cut; bash: sed -n '3p' big.log | cut -c2001-4000]\nline 4\n"
     )
     assert (
-        await place.text(READ, file_path="big.log", offset=99) == "99\tline 99\n100\tline 100\n[line 100 is the last]"
+        await place.text(READ, file_path="big.log", offset=99) == "line 99\nline 100\n[line 100 is the last]"
     )
     with pytest.raises(ToolError, match=r"offset=102 is past its end"):
         await place.call(READ, file_path="big.log", offset=102)
@@ -412,14 +412,14 @@ async def test_a_file_of_ten_gigabytes_is_not_loaded(place, tmp_path):
     with (tmp_path / "huge").open("r+b") as file:
         file.write(b"a\nb\n" * 3_000)
     beginning = await place.text(READ, file_path="huge", limit=2)
-    assert beginning.startswith("1\ta\n2\tb\n[lines 1-2 of a file of 10,000,000,000")
+    assert beginning.startswith("a\nb\n[lines 1-2 of a file of 10,000,000,000")
 
 
 @pytest.mark.parametrize(
     ("data", "shown"),
     [
-        (b"\xef\xbb\xbfa\n", "1\ta\n"),
-        (b"caf\xe9\n", "1\tcaf\u00e9\n"),
+        (b"\xef\xbb\xbfa\n", "a\n"),
+        (b"caf\xe9\n", "caf\u00e9\n"),
     ],
 )
 async def test_encodings_of_large_files_are_detected_too(place, tmp_path, data, shown):

@@ -10,7 +10,7 @@ READ = ReadFile()
 
 async def test_an_empty_name_beside_others_is_ignored(place, tmp_path):
     (tmp_path / "a").write_text("1\n")
-    assert await place.text(READ, file_path="a", file_paths=("",)) == "1\t1"
+    assert await place.text(READ, file_path="a", file_paths=("",)) == "1"
     assert (await place.text(READ, file_paths=("", "a"), offset=1, limit=5)).startswith("(a has not changed")
     with pytest.raises(ToolError, match="exactly one of the two"):
         await place.call(READ, file_paths=("", ""))
@@ -37,4 +37,4 @@ async def test_files_that_do_not_fit_into_the_answer_are_named_and_not_shown(pla
     )
     assert f"\n\n{rest}; read them in another call]" in text
     assert len(place.seen) == shown
-    assert (await place.text(READ, file_paths=tuple(names[shown:]))).startswith(f"==> {names[shown]} <==\n1\txxx")
+    assert (await place.text(READ, file_paths=tuple(names[shown:]))).startswith(f"==> {names[shown]} <==\nxxx")

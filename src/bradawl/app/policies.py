@@ -95,8 +95,8 @@ class Policies:
         return any(rule.verdict != "domain" for rule in self._settings.rules)
 
     def allows_requests_of(self, spec: ToolSpec) -> bool:
-        """Whether a tool that sends requests may do so without a question, at least to some host."""
-        if self._settings.permission_mode == "bypass" or any(one.verdict == "domain" for one in self._settings.rules):
+        """Whether a rule allows a tool that sends requests at least one host."""
+        if any(one.verdict == "domain" for one in self._settings.rules):
             return True
         rules = (*(self.fixed if self.has_rules else ()), *self._remembered.rules())
         return any(

@@ -1,4 +1,4 @@
-"""The tool `read_file`: shows files: text with line numbers, images, text of PDF documents, cells of notebooks."""
+"""The tool `read_file`: shows files: text, images, text of PDF documents, cells of notebooks."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.tools.reading.decoding import encoding_of, notes_on, presentable, split_lines
-from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, numbered, text_page
+from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, fitting, range_head, text_page
 from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
 _READ_LIMIT = 50_000_000
@@ -22,7 +22,7 @@ _IMAGE_BYTES_AT_ONCE = 15_000_000
 
 
 class ReadFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Show text files (number, tab, line; of long code an outline), images, PDF, notebooks: file_path or file_paths."""
+    """Show text files (of long code an outline), images, PDF, notebooks: file_path or file_paths."""
 
     file_path: str = ""
     file_paths: tuple[str, ...] = ()
@@ -220,9 +220,10 @@ def _text_page(data: bytes, span: Span) -> Page:
         raise ToolError(
             f"{span.path} has {total} line{'' if total == 1 else 's'}, so nothing is at {span.first}; {end}"
         )
-    shown = numbered(lines[span.first - 1 : span.first - 1 + span.limit], span)
+    shown = fitting(lines[span.first - 1 : span.first - 1 + span.limit], span)
     last = span.first + len(shown) - 1
+    head = [range_head(span.first, last, total)] if len(shown) < total else []
     notes = notes_on(shown, encoding)
-    if last < total:
-        notes.append(f"[lines {span.first}-{last} of {total}; {span.rest(last)} shows what follows]")
-    return text_page("\n".join([*shown, *notes]), f"lines {span.first}-{last}")
+    if last < total and (span.limit == DEFAULT_LIMIT or len(shown) < span.limit):  # less than was asked for
+        notes.append(f"[{span.rest(last)} shows what follows]")
+    return text_page("\n".join([*head, *shown, *notes]), f"lines {span.first}-{last}")

@@ -78,17 +78,24 @@ def offered_tools(
 ) -> tuple[Tool[Any], ...]:
     """bradawl's own tools and the user's, without those that are of no use in this run.
 
-    Left out are tools that a rule denies whatever their arguments, and without a user those that ask one, and
-    `web_fetch` if no rule allows it a host: each call would be asked about. `has_answers`: an approver of an embedding
-    program answers such questions. The tools do not depend on the mode where that can change during a session, because
-    the prefix of requests would change with them.
-    `notify` is called with a warning for each user tool that can't be loaded.
+    The setting `tools` names those of bradawl's own that are offered. Without it, a run in which nobody can answer has
+    neither `agent` nor `todo_write`, whose list nobody would see, and `web_fetch` only if a rule allows it a host: what
+    is offered is paid for in each request. Left out are also tools that a rule denies whatever their arguments, and
+    without a user those that ask one. The tools do not depend on the mode where that can change during a session,
+    because the prefix of requests would change with them. `has_answers`: an approver of an embedding program answers.
+    `notify` is called with a warning for each user tool that can't be loaded. Raises `SettingsError` for an unknown name
+    in the setting.
     """
     tools = build_tools(settings, workspace, headless=headless)
+    usual = tools
     if headless and not has_answers:
-        tools = tuple(
-            tool for tool in tools if not isinstance(tool, WebFetch) or policies.allows_requests_of(tool.spec)
+        usual = tuple(
+            tool
+            for tool in tools
+            if not isinstance(tool, AgentTool | TodoWrite)
+            and (not isinstance(tool, WebFetch) or policies.allows_requests_of(tool.spec))
         )
+    tools = _named_tools(settings.tools, tools, usual)
     if settings.user_tools:
         tools += _user_tools(settings, tools, notify)
     if not policies.has_rules:
@@ -97,6 +104,24 @@ def offered_tools(
 
     hidden = hidden_tools(policies.fixed, [tool.spec for tool in tools])
     return tuple(tool for tool in tools if tool.spec.name not in hidden)
+
+
+def _named_tools(
+    names: str, tools: tuple[Tool[Any], ...], usual: tuple[Tool[Any], ...]
+) -> tuple[Tool[Any], ...]:
+    """The tools that the setting `tools` names; `default` stands for the usual ones. Raises `SettingsError`."""
+    wanted = {name.strip() for name in names.split(",") if name.strip()} or {"default"}
+    known = {tool.spec.name for tool in tools}
+    if unknown := sorted(wanted - known - {"all", "default"}):
+        raise SettingsError(
+            f"the setting `tools` names {', '.join(unknown)}, which this run does not have; there are all, default, "
+            f"{', '.join(tool.spec.name for tool in tools)}"
+        )
+    if "all" in wanted:
+        return tools
+    if "default" in wanted:
+        wanted |= {tool.spec.name for tool in usual}
+    return tuple(tool for tool in tools if tool.spec.name in wanted)
 
 
 def given_tools(

@@ -59,6 +59,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Log the structure of requests and replies, without contents."""
     headless: bool = False
     """No user can answer questions."""
+    tools: str = ""
+    """Names of bradawl's own tools to offer, with commas; `all`, `default`; empty: `default`."""
     user_tools: bool = True
     """Offer tools that the user wrote or installed."""
     undo: bool = True

@@ -13,7 +13,7 @@ from bradawl.tools.outlines.outline import outline
 from bradawl.tools.outlines.symbol import Symbol
 from bradawl.tools.outlines.thresholds import NAMED_CHARACTERS, OUTLINE_CHARACTERS, WHOLE_BYTES
 from bradawl.tools.reading.decoding import encoding_of, notes_on, split_lines
-from bradawl.tools.reading.paging import DEFAULT_LIMIT, Page, Span, numbered, text_page
+from bradawl.tools.reading.paging import DEFAULT_LIMIT, Page, Span, fitting, range_head, text_page
 
 _MOST_SYMBOLS = 50
 _NAMES_LISTED = 20
@@ -49,23 +49,28 @@ async def outline_page(content: FileContent, span: Span, context: CallContext) -
 
 
 def _that_fit(named: list[Definition], lines: list[str], span: Span, room: int) -> tuple[list[str], list[Definition]]:
-    """The numbered lines of the definitions that fit into `room` characters, and the other definitions."""
+    """The definitions that fit into `room` characters, each below its lines and name, and the other definitions."""
     shown: list[str] = []
     others: list[Definition] = []
     for one in named:
-        text = _numbered(one, lines, span, room)
+        text = _beginning(one, lines, span, room)
         if len(text) < one.last - one.first + 1:
             others.append(one)
             continue
-        shown += [*([""] if shown else []), *text]
+        shown += [_head(one, one.last), *text]
         room -= sum(len(line) + 1 for line in text)
     return shown, others
 
 
-def _numbered(one: Definition, lines: list[str], span: Span, room: int) -> list[str]:
+def _head(one: Definition, last: int) -> str:
+    return range_head(one.first, last, "", one.symbol.name)
+
+
+def _beginning(one: Definition, lines: list[str], span: Span, room: int) -> list[str]:
+    """Its lines, as many as fit."""
     if room <= 0:
         return []
-    return numbered(lines[one.first - 1 : one.last], Span(span.path, one.first, DEFAULT_LIMIT, room))
+    return fitting(lines[one.first - 1 : one.last], Span(span.path, one.first, DEFAULT_LIMIT, room))
 
 
 def _how_to_go_on(symbols: Sequence[Symbol], span: Span) -> str:
@@ -114,19 +119,20 @@ def _places(symbols: Sequence[Symbol]) -> str:
 
 
 def _definitions(definitions: list[Definition], lines: list[str], span: Span) -> list[str]:
-    """Their numbered lines, as far as they fit, and how to see the rest."""
+    """Each below its lines and name, as far as they fit, and how to see the rest."""
     shown: list[str] = []
     room = span.most
     for place, one in enumerate(definitions[:_MOST_SYMBOLS]):
-        text = _numbered(one, lines, span, room)
+        text = _beginning(one, lines, span, room)
         room -= sum(len(line) + 1 for line in text)
         if len(text) < one.last - one.first + 1:
             last = one.first + len(text) - 1
             rest = Span(span.path, one.first, one.last - last, span.most).rest(last)
             names = [each.symbol for each in definitions[place + 1 :]]
             others = f"; not shown: {_places(names)}" if names else ""
-            return [*shown, *text, f"[{one.symbol.name} goes on: {rest}{others}]"]
-        shown += [*([""] if shown else []), *text]
+            head = [_head(one, last)] if text else []
+            return [*shown, *head, *text, f"[{one.symbol.name} goes on: {rest}{others}]"]
+        shown += [_head(one, one.last), *text]
     if rest := [each.symbol for each in definitions[_MOST_SYMBOLS:]]:
         shown.append(f"[not shown: {_places(rest)}]")
     return shown

@@ -9,7 +9,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.ports import CallContext
 from bradawl.core.workspace import Command
 from bradawl.tools.reading.decoding import encoding_of
-from bradawl.tools.reading.paging import LONGEST_LINE, Page, Span, numbered, rest_of_line, text_page
+from bradawl.tools.reading.paging import LONGEST_LINE, Page, Span, fitting, range_head, rest_of_line, text_page
 
 _PROGRAM = str(Path(__file__).with_name("part_of_file.py"))
 _TIMEOUT_S = 60.0
@@ -49,10 +49,11 @@ def _page(answer: _Answer, size: int, span: Span) -> Page:
     if not answer.lines:
         raise ToolError(f"{span.path} has {answer.skipped} lines or one more; offset={span.first} is past its end")
     lines = [_marked(text, is_cut, number, span) for number, (text, is_cut) in enumerate(answer.lines, span.first)]
-    shown = numbered(lines, span)
+    shown = fitting(lines, span)
     last = span.first + len(shown) - 1
-    if answer.has_more or len(shown) < len(lines):
-        shown.append(f"[lines {span.first}-{last} of a file of {size:,} bytes; {span.rest(last)} shows what follows]")
+    shown.insert(0, range_head(span.first, last, f"a file of {size:,} bytes"))
+    if answer.has_more or len(shown) <= len(lines):
+        shown.append(f"[{span.rest(last)} shows what follows]")
     else:
         shown.append(f"[line {last} is the last]")
     if answer.encoding == "latin-1":

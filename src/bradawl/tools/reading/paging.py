@@ -62,17 +62,27 @@ def sections_that_fit(sections: list[str], most: int) -> list[str]:
     return shown
 
 
-def numbered(lines: list[str], span: Span) -> list[str]:
-    """The lines with numbers, as many as fit; at least one."""
+def fitting(lines: list[str], span: Span) -> list[str]:
+    """The lines that fit, at least one, each as it is in the file unless it is very long.
+
+    They have no numbers: these would be a tenth of what a model reads, and edits name text. A head tells the range.
+    """
     shown: list[str] = []
     room = span.most
     for number, line in enumerate(lines, span.first):
-        text = f"{number}\t{_shortened(line.removesuffix(chr(13)), number, span.path)}"
+        text = _shortened(line.removesuffix(chr(13)), number, span.path)
         room -= len(text) + 1
         if room < 0 and shown:
             break
         shown.append(text)
     return shown
+
+
+def range_head(first: int, last: int, total: int | str, what: str = "") -> str:
+    """The line above a part of a file; `total` is the number of all lines, or says what is known of it."""
+    of = f" of {total}" if total else ""
+    lines = f"line {first}" if first == last else f"lines {first}-{last}"
+    return f"[{lines}{of}{what and ': ' + what}]"
 
 
 def _shortened(line: str, number: int, path: str) -> str:
