@@ -11,7 +11,7 @@ from scripted_agent import assert_valid, build, results
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Envelope, JobEnded, JobStarted, NoteQueued
-from bradawl.core.messages import User
+from bradawl.core.messages import Assistant, User
 from bradawl.core.workspace import CommandResult
 from bradawl.testing.fakes import FakeClock, MemoryStore, ScriptedProcesses
 from bradawl.tools.bash import Bash
@@ -157,8 +157,11 @@ async def test_a_command_without_a_timeout_becomes_a_job_and_its_end_sends_a_not
         assert moved.startswith("half\n[still running after 1 s, in the background as job-1;")
         assert "[job-1 has ended with exit code 0" in looked
         assert notes(session) == []
-        told = [
-            text.text for message in session.transcript.messages if isinstance(message, User) for text in message.notes
+        told = [  # the note comes with the result during which the job ended, or with a later one
+            note.text
+            for message in session.transcript.messages
+            if not isinstance(message, Assistant)
+            for note in message.notes
         ]
         assert [line for text in (looked, *told) for line in text.split("\n")].count("whole") == 1
 

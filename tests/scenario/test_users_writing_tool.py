@@ -55,6 +55,7 @@ class Place:
             environment={"HOME": str(self.root), "PATH": os.environ["PATH"], "TMPDIR": os.environ["TMPDIR"]},
             sandbox="off",
             headless=True,
+            tools="all",
             permission_mode=mode,
             rules=texts,
         )

@@ -9,6 +9,7 @@ from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.settings.permission_values import RuleText, RuleVerdict
+from bradawl.core.errors import SettingsError
 from bradawl.testing.fakes import ScriptedApprover
 
 ALL = (
@@ -27,6 +28,8 @@ ALL = (
     *("todo_write", "web_fetch", "ask_user", "exit_plan"),
 )
 FOR_USERS = {"ask_user", "exit_plan"}
+SELDOM = {"agent", "todo_write"}
+"""Left out where nobody can answer, unless they are named."""
 
 
 async def offered(folder: Path, approver=None, **changes) -> tuple[str, ...]:
@@ -58,7 +61,7 @@ async def test_with_a_user_all_tools_are_offered_in_every_mode(tmp_path, mode):
 @pytest.mark.parametrize("mode", [None, "default", "accept-edits", "plan", "auto"])
 @pytest.mark.parametrize("approver", [None, DenyAllApprover()], ids=["none", "refuses"])
 async def test_without_a_user_no_tool_is_offered_whose_calls_only_a_user_could_answer(tmp_path, mode, approver):
-    assert left_out(await offered(tmp_path, approver, permission_mode=mode)) == FOR_USERS | {"web_fetch"}
+    assert left_out(await offered(tmp_path, approver, permission_mode=mode)) == FOR_USERS | SELDOM | {"web_fetch"}
 
 
 @pytest.mark.parametrize(
@@ -80,15 +83,42 @@ async def test_web_fetch_is_offered_without_a_user_if_a_rule_allows_it_a_host(tm
     assert ("web_fetch" in names) is is_offered
 
 
-async def test_web_fetch_is_offered_without_a_user_if_nothing_is_asked(tmp_path):
-    assert left_out(await offered(tmp_path, permission_mode="bypass")) == FOR_USERS
+async def test_web_fetch_is_left_out_where_commands_may_do_all_without_a_question(tmp_path):
+    assert left_out(await offered(tmp_path, permission_mode="bypass")) == FOR_USERS | SELDOM | {"web_fetch"}
+
+
+@pytest.mark.parametrize(
+    ("names", "without"),
+    [
+        ("", FOR_USERS | SELDOM | {"web_fetch"}),
+        ("default", FOR_USERS | SELDOM | {"web_fetch"}),
+        ("default, agent", FOR_USERS | {"todo_write", "web_fetch"}),
+        ("all", FOR_USERS),
+        ("bash,read_file", set(ALL) - {"bash", "read_file"}),
+    ],
+)
+async def test_a_setting_names_the_tools(tmp_path, names, without):
+    assert left_out(await offered(tmp_path, tools=names)) == without
+
+
+async def test_the_setting_of_tools_may_leave_out_tools_with_a_user(tmp_path):
+    assert await offered(tmp_path, ScriptedApprover(), headless=False, tools="grep, bash") == ("bash", "grep")
+
+
+async def test_an_unknown_name_of_a_tool_is_an_error_that_names_the_tools(tmp_path):
+    with pytest.raises(SettingsError) as error:
+        await offered(tmp_path, tools="bash,ask_user,serch")
+    assert str(error.value) == (
+        "the setting `tools` names ask_user, serch, which this run does not have; there are all, default, bash, "
+        "bash_output, bash_kill, read_file, write_file, edit_file, multi_edit, glob, grep, agent, todo_write, web_fetch"
+    )
 
 
 async def test_web_fetch_is_offered_if_the_user_has_allowed_it_for_the_project(tmp_path):
     (tmp_path / "work").mkdir()
     memory = RememberedRules(str(tmp_path / "data"), str(tmp_path / "work"), str(tmp_path))
     memory.add(("WebFetch(domain:example.org)",))
-    assert left_out(await offered(tmp_path)) == FOR_USERS
+    assert left_out(await offered(tmp_path)) == FOR_USERS | SELDOM
 
 
 async def test_an_approver_of_an_embedding_program_may_be_asked_about_web_fetch(tmp_path):

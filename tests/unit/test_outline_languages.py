@@ -174,7 +174,9 @@ async def test_a_large_file_of_another_language_is_shown_as_an_outline(place, tm
     (tmp_path / "a.go").write_text("package a\nfunc Open() {\n" + "\tcall()\n" * WHOLE_BYTES + "}\n")
     text = await place.text(READ, file_path="a.go")
     assert text.splitlines()[1] == f"2-{WHOLE_BYTES + 3}\tfunc Open()"
-    assert (await place.text(READ, file_path="a.go", symbols=("Open",))).startswith("func Open() {\n\tcall()\n")
+    assert (await place.text(READ, file_path="a.go", symbols=("Open",))).startswith(
+        "[lines 2-6250: Open]\nfunc Open() {\n\tcall()\n"
+    )
 
 
 def test_a_language_is_known_by_its_suffix_if_its_grammar_is_installed():
@@ -191,7 +193,7 @@ async def test_a_minified_file_is_shown_as_it_is(place, tmp_path):
 
 async def test_a_file_of_an_unknown_language_is_shown_as_it_is(place, tmp_path):
     (tmp_path / "a.xyz").write_text("func Open() {\n" + "\tcall()\n" * WHOLE_BYTES + "}\n")
-    assert (await place.text(READ, file_path="a.xyz")).startswith("func Open() {\n\tcall()\n")
+    assert (await place.text(READ, file_path="a.xyz")).startswith("[lines 1-2000 of 24002]\nfunc Open() {\n\tcall()\n")
 
 
 HOSTILE = {

@@ -43,7 +43,16 @@ async def refusal(place: Workspace, data: bytes, old: str, new: str, **options) 
 async def test_the_result_is_a_short_diff_with_a_relative_path(place):
     data, text = await edit(place, b"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "5\n", "five\nV\n")
     assert data == b"1\n2\n3\n4\nfive\nV\n6\n7\n8\n9\n"
-    assert text == "Edited f.txt: +2 -1\n@@ -2,7 +2,8 @@\n 2\n 3\n 4\n-5\n+five\n+V\n 6\n 7\n 8"
+    assert text == "Edited f.txt: +2 -1\n@@ -4,3 +4,4 @@\n 4\n-5\n+five\n+V\n 6"
+
+
+async def test_of_many_lines_in_a_row_the_diff_shows_the_first_and_the_last(place):
+    new = "".join(f"line {number}\n" for number in range(1, 21))
+    _, text = await edit(place, b"a\nold\nb\n", "old\n", new)
+    first, last = ("\n".join(f"+line {number}" for number in numbers) for numbers in (range(1, 7), range(18, 21)))
+    assert text == f"Edited f.txt: +20 -1\n@@ -1,3 +1,22 @@\n a\n-old\n{first}\n[... 11 lines as given]\n{last}\n b"
+    _, text = await edit(place, b"a\nold text \nb\n", "old text\n", new)
+    assert "[..." not in text, "what was not given as it is in the file is shown whole"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +127,7 @@ async def test_a_large_file_is_edited_and_searched_quickly(place):
     with cpu_limit(4.0):
         _, text = await edit(place, data, "line number 70000 of", "changed")
         message = await refusal(place, data, "line number 70001 in the file\nand more", "x")
-    assert "@@ -69998,7 +69998,7 @@" in text
+    assert "@@ -70000,3 +70000,3 @@" in text
     assert "closest place is line 70002:" in message
 
 

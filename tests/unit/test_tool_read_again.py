@@ -17,8 +17,8 @@ async def test_an_unchanged_file_is_not_shown_again(place, tmp_path):
     stub = "(f has not changed: the earlier answer with lines 1-3 still holds)"
     assert await place.text(READ, file_path="f") == stub
     assert await place.text(READ, file_path=f"{place.cwd}/f") == stub.replace("(f", f"({place.cwd}/f")
-    assert await place.text(READ, file_path="f", offset=2) == "b\nc"
-    assert (await place.text(READ, file_path="f", offset=1, limit=2)).startswith("a\nb\n[lines 1-2 of 3")
+    assert await place.text(READ, file_path="f", offset=2) == "[lines 2-3 of 3]\nb\nc"
+    assert await place.text(READ, file_path="f", offset=1, limit=2) == "[lines 1-2 of 3]\na\nb"
     assert "still holds" in await place.text(READ, file_paths=("f", "f"))
     place.record(PrefixOpened("", "", "", ""))
     assert await place.text(READ, file_path="f") == stub, "a new prefix has the same messages"

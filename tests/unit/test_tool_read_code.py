@@ -93,7 +93,8 @@ async def test_a_small_file_of_code_and_a_large_file_of_data_are_shown_as_they_a
 
 @pytest.mark.parametrize("given", [{"offset": 1}, {"limit": 5}, {"offset": 1, "limit": 2_000}])
 async def test_lines_that_are_asked_for_are_shown(code, given):
-    assert (await code.text(READ, file_path="a.py", **given)).startswith("import os\n\nLIMIT = 3\n")
+    head = "" if given.get("limit") != 5 else "[lines 1-5 of 1528]\n"
+    assert (await code.text(READ, file_path="a.py", **given)).startswith(f"{head}import os\n\nLIMIT = 3\n")
 
 
 async def test_of_several_files_each_large_one_is_shown_as_an_outline(code, tmp_path):
@@ -115,6 +116,7 @@ async def test_an_outline_does_not_count_as_reading(code, tmp_path):
 # ------------------------------------------------------------------ definitions by name
 
 REMOVE = """\
+[lines 1515-1519: Container.remove]
     # Removes one
     # of them.
     @final
@@ -132,15 +134,15 @@ async def test_a_definition_is_shown_with_its_decorators_and_the_comment_above(c
 async def test_definitions_are_shown_in_the_order_of_the_file_and_each_line_once(code):
     text = await code.text(READ, file_path="a.py", symbols=("remove.inner", "Container._pop", "remove", "LIMIT"))
     assert text == (
-        "LIMIT = 3\n\n    def _pop(self):\n        return self.keys.pop()\n\n"
-        "def remove():\n    def inner():\n        pass\n    return inner"
+        "[line 3: LIMIT]\nLIMIT = 3\n[lines 1521-1522: Container._pop]\n    def _pop(self):\n"
+        "        return self.keys.pop()\n[lines 1525-1528: remove]\ndef remove():\n    def inner():\n        pass\n    return inner"
     )
 
 
 async def test_a_name_of_several_definitions_shows_all_and_says_where(place, tmp_path):
     (tmp_path / "a.py").write_text("class A:\n    def f(self): 1\n\nclass B:\n    def f(self): 2\n")
     assert await place.text(READ, file_path="a.py", symbols=("f",)) == (
-        "    def f(self): 1\n\n    def f(self): 2\n[f is the name of 2 definitions: A.f (2-2), B.f (5-5)]"
+        "[line 2: A.f]\n    def f(self): 1\n[line 5: B.f]\n    def f(self): 2\n[f is the name of 2 definitions: A.f (2-2), B.f (5-5)]"
     )
 
 
@@ -170,14 +172,15 @@ async def test_characters_that_can_not_be_seen_are_named_in_outlines_and_definit
     assert "\n[1 invisible character is in this text (" in await place.text(READ, file_path="a.py")
     (tmp_path / "b.py").write_bytes(b"def f():\n    return '\xe9'\n")
     text = await place.text(READ, file_path="b.py", symbols=("f",))
-    assert text == "def f():\n    return '\u00e9'\n(not valid UTF-8, read as Latin-1)"
+    assert text == "[lines 1-2: f]\ndef f():\n    return '\u00e9'\n(not valid UTF-8, read as Latin-1)"
 
 
 async def test_a_definition_that_is_too_long_ends_with_the_call_for_the_rest(place, tmp_path):
     lines = ["def f():", *(f"    call({number}, {'x' * 90!r})" for number in range(1_000)), "def g(): pass"]
     (tmp_path / "a.py").write_text("\n".join(lines))
     text = await place.text(READ, file_path="a.py", symbols=("f", "g"))
-    shown = text.count("\n")
+    shown = text.count("\n") - 1
+    assert text.startswith(f"[lines 1-{shown}: f]\ndef f():\n")
     assert MOST_CHARACTERS - 500 < len(text) < MOST_CHARACTERS + 500
     assert text.endswith(
         f'[f goes on: read_file(file_path="a.py", offset={shown + 1}, limit={1_001 - shown}); not shown: g (1002-1002)]'

@@ -24,29 +24,40 @@ from bradawl.tools.reading.paging import Span
 READ, EDIT = ReadFile(), EditFile()
 
 
-async def test_lines_are_numbered_and_the_file_counts_as_seen(place, tmp_path):
+async def test_lines_are_shown_as_they_are_and_the_file_counts_as_seen(place, tmp_path):
     (tmp_path / "f").write_bytes(b"a\r\nb\x0c\xe2\x80\xa8c\n\nlast")
     assert await place.text(READ, file_path="f") == "a\nb\x0c\u2028c\n\nlast"
     assert list(place.seen) == [f"{place.cwd}/f"]
 
 
-async def test_a_partial_result_names_the_call_that_shows_the_rest(place, tmp_path):
+async def test_a_part_begins_with_its_lines(place, tmp_path):
     (tmp_path / 'q"f').write_text("".join(f"{n}\n" for n in range(1, 11)))
-    text = await place.text(READ, file_path='q"f', offset=3, limit=2)
-    assert text == '3\n4\n[lines 3-4 of 10; read_file(file_path="q\\"f", offset=5, limit=2) shows what follows]'
-    assert await place.text(READ, file_path='q"f', offset=10) == "10"
-    assert (await place.text(READ, file_path='q"f', offset=0, limit=1)).startswith("1\n[lines 1-1 of 10; read_file(")
+    assert await place.text(READ, file_path='q"f', offset=3, limit=2) == "[lines 3-4 of 10]\n3\n4"
+    assert await place.text(READ, file_path='q"f', offset=10) == "[line 10 of 10]\n10"
+    assert await place.text(READ, file_path='q"f', offset=0, limit=1) == "[line 1 of 10]\n1"
+
+
+async def test_a_result_with_less_than_was_asked_for_names_the_call_that_shows_the_rest(place, tmp_path):
+    (tmp_path / 'q"f').write_text("".join(f"{n}\n" for n in range(1, 2_101)))
+    text = await place.text(READ, file_path='q"f')
+    assert text.startswith("[lines 1-2000 of 2100]\n1\n2\n")
+    assert text.endswith('\n2000\n[read_file(file_path="q\\"f", offset=2001) shows what follows]')
+    (tmp_path / "wide").write_text(("y" * 999 + "\n") * 300)
+    text = await place.text(READ, file_path="wide", offset=101, limit=100)
+    assert text.startswith("[lines 101-150 of 300]\n")
+    assert text.endswith('\n[read_file(file_path="wide", offset=151, limit=100) shows what follows]')
 
 
 async def test_long_lines_and_long_files_are_cut_and_say_so(place, tmp_path):
     (tmp_path / "wide").write_text("x" * 2_000_000)
     text = await place.text(READ, file_path="wide")
-    assert text.startswith("" + "x" * 2_000 + " [... line cut: 2000000 characters, the first 2000 are shown; bash: ")
+    assert text.startswith("x" * 2_000 + " [... line cut: 2000000 characters, the first 2000 are shown; bash: ")
     (tmp_path / "long").write_text(("y" * 99 + "\n") * 1_000)
     text = await place.text(READ, file_path="long")
     assert len(text) < 51_000
-    last = int(text.splitlines()[-2].split("\t")[0])
-    assert text.endswith(f'[lines 1-{last} of 1000; read_file(file_path="long", offset={last + 1}) shows what follows]')
+    last = text.count("\n") - 1
+    assert text.startswith(f"[lines 1-{last} of 1000]\nyyy")
+    assert text.endswith(f'y\n[read_file(file_path="long", offset={last + 1}) shows what follows]')
 
 
 @pytest.mark.parametrize(
@@ -390,13 +401,15 @@ async def test_lines_of_a_file_too_large_to_load_are_shown(place, tmp_path):
         size = file.tell()
     text = await place.text(READ, file_path="big.log", limit=2)
     follows = 'read_file(file_path="big.log", offset=3, limit=2) shows what follows'
-    assert text == f"first\nsecond\n[lines 1-2 of a file of {size:,} bytes; {follows}]"
+    assert text == f"[lines 1-2 of a file of {size:,} bytes]\nfirst\nsecond\n[{follows}]"
     text = await place.text(READ, file_path="big.log", offset=3, limit=2)
     assert text.startswith(
-        "" + "z" * 1_800 + " [... line cut; bash: sed -n '3p' big.log | cut -c2001-4000]\nline 4\n"
+        f"[lines 3-4 of a file of {size:,} bytes]\n"
+        + "z" * 1_800
+        + " [... line cut; bash: sed -n '3p' big.log | cut -c2001-4000]\nline 4\n"
     )
-    assert (
-        await place.text(READ, file_path="big.log", offset=99) == "line 99\nline 100\n[line 100 is the last]"
+    assert await place.text(READ, file_path="big.log", offset=99) == (
+        f"[lines 99-100 of a file of {size:,} bytes]\nline 99\nline 100\n[line 100 is the last]"
     )
     with pytest.raises(ToolError, match=r"offset=102 is past its end"):
         await place.call(READ, file_path="big.log", offset=102)
@@ -412,7 +425,7 @@ async def test_a_file_of_ten_gigabytes_is_not_loaded(place, tmp_path):
     with (tmp_path / "huge").open("r+b") as file:
         file.write(b"a\nb\n" * 3_000)
     beginning = await place.text(READ, file_path="huge", limit=2)
-    assert beginning.startswith("a\nb\n[lines 1-2 of a file of 10,000,000,000")
+    assert beginning.startswith("[lines 1-2 of a file of 10,000,000,000 bytes]\na\nb\n")
 
 
 @pytest.mark.parametrize(
@@ -424,7 +437,8 @@ async def test_a_file_of_ten_gigabytes_is_not_loaded(place, tmp_path):
 )
 async def test_encodings_of_large_files_are_detected_too(place, tmp_path, data, shown):
     (tmp_path / "f").write_bytes(data + b"x\n" * 26_000_000)
-    assert (await place.text(READ, file_path="f", limit=1)).startswith(shown)
+    head, _, text = (await place.text(READ, file_path="f", limit=1)).partition("\n")
+    assert head.startswith("[line 1 of a file of ") and text.startswith(shown)
 
 
 async def test_a_long_result_in_a_blob_is_shown_up_to_a_larger_limit(place, tmp_path):

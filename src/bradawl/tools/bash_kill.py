@@ -9,7 +9,7 @@ from bradawl.tools.bash_output import jobs_of, output_of
 
 
 class BashKillParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """End a background job and all it started; shows the output you have not seen."""
+    """End a background job; shows its last output."""
 
     job_id: str
 

@@ -17,10 +17,10 @@ _LONGEST_WAIT_S = 600
 
 
 class BashOutputParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Show what a background job has printed since you last looked, and whether it still runs."""
+    """Show what a background job has printed since the last look, and whether it runs."""
 
     job_id: str
-    wait: Annotated[int, msgspec.Meta(description="Wait so many seconds for its end, at most 600.")] = 0
+    wait: Annotated[int, msgspec.Meta(description="Seconds to wait for its end, at most 600.")] = 0
 
 
 class BashOutput:

@@ -19,12 +19,10 @@ READ_LIMIT = 50_000_000
 
 
 class EditFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Replace old_string, which must match exactly and only once, by new_string. No earlier read is needed."""
+    """Replace old_string, which must be in the file exactly once, by new_string. No earlier read is needed."""
 
     file_path: str
-    old_string: Annotated[
-        str, msgspec.Meta(description="With its indentation, without line numbers, and enough lines to be unique.")
-    ]
+    old_string: Annotated[str, msgspec.Meta(description="As it is there, with enough lines to be unique.")]
     new_string: str
     replace_all: bool = False
 
@@ -89,7 +87,8 @@ def change_text(before: FileContent, planned: "Planned", context: CallContext, *
     """A one-line summary of an edit, and its diff."""
     from bradawl.tools.editing.diffs import describe_change
 
-    added, removed, diff = describe_change(planned.encoding.decode(before.data), planned.encoding.decode(planned.data))
+    texts = (planned.encoding.decode(data) for data in (before.data, planned.data))
+    added, removed, diff = describe_change(*texts, is_known=not planned.note)
     notes = [f"{count} replacement{'' if count == 1 else 's'}"] if count else []
     if planned.note:
         notes.append(planned.note)

@@ -32,11 +32,9 @@ _NEWEST = str(Path(__file__).parent / "searching" / "newest.py")
 
 
 class GlobParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Find files by name, newest first; what git or .bradawlignore ignores only if the pattern names its folder."""
+    """Find files by name, newest first; ignored ones only if the pattern names their folder."""
 
-    pattern: Annotated[
-        str, msgspec.Meta(description="*.py is this folder only, **/*.py any depth; src/**/*.{ts,tsx} works too.")
-    ]
+    pattern: Annotated[str, msgspec.Meta(description="*.py: this folder only; src/**/*.{ts,tsx}: any depth.")]
     path: str = "."
 
 

@@ -31,16 +31,16 @@ _TYPE = r"[\w+-]+"
 
 
 class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Find lines by regular expression, not in keys and what git or .bradawlignore ignores."""
+    """Find lines by regular expression; not in keys and ignored files."""
 
-    pattern: Annotated[str, msgspec.Meta(description="Looked for line by line.")]
+    pattern: str
     path: str = "."
-    include: Annotated[str, msgspec.Meta(description="Only files so named: *.{ts,tsx}")] = ""
-    type: Annotated[str, msgspec.Meta(description="Only such files: py, js, rust ...")] = ""
-    output_mode: Annotated[OutputMode, msgspec.Meta(description="Lines, file names, or matches per file.")] = "content"
-    context: Annotated[int, msgspec.Meta(description="Lines to show around each match, at most 20.")] = 0
-    multiline: Annotated[bool, msgspec.Meta(description="Matches may span lines; . is any character.")] = False
-    limit: Annotated[int, msgspec.Meta(description="Most matches (or files) to show.")] = DEFAULT_LIMIT
+    include: Annotated[str, msgspec.Meta(description="Only files so named, as *.{ts,tsx}")] = ""
+    type: Annotated[str, msgspec.Meta(description="Only such files, as py or js")] = ""
+    output_mode: OutputMode = "content"
+    context: Annotated[int, msgspec.Meta(description="Lines around each match, at most 20.")] = 0
+    multiline: Annotated[bool, msgspec.Meta(description="Matches may span lines.")] = False
+    limit: Annotated[int, msgspec.Meta(description="Most matches (or files).")] = DEFAULT_LIMIT
 
 
 class Grep:

@@ -10,20 +10,26 @@ from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent
-from bradawl.tools.edit_file import EditFileParams, change_text, read_for_edit, remember_edit
+from bradawl.tools.edit_file import change_text, read_for_edit, remember_edit
 from bradawl.tools.reading.path_errors import named_as_given
 
 if TYPE_CHECKING:  # the engine loads with the first edit
     from bradawl.tools.editing.plan import Planned
 
 
-class MultiEditParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Several edits in one call, as edit_file makes them: all are checked first, and all are made or none."""
+class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of `edit_file`, without the descriptions that a model has there."""
 
-    edits: Annotated[
-        tuple[EditFileParams, ...],
-        msgspec.Meta(description="Made in this order; a later one sees what earlier ones of its file did."),
-    ]
+    file_path: str
+    old_string: str
+    new_string: str
+    replace_all: bool = False
+
+
+class MultiEditParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Several edits as edit_file makes them: all are made, or none."""
+
+    edits: Annotated[tuple[Edit, ...], msgspec.Meta(description="Made in this order.")]
 
 
 class PlannedFile(msgspec.Struct):
@@ -77,7 +83,7 @@ class MultiEdit:
         return all([await is_made(path, change, context) for path, change in changes])
 
 
-def _wrong_by_itself(edit: EditFileParams) -> str:
+def _wrong_by_itself(edit: Edit) -> str:
     from bradawl.tools.editing.plan import Change, check_change
 
     try:
@@ -128,7 +134,7 @@ async def _planned_file(path: str, given: str, context: CallContext, unreadable:
     return PlannedFile(content, given, content.data)
 
 
-def _apply(file: PlannedFile, edit: EditFileParams, number: int, context: CallContext) -> None:
+def _apply(file: PlannedFile, edit: Edit, number: int, context: CallContext) -> None:
     from bradawl.tools.editing.plan import Change, plan
 
     change = Change(edit.old_string, edit.new_string, edit.replace_all)

@@ -17,7 +17,7 @@ _READ_LIMIT = 50_000_000
 
 
 class WriteFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Write a whole file; folders are made. To overwrite a file, read it first; to change parts, use edit_file."""
+    """Write a whole file; folders are made. To overwrite one, read it first."""
 
     file_path: str
     content: str
@@ -104,7 +104,7 @@ class WriteFile:
         check_unchanged(current, context)
         sha256 = await context.files.replace(current.path, data, current.sha256)
         context.seen.saw(FileContent(current.path, data, sha256))
-        added, removed, diff = describe_change(encoding.decode(current.data), content)
+        added, removed, diff = describe_change(encoding.decode(current.data), content, is_known=True)
         note += "" if encoding.bom or _is_utf8(current.data) else " (now UTF-8, which it was not)"
         head = f"Wrote {_count(content)} to {shown}: +{added} -{removed}{note}"
         return ToolOutput((Text(f"{head}\n{diff}".rstrip()),))

@@ -106,9 +106,7 @@ def offered_tools(
     return tuple(tool for tool in tools if tool.spec.name not in hidden)
 
 
-def _named_tools(
-    names: str, tools: tuple[Tool[Any], ...], usual: tuple[Tool[Any], ...]
-) -> tuple[Tool[Any], ...]:
+def _named_tools(names: str, tools: tuple[Tool[Any], ...], usual: tuple[Tool[Any], ...]) -> tuple[Tool[Any], ...]:
     """The tools that the setting `tools` names; `default` stands for the usual ones. Raises `SettingsError`."""
     wanted = {name.strip() for name in names.split(",") if name.strip()} or {"default"}
     known = {tool.spec.name for tool in tools}

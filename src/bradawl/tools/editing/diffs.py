@@ -5,6 +5,9 @@ import msgspec
 from bradawl.tools.reading.decoding import split_lines
 
 _CONTEXT = 3
+_CONTEXT_OF_KNOWN = 1
+_LONGEST_RUN = 12
+_RUN_HEAD, _RUN_TAIL = 6, 3
 _MOST_CHARACTERS = 3_000
 _MOST_LINES_COMPARED = 4_000
 _LONGEST_LINE = 500
@@ -23,24 +26,29 @@ class Difference(msgspec.Struct, frozen=True):
     """False if `text` leaves something out."""
 
 
-def describe_change(before: str, after: str) -> tuple[int, int, str]:
-    """Lines added, lines removed and the hunks of a unified diff of at most about 3,000 characters."""
-    change = change_between(before, after)
+def describe_change(before: str, after: str, *, is_known: bool = False) -> tuple[int, int, str]:
+    """Lines added, lines removed and the hunks of a unified diff, as `change_between` finds them."""
+    change = change_between(before, after, is_known=is_known)
     return change.added, change.removed, change.text
 
 
-def change_between(before: str, after: str) -> Difference:
-    """The edit operations from `before` to `after`; work is bounded for texts of any size."""
+def change_between(before: str, after: str, *, is_known: bool = False) -> Difference:
+    """The edit operations from `before` to `after`; work is bounded for texts of any size.
+
+    `is_known`: the reader gave the lines, so that little context, and of many lines in a row the first and last few,
+    are enough to see the place.
+    """
     old, new = _lines(before), _lines(after)
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
     if len(old_middle) + len(new_middle) > _MOST_LINES_COMPARED:
         return Difference(len(new_middle), len(old_middle), "(too many changed lines to show)", False)
-    first = start - min(start, _CONTEXT)
-    old_window = old[first : len(old) - end + min(end, _CONTEXT)]
-    new_window = new[first : len(new) - end + min(end, _CONTEXT)]
-    return _render(old_window, new_window, first)
+    around = _CONTEXT_OF_KNOWN if is_known else _CONTEXT
+    first = start - min(start, around)
+    old_window = old[first : len(old) - end + min(end, around)]
+    new_window = new[first : len(new) - end + min(end, around)]
+    return _render(old_window, new_window, first, around, is_known=is_known)
 
 
 def _lines(text: str) -> list[str]:
@@ -62,8 +70,8 @@ def _common(first: list[str], second: list[str]) -> int:
     return count
 
 
-def _render(old: list[str], new: list[str], skipped: int) -> Difference:
-    groups = _groups(old, new)
+def _render(old: list[str], new: list[str], skipped: int, around: int, *, is_known: bool) -> Difference:
+    groups = _groups(old, new, around)
     changes = [code for group in groups for code in group if code[0] != "equal"]
     removed = sum(code[2] - code[1] for code in changes)
     added = sum(code[4] - code[3] for code in changes)
@@ -74,16 +82,26 @@ def _render(old: list[str], new: list[str], skipped: int) -> Difference:
             if tag == "equal":
                 lines.extend(" " + line for line in old[i1:i2])
                 continue
-            lines.extend("-" + line for line in old[i1:i2])
-            lines.extend("+" + line for line in new[j1:j2])
+            lines += _run("-", old[i1:i2], is_folded=is_known)
+            lines += _run("+", new[j1:j2], is_folded=is_known)
     text, is_whole = _cut([_shown(line) for line in lines])
+    is_whole = is_whole and not (is_known and any(max(c[2] - c[1], c[4] - c[3]) > _LONGEST_RUN for c in changes))
     return Difference(added, removed, text, is_whole and max(map(len, lines), default=0) <= _LONGEST_LINE)
 
 
-def _groups(old: list[str], new: list[str]) -> Codes:
+def _run(sign: str, lines: list[str], *, is_folded: bool) -> list[str]:
+    """Added or removed lines in a row."""
+    signed = [sign + line for line in lines]
+    if not is_folded or len(lines) <= _LONGEST_RUN:
+        return signed
+    left_out = len(lines) - _RUN_HEAD - _RUN_TAIL
+    return [*signed[:_RUN_HEAD], f"[... {left_out} lines as given]", *signed[-_RUN_TAIL:]]
+
+
+def _groups(old: list[str], new: list[str], around: int) -> Codes:
     from difflib import SequenceMatcher
 
-    return [list(group) for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT)]
+    return [list(group) for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(around)]
 
 
 def _span(group: list[tuple[str, int, int, int, int]], column: int, skipped: int) -> str:
