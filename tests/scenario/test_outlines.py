@@ -27,6 +27,9 @@ async def test_definitions_named_in_a_prompt_are_shown_until_the_prompt_is_taken
         await session.rewind(start, "talk")
         await session.run("look at the queue")
         (other,) = results(session.transcript.messages)
-    shown = "\n\n(definitions that this conversation names:)\n[lines 5-6: Queue.take]\n    def take(self):\n        empty()\n"
+    shown = (
+        "\n\n(definitions that this conversation names:)\n"
+        "[lines 5-6: Queue.take]\n    def take(self):\n        empty()\n"
+    )
     assert shown in named and "2-3\t  def put(self)" in named
     assert other == named.replace(shown, "\n")

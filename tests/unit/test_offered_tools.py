@@ -10,6 +10,7 @@ from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.settings.permission_values import RuleText, RuleVerdict
 from bradawl.core.errors import SettingsError
+from bradawl.shaping.tool_schema import schemas_of
 from bradawl.testing.fakes import ScriptedApprover
 
 ALL = (
@@ -32,15 +33,19 @@ SELDOM = {"agent", "todo_write"}
 """Left out where nobody can answer, unless they are named."""
 
 
-async def offered(folder: Path, approver=None, **changes) -> tuple[str, ...]:
+def built(folder: Path, script: list, approver=None, **changes):
     work = folder / "work"
     work.mkdir(exist_ok=True)
-    (folder / "script.json").write_text(json.dumps([{"text": "done"}]))
+    (folder / "script.json").write_text(json.dumps(script))
     given = {"user_home": str(folder), "sandbox": "off", "headless": True, "environment": {}, **changes}
     model = ModelSettings("scripted", str(folder / "script.json"))
-    agent = build_agent(Settings(model=model, cwd=str(work), home=str(folder / "data"), **given), approver)
+    return build_agent(Settings(model=model, cwd=str(work), home=str(folder / "data"), **given), approver)
+
+
+async def offered(folder: Path, approver=None, **changes) -> tuple[str, ...]:
+    agent = built(folder, [{"text": "done"}], approver, **changes)
     try:
-        return tuple(tool.spec.name for tool in agent.tools)
+        return tuple(schema.name for schema in schemas_of(agent.tools))
     finally:
         await agent.aclose()
 
@@ -93,12 +98,28 @@ async def test_web_fetch_is_left_out_where_commands_may_do_all_without_a_questio
         ("", FOR_USERS | SELDOM | {"web_fetch"}),
         ("default", FOR_USERS | SELDOM | {"web_fetch"}),
         ("default, agent", FOR_USERS | {"todo_write", "web_fetch"}),
-        ("all", FOR_USERS),
+        ("all", FOR_USERS | {"web_fetch"}),
         ("bash,read_file", set(ALL) - {"bash", "read_file"}),
     ],
 )
 async def test_a_setting_names_the_tools(tmp_path, names, without):
     assert left_out(await offered(tmp_path, tools=names)) == without
+
+
+async def test_web_fetch_can_be_named_where_commands_may_do_all(tmp_path):
+    assert "web_fetch" in await offered(tmp_path, tools="default,web_fetch", permission_mode="bypass")
+
+
+async def test_a_tool_that_is_not_listed_answers_calls(tmp_path):
+    todo = {"name": "todo_write", "arguments": {"todos": [{"content": "look"}]}}
+    agent = built(tmp_path, [{"tool_calls": [todo]}, {"text": "done"}])
+    try:
+        assert "todo_write" not in {schema.name for schema in schemas_of(agent.tools)}
+        async with agent.open() as session:
+            assert (await session.run("go")).text == "done"
+            assert [each.content for each in session.state.todos] == ["look"]
+    finally:
+        await agent.aclose()
 
 
 async def test_the_setting_of_tools_may_leave_out_tools_with_a_user(tmp_path):
@@ -110,7 +131,7 @@ async def test_an_unknown_name_of_a_tool_is_an_error_that_names_the_tools(tmp_pa
         await offered(tmp_path, tools="bash,ask_user,serch")
     assert str(error.value) == (
         "the setting `tools` names ask_user, serch, which this run does not have; there are all, default, bash, "
-        "bash_output, bash_kill, read_file, write_file, edit_file, multi_edit, glob, grep, agent, todo_write, web_fetch"
+        "bash_output, bash_kill, read_file, write_file, edit_file, multi_edit, glob, grep, agent, todo_write"
     )
 
 

@@ -135,14 +135,16 @@ async def test_definitions_are_shown_in_the_order_of_the_file_and_each_line_once
     text = await code.text(READ, file_path="a.py", symbols=("remove.inner", "Container._pop", "remove", "LIMIT"))
     assert text == (
         "[line 3: LIMIT]\nLIMIT = 3\n[lines 1521-1522: Container._pop]\n    def _pop(self):\n"
-        "        return self.keys.pop()\n[lines 1525-1528: remove]\ndef remove():\n    def inner():\n        pass\n    return inner"
+        "        return self.keys.pop()\n[lines 1525-1528: remove]\n"
+        "def remove():\n    def inner():\n        pass\n    return inner"
     )
 
 
 async def test_a_name_of_several_definitions_shows_all_and_says_where(place, tmp_path):
     (tmp_path / "a.py").write_text("class A:\n    def f(self): 1\n\nclass B:\n    def f(self): 2\n")
     assert await place.text(READ, file_path="a.py", symbols=("f",)) == (
-        "[line 2: A.f]\n    def f(self): 1\n[line 5: B.f]\n    def f(self): 2\n[f is the name of 2 definitions: A.f (2-2), B.f (5-5)]"
+        "[line 2: A.f]\n    def f(self): 1\n[line 5: B.f]\n    def f(self): 2\n"
+        "[f is the name of 2 definitions: A.f (2-2), B.f (5-5)]"
     )
 
 

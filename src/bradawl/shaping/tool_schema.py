@@ -68,5 +68,8 @@ def _untitled(named: _Json) -> _Json:
 
 
 def schemas_of(tools: Iterable[Tool[typing.Never]]) -> tuple[ToolSchema, ...]:
-    """The schemas in the order of the tools, which is part of the prefix."""
-    return tuple(schema_of(tool) for tool in tools)
+    """The schemas in the order of the tools, which is part of the prefix.
+
+    A tool with the attribute `is_listed` false has none: it answers calls of models that know it without being told.
+    """
+    return tuple(schema_of(tool) for tool in tools if getattr(tool, "is_listed", True))

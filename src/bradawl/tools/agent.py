@@ -47,6 +47,8 @@ class AgentTool:
         main_agent_only=True,
     )
     params: type[AgentParams] = AgentParams
+    is_listed: bool = True
+    """False: calls are answered, but requests do not offer the tool."""
 
     def effects(self, params: AgentParams, context: CallContext) -> Effects:
         """Spends money and reads the working directory; the sub-agent's calls are judged one by one."""

@@ -27,6 +27,8 @@ class TodoWrite:
 
     spec: ToolSpec = ToolSpec("todo_write", rule_names=("TodoWrite",), result="state")
     params: type[TodoWriteParams] = TodoWriteParams
+    is_listed: bool = True
+    """False: calls are answered, but requests do not offer the tool."""
 
     def effects(self, params: TodoWriteParams, context: CallContext) -> Effects:
         """Changes the to-do list and nothing else."""

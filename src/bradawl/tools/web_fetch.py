@@ -63,6 +63,8 @@ class WebFetch:
 
     spec: ToolSpec = ToolSpec("web_fetch", rule_names=("WebFetch",), shows=("url",))
     params: type[WebFetchParams] = WebFetchParams
+    is_listed: bool = True
+    """False: calls are answered, but requests do not offer the tool."""
 
     def __init__(
         self,

@@ -78,24 +78,21 @@ def offered_tools(
 ) -> tuple[Tool[Any], ...]:
     """bradawl's own tools and the user's, without those that are of no use in this run.
 
-    The setting `tools` names those of bradawl's own that are offered. Without it, a run in which nobody can answer has
-    neither `agent` nor `todo_write`, whose list nobody would see, and `web_fetch` only if a rule allows it a host: what
-    is offered is paid for in each request. Left out are also tools that a rule denies whatever their arguments, and
-    without a user those that ask one. The tools do not depend on the mode where that can change during a session,
-    because the prefix of requests would change with them. `has_answers`: an approver of an embedding program answers.
-    `notify` is called with a warning for each user tool that can't be loaded. Raises `SettingsError` for an unknown name
-    in the setting.
+    Left out are tools that a rule denies whatever their arguments, and without a user those that ask one, and
+    `web_fetch` if it would be asked about for every host. The tools do not depend on the mode where that can change
+    during a session, because the prefix of requests would change with them. `has_answers`: an approver of an embedding
+    program answers such questions.
+
+    The setting `tools` names those of bradawl's own to offer. Without it, a run in which nobody can answer lists
+    neither `agent` nor `todo_write`, whose list nobody would see, nor `web_fetch` unless a rule allows it a host: schemas are
+    paid for in each request. If a model calls them all the same, they work.
+    `notify` is called with a warning for each user tool that can't be loaded. Raises `SettingsError` for an unknown
+    name in the setting.
     """
     tools = build_tools(settings, workspace, headless=headless)
-    usual = tools
     if headless and not has_answers:
-        usual = tuple(
-            tool
-            for tool in tools
-            if not isinstance(tool, AgentTool | TodoWrite)
-            and (not isinstance(tool, WebFetch) or policies.allows_requests_of(tool.spec))
-        )
-    tools = _named_tools(settings.tools, tools, usual)
+        tools = tuple(tool for tool in tools if _is_of_use(tool, settings, policies))
+    tools = _named_tools(settings.tools, tools)
     if settings.user_tools:
         tools += _user_tools(settings, tools, notify)
     if not policies.has_rules:
@@ -106,20 +103,26 @@ def offered_tools(
     return tuple(tool for tool in tools if tool.spec.name not in hidden)
 
 
-def _named_tools(names: str, tools: tuple[Tool[Any], ...], usual: tuple[Tool[Any], ...]) -> tuple[Tool[Any], ...]:
-    """The tools that the setting `tools` names; `default` stands for the usual ones. Raises `SettingsError`."""
+def _is_of_use(tool: Tool[Any], settings: Settings, policies: Policies) -> bool:
+    """Whether the tool can do something without a user. Takes tools that seldom do off the list."""
+    allowed = isinstance(tool, WebFetch) and policies.allows_requests_of(tool.spec)
+    if isinstance(tool, AgentTool | TodoWrite | WebFetch):
+        tool.is_listed = allowed
+    return allowed or not isinstance(tool, WebFetch) or settings.permission_mode == "bypass"
+
+
+def _named_tools(names: str, tools: tuple[Tool[Any], ...]) -> tuple[Tool[Any], ...]:
+    """The tools that the setting `tools` names, which are listed; `default` stands for the usual ones."""
     wanted = {name.strip() for name in names.split(",") if name.strip()} or {"default"}
-    known = {tool.spec.name for tool in tools}
-    if unknown := sorted(wanted - known - {"all", "default"}):
+    if unknown := sorted(wanted - {"all", "default"} - {tool.spec.name for tool in tools}):
         raise SettingsError(
             f"the setting `tools` names {', '.join(unknown)}, which this run does not have; there are all, default, "
             f"{', '.join(tool.spec.name for tool in tools)}"
         )
-    if "all" in wanted:
-        return tools
-    if "default" in wanted:
-        wanted |= {tool.spec.name for tool in usual}
-    return tuple(tool for tool in tools if tool.spec.name in wanted)
+    for tool in tools:
+        if isinstance(tool, AgentTool | TodoWrite | WebFetch) and wanted & {"all", tool.spec.name}:
+            tool.is_listed = True
+    return tuple(tool for tool in tools if wanted & {"all", "default", tool.spec.name})
 
 
 def given_tools(
