@@ -84,8 +84,8 @@ def offered_tools(
     program answers such questions.
 
     The setting `tools` names those of bradawl's own to offer. Without it, a run in which nobody can answer lists
-    neither `agent` nor `todo_write`, whose list nobody would see, nor `web_fetch` unless a rule allows it a host: schemas are
-    paid for in each request. If a model calls them all the same, they work.
+    neither `agent` nor `todo_write`, whose list nobody would see, nor `web_fetch` unless a rule allows it a host,
+    because schemas are paid for in each request. If a model calls them all the same, they work.
     `notify` is called with a warning for each user tool that can't be loaded. Raises `SettingsError` for an unknown
     name in the setting.
     """
