@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bradawl import ModelSettings, Settings, build_agent
+from bradawl.app import named_definitions
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Message, Note, Origin, Text, ToolResults, User, calls_of, text_of
 from bradawl.core.permissions import Answer
@@ -29,7 +30,7 @@ from bradawl.testing.scripted import ScriptedModel
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "models-view.md"
 PROJECT = "/projects/shop"
-PROMPT = "The total of a cart ignores the quantity. Fix it."
+PROMPT = "`Cart.total` ignores the quantity. Fix it."
 PLAN_PROMPT = "Now plan how to add discounts."
 
 INTRO = """\

@@ -29,7 +29,7 @@ ALL = (
     *("todo_write", "web_fetch", "ask_user", "exit_plan"),
 )
 FOR_USERS = {"ask_user", "exit_plan"}
-SELDOM = {"agent", "todo_write"}
+SELDOM = {"agent", "glob", "multi_edit", "todo_write"}
 """Left out where nobody can answer, unless they are named."""
 
 
@@ -97,7 +97,7 @@ async def test_web_fetch_is_left_out_where_commands_may_do_all_without_a_questio
     [
         ("", FOR_USERS | SELDOM | {"web_fetch"}),
         ("default", FOR_USERS | SELDOM | {"web_fetch"}),
-        ("default, agent", FOR_USERS | {"todo_write", "web_fetch"}),
+        ("default, agent", FOR_USERS | SELDOM - {"agent"} | {"web_fetch"}),
         ("all", FOR_USERS | {"web_fetch"}),
         ("bash,read_file", set(ALL) - {"bash", "read_file"}),
     ],

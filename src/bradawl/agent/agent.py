@@ -15,6 +15,7 @@ from bradawl.agent.conversation import Conversation
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.middleware import Middleware, MiddlewareContext
 from bradawl.agent.middleware.answer_schema import AnswerSchemaCheck
+from bradawl.agent.middleware.early_answer import EarlyAnswer
 from bradawl.agent.middleware.loop_detection import LoopDetection
 from bradawl.agent.middleware.output_limit import OutputLimit
 from bradawl.agent.middleware.reminders import Reminders
@@ -160,7 +161,7 @@ def _open_session(
             prefix=prefix,
             calls=calls,
             jobs=jobs,
-            middleware=_middleware_of(agent, context),
+            middleware=_middleware_of(agent, context, denials),
             recover_children=sub_agents.recover,
             earlier_prompts=_prompts(opened.entries, name),
         )
@@ -173,7 +174,7 @@ def _prompts(entries: tuple[Envelope, ...], name: str) -> tuple[str, ...]:
     )
 
 
-def _middleware_of(agent: AgentConfiguration, context: MiddlewareContext) -> tuple[Middleware, ...]:
+def _middleware_of(agent: AgentConfiguration, context: MiddlewareContext, denials: Denials) -> tuple[Middleware, ...]:
     """The middleware of a session in the order they are called. A middleware of bradawl is one line here."""
     # A caller waits for the conclusion of a sub-agent; a user can let the turn go on.
     last_step = agent.limits.max_steps if context.conversation.is_sub_agent else None
@@ -184,5 +185,6 @@ def _middleware_of(agent: AgentConfiguration, context: MiddlewareContext) -> tup
         OutputLimit(context),
         Reminders(context, last_step),
         *(make(context) for make in agent.middleware),
+        EarlyAnswer(context, denials),
         AnswerSchemaCheck(agent.check_for),
     )

@@ -111,10 +111,11 @@ def beginning_of(path: str, most: int = _LARGEST_BYTES) -> str:
     return bytes_of(path, most).decode("utf-8", "replace")
 
 
-def bytes_of(path: str, most: int) -> bytes:
+def bytes_of(path: str, most: int, *, follows_links: bool = True) -> bytes:
     """The first bytes of a regular file; empty if it can't be read."""
+    links = 0 if follows_links else os.O_NOFOLLOW
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # not blocked by a pipe of that name
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | links)  # not blocked by a pipe of that name
     except OSError:
         return b""
     try:

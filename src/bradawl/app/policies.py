@@ -14,7 +14,7 @@ from bradawl.app.settings.permission_values import RuleText
 from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
 from bradawl.core.permissions import Mode, Policy, Sandbox
-from bradawl.core.rules import Rule, speaks_of
+from bradawl.core.rules import Rule, path_rules, speaks_of
 from bradawl.core.tools import ToolSpec
 
 if TYPE_CHECKING:
@@ -93,6 +93,12 @@ class Policies:
     def has_rules(self) -> bool:
         """Whether the settings hold permission rules, apart from domains."""
         return any(rule.verdict != "domain" for rule in self._settings.rules)
+
+    def refuses_to_read(self, path: str) -> bool:
+        """Whether a rule of the settings refuses or asks about reading an absolute path. Does not wait for a sandbox."""
+        if not self.has_rules:
+            return False
+        return any(rule.on == "read" and speaks_of(rule, path) for rule in path_rules(self.fixed))
 
     def allows_requests_of(self, spec: ToolSpec) -> bool:
         """Whether a rule allows a tool that sends requests at least one host."""

@@ -42,6 +42,7 @@ _BY_FILE = (
     ("Package.swift", "swift test"),
     ("build.zig", "zig build test"),
 )
+_ENVIRONMENT_NAMED = re.compile(r"/bin/python|\b(?:uv|poetry|pdm|pipenv) run ")
 _PYTHON_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 
 
@@ -83,9 +84,8 @@ def command_lines(survey: Survey, search_path: str) -> list[str]:
         commands = [command for command in _commands(place) if _kind(command) not in known]
         if commands and len(said) <= _MOST_SUB_PROJECTS:
             said.append(f"in {path}/: {commands[0]}")
-    if said:
-        return [f"tests: {'; '.join(said)}"]
-    return _python_line(here)
+    python = [] if _ENVIRONMENT_NAMED.search(" ".join(said)) else _python_line(here)
+    return [f"tests: {'; '.join(said)}", *python] if said else python
 
 
 def _above(path: str) -> tuple[str, ...]:
@@ -151,7 +151,9 @@ def _python(place: _Place) -> Iterator[str]:
 
 
 def _uses_pytest(place: _Place) -> bool:
-    return any(place.has(name) and (not said or said in place.text(name)) for name, said in _PYTEST_CONFIGS)
+    if any(place.has(name) and (not said or said in place.text(name)) for name, said in _PYTEST_CONFIGS):
+        return True
+    return any(map(place.has, _PYTHON_PROJECT)) and any(place.has(f"{name}/bin/pytest") for name in _ENVIRONMENTS)
 
 
 def _runner(place: _Place) -> str:

@@ -61,12 +61,12 @@ def joined(path: str, name: str) -> str:
     return f"{path}/{name}" if path else name
 
 
-def survey_of(root: str, end: float, *, enters: bool = True) -> Survey | None:
+def survey_of(root: str, end: float, *, enters: bool = True, most: int = _MOST_ENTRIES) -> Survey | None:
     """Read folders until all, or enough, are known, or the clock `monotonic` shows `end`. The top folder is read in any
-    case; None if that is impossible. Unless it `enters` folders it reads no other.
+    case; None if that is impossible. Unless it `enters` folders it reads no other; `most` bounds the entries.
     """
     folders: dict[str, Folder] = {}
-    left = _MOST_ENTRIES
+    left = most
     waiting: deque[tuple[str, tuple[IgnoredNames, ...]]] = deque([("", rules_above(root))])
     while waiting and left > 0 and (monotonic() < end or not folders):
         path, chain = waiting.popleft()

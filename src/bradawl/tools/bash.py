@@ -40,6 +40,13 @@ class UnattendedBashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     run_in_background: Annotated[
         bool, msgspec.Meta(description="Make it a job: servers, long builds. bash_output shows its output.")
     ] = False
+    answer_if_ok: Annotated[
+        str,
+        msgspec.Meta(
+            description="With the last check (join checks by &&): your final answer. Ends the task if all calls of the "
+            "reply succeed."
+        ),
+    ] = ""
 
     @property
     def lifted(self) -> Literal["", "network", "off"]:
@@ -168,7 +175,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             if params.run_in_background and params.timeout:
                 said = "without the timeout, which jobs don't have, "
             job = partial(context.jobs.add, process, params.command, context.call_id)
-            return await _hand_over(process, job, time.monotonic() - began, said)
+            output = await _hand_over(process, job, time.monotonic() - began, said)
+            return msgspec.structs.replace(output, is_error=bool(params.answer_if_ok))  # its end is not known
         else:
             await process.end()
             result = msgspec.structs.replace(process.result(), exit_code=None)
@@ -182,7 +190,16 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         ending = ending_of(result, timeout_s, params.timeout)
         there = self.user_is_there
         by_domain = bool(result.sandbox) and self.sandbox().limits_hosts
-        return output_of(params.command, result, ending, notes, context.grant, user_is_there=there, by_domain=by_domain)
+        return output_of(
+            params.command,
+            result,
+            ending,
+            notes,
+            context.grant,
+            user_is_there=there,
+            by_domain=by_domain,
+            is_strict=bool(params.answer_if_ok),
+        )
 
     def _command(self, params: UnattendedBashParams, context: CallContext) -> Command:
         """The command that is analyzed, sealed and started."""

@@ -50,6 +50,8 @@ class Glob:
         """
         self._rg = rg
         self._ignore_file = ignore_file
+        self.is_listed = True
+        """False: calls are answered, but requests do not offer the tool."""
 
     def effects(self, params: GlobParams, context: CallContext) -> Effects:
         """Reads below the searched folder and the folder the pattern starts from. Raises `ToolError` for an invalid

@@ -51,6 +51,8 @@ class MultiEdit:
         "multi_edit", kind="write", rule_names=("Edit",), shows=("edits.file_path",), result="diff"
     )
     params: type[MultiEditParams] = MultiEditParams
+    is_listed: bool = True
+    """False: calls are answered, but requests do not offer the tool."""
 
     def effects(self, params: MultiEditParams, context: CallContext) -> Effects:
         """Writes all the files. Raises `ToolError` without edits, and for strings that can't be an edit."""

@@ -1,7 +1,8 @@
 """The middleware port: what a feature that acts around each step implements. Each feature is one file here.
 
 A turn calls the middleware in a fixed order: `step_limit`, `loop_detection`, `tool_changes`, `output_limit` (cut
-replies), `reminders`, the middleware an embedder added, and `answer_schema` (the check of the final answer).
+replies), `reminders`, the middleware an embedder added, `early_answer` (an answer that came with the last calls), and
+`answer_schema` (the check of the final answer).
 Middleware do not import each other; they share nothing but the conversation and the prefix.
 
 A new feature is one file here and one line in `_middleware_of` of `agent.agent`. A program that embeds bradawl passes

@@ -16,6 +16,7 @@ from bradawl.app.build.tools import given_tools, offered_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, why_no_undo, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.held import held_line
+from bradawl.app.named_definitions import NamedDefinitions
 from bradawl.app.policies import Policies
 from bradawl.app.program_paths import search_path
 from bradawl.app.settings.settings import Settings
@@ -101,12 +102,16 @@ def build_agent(
         retry=RetryBudget() if settings.headless else _INTERACTIVE_RETRY,
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
         hooks=tuple(parts.get("hooks", ())),
-        middleware=tuple(parts.get("middleware", ())),
+        middleware=(_named_definitions(workspace, policies), *parts.get("middleware", ())),
         changes=UnsavedChanges(_why_unsaved(workspace)) if changes is None else changes,
         check_for=check_for,
         around_turns=workspace.tmp,
         on_close=workspace.close,
     )
+
+
+def _named_definitions(workspace: Workspace, policies: Policies) -> MiddlewareFactory:
+    return lambda context: NamedDefinitions(context, workspace.folders.project, policies.refuses_to_read)
 
 
 def _why_unsaved(workspace: Workspace) -> str:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from bradawl.tools.exit_plan import ExitPlan
     from bradawl.tools.web.addresses import PublicAddresses
 
+_SELDOM = (AgentTool, Glob, MultiEdit, TodoWrite, WebFetch)
+"""Tools that are not listed where nobody can answer, unless settings name them: commands and single edits do as well."""
 _FIELDS_OF_THE_WORKSPACE = (
     *("home", "search_path", "workspace", "changeable", "git_is_safe", "git_reads", "resolve", "sandbox"),
     *("own", "environment", "user_is_there"),
@@ -84,8 +86,8 @@ def offered_tools(
     program answers such questions.
 
     The setting `tools` names those of bradawl's own to offer. Without it, a run in which nobody can answer lists
-    neither `agent` nor `todo_write`, whose list nobody would see, nor `web_fetch` unless a rule allows it a host,
-    because schemas are paid for in each request. If a model calls them all the same, they work.
+    neither `agent` nor `todo_write`, whose list nobody would see, nor `web_fetch` unless a rule allows it a host, nor
+    `glob` and `multi_edit`, because schemas are paid for in each request. If a model calls them all the same, they work.
     `notify` is called with a warning for each user tool that can't be loaded. Raises `SettingsError` for an unknown
     name in the setting.
     """
@@ -106,7 +108,7 @@ def offered_tools(
 def _is_of_use(tool: Tool[Any], settings: Settings, policies: Policies) -> bool:
     """Whether the tool can do something without a user. Takes tools that seldom do off the list."""
     allowed = isinstance(tool, WebFetch) and policies.allows_requests_of(tool.spec)
-    if isinstance(tool, AgentTool | TodoWrite | WebFetch):
+    if isinstance(tool, _SELDOM):
         tool.is_listed = allowed
     return allowed or not isinstance(tool, WebFetch) or settings.permission_mode == "bypass"
 
@@ -120,7 +122,7 @@ def _named_tools(names: str, tools: tuple[Tool[Any], ...]) -> tuple[Tool[Any], .
             f"{', '.join(tool.spec.name for tool in tools)}"
         )
     for tool in tools:
-        if isinstance(tool, AgentTool | TodoWrite | WebFetch) and wanted & {"all", tool.spec.name}:
+        if isinstance(tool, _SELDOM) and wanted & {"all", tool.spec.name}:
             tool.is_listed = True
     return tuple(tool for tool in tools if wanted & {"all", "default", tool.spec.name})
 

@@ -24,7 +24,7 @@ def mentioned(symbols: Sequence[Symbol], path: str, messages: Sequence[Message])
     named = _by_name(symbols)
     for message, text in _texts(messages):
         if isinstance(message, User):
-            found |= dict.fromkeys(one for name in _names(text) for one in _of_name(name, named))
+            found |= dict.fromkeys(one for name in names_in(text) for one in _of_name(name, named))
         else:
             found |= dict.fromkeys(one for line in _places(text, path) if (one := enclosing(symbols, line)))
         if len(found) >= NAMED_AT_MOST:
@@ -62,7 +62,8 @@ def _of_name(name: str, named: dict[str, list[Symbol]]) -> list[Symbol]:
     return named.get(name) or named.get(name.rpartition(".")[2], [])
 
 
-def _names(text: str) -> Iterator[str]:
+def names_in(text: str) -> Iterator[str]:
+    """Words of a text that look like names of definitions, in its order: see `mentioned`."""
     for match in _NAME.finditer(text):
         name = match["name"].replace("::", ".").replace("#", ".")
         is_quoted = bool(match["quote"]) and match["after"] == match["quote"]

@@ -5,7 +5,7 @@ from bradawl.core.ports import CallContext
 from bradawl.tools.outlines.symbol import Symbol
 from bradawl.tools.searching.search import SearchResult
 
-_MOST_MATCHES = 20
+_MOST_MATCHES = 40
 """A name and its lines cost about 35 bytes a match. For few matches that is less than the read it may save."""
 _MOST_FILES = 8
 _MOST_BYTES = 400_000

@@ -14,6 +14,8 @@ KEPT_BYTES = 1_000_000
 SPILLED_BYTES = 100_000_000
 _ROOM_FOR_NOTES = 2_000
 _NOTHING_COLLECTED = 5  # pytest's exit code for "no tests were collected"
+_FINE = (0, 141)
+"""Exit codes of a part of a pipeline that is no failure: 141 is what `head` and others cause in the part before them."""
 _SLOW_S = 1.0
 _FLOOD_BYTES = 9_000_000_000
 _ENDED_BACKGROUND = (
@@ -41,10 +43,12 @@ def output_of(
     *,
     user_is_there: bool = True,
     by_domain: bool = False,
+    is_strict: bool = False,
 ) -> ToolOutput:
     """The whole result; `ending` describes how the command ended, `grant` is what the command was allowed.
 
-    `by_domain`: its sandbox decides about each host, through a proxy.
+    `by_domain`: its sandbox decides about each host, through a proxy. `is_strict`: a pipeline counts as failed if any
+    part of it failed.
     """
     body = body_of(result.stdout, result.stderr)
     shown, cut = _shown(body, result)
@@ -62,7 +66,7 @@ def output_of(
     return ToolOutput(
         (Text(shown or "(no output)"), Text("\n" + "\n".join((*remarks, *notes)))),
         full,
-        is_error=result.exit_code != 0,
+        is_error=result.exit_code != 0 or (is_strict and any(code not in _FINE for code in result.pipe_status)),
         limit=SHOWN,
         full_file=result.spilled,
     )

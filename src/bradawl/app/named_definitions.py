@@ -1,0 +1,81 @@
+"""Middleware that tells the model where the project defines what a prompt names. Saves it a search."""
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+
+from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext
+from bradawl.app.project_definitions import Place, places_named
+from bradawl.core.events import RequestParams
+from bradawl.core.messages import User, text_of
+
+TIME_S = 0.15
+"""For the search. It passes only for prompts that name something, and is little beside the step that it saves."""
+PATIENCE_S = 0.3
+"""How long the search may take before it is given up. Only a file system that hangs needs more."""
+_LONGEST_PROMPT = 20_000
+_HEAD = "Where this project has names of the prompt, with lines:"
+
+
+class NamedDefinitions(Middleware):
+    """Queues a note with places of definitions before the first step of a turn."""
+
+    def __init__(self, context: MiddlewareContext, root: str, is_refused: Callable[[str], bool]) -> None:
+        """`root` is the project's folder. `is_refused` says which absolute paths must not be read."""
+        self._conversation = context.conversation
+        self._root = root
+        self._is_refused = is_refused
+        self._is_first_step = False
+        self._told: set[Place] = set()
+
+    def begin_turn(self, params: RequestParams) -> None:
+        """A prompt follows."""
+        self._is_first_step = True
+
+    async def before_step(self) -> Finish | None:
+        """Queue the note if the prompt names something that was not told yet."""
+        if self._is_first_step:
+            self._is_first_step = False
+            found = [one for one in self._found() if one not in self._told]
+            self._told.update(found)
+            if found:
+                self._conversation.note(_text(found))
+        return None
+
+    def _found(self) -> list[Place]:
+        messages = self._conversation.transcript.messages
+        prompt = text_of(messages[-1].parts) if messages and isinstance(messages[-1], User) else ""
+        found: list[Place] = []
+
+        def find() -> None:
+            end = monotonic() + TIME_S
+            found.extend(places_named(self._root, prompt[:_LONGEST_PROMPT], end, self._is_refused))
+
+        thread = threading.Thread(target=find, daemon=True)  # abandoned if the file system hangs
+        try:
+            thread.start()
+        except RuntimeError:  # the system starts no more threads
+            return []
+        thread.join(PATIENCE_S)
+        return [] if thread.is_alive() else found
+
+
+def _text(found: list[Place]) -> str:
+    by_path: dict[str, list[Place]] = {}
+    for one in found:
+        by_path.setdefault(one.path, []).append(one)
+    return "\n".join([_HEAD, *(_printable(f"{path}: {_in_file(places)}") for path, places in by_path.items())])
+
+
+def _in_file(places: list[Place]) -> str:
+    """`Queue.remove 10-19; limit is used in Queue.add 3-8, Queue.clear 40-44`."""
+    by_use: dict[str, list[str]] = {}
+    for one in places:
+        lines = f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
+        by_use.setdefault(one.uses, []).append(f"{one.name} {lines}" if one.name else f"line {lines}")
+    return "; ".join(f"{use} is used in {', '.join(at)}" if use else ", ".join(at) for use, at in by_use.items())
+
+
+def _printable(text: str) -> str:
+    """Replace line breaks, control characters and angle brackets, which could end the line or the tag."""
+    return "".join(char if char.isprintable() and char not in "<>" else "?" for char in text)
