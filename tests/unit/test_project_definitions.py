@@ -72,11 +72,16 @@ def test_what_a_prompt_names_is_found(project, prompt, places):
 
 
 def test_names_with_many_definitions_say_nothing(tmp_path):
-    for number in range(4):
+    for number in range(5):
         write(tmp_path, **{f"m{number}_DOT_py": f"class Box{number}:\n    def run_it(self):\n        pass\n"})
     assert found(tmp_path, "run_it() hangs") == []
     assert found(tmp_path, "Box2.run_it hangs") == ["m2.py:2-3 Box2.run_it"]
     assert found(tmp_path, "a = Box3(); a.run_it()") == ["m3.py:1-3 Box3", "m3.py:2-3 Box3.run_it"]
+
+
+def test_a_quoted_word_may_mean_a_class_of_that_name(tmp_path):
+    write(tmp_path, m_DOT_py="class Tables:\n    pass\n\n\ndef make(tables):\n    pass\n")
+    assert found(tmp_path, "the extra `tables` breaks") == ["m.py:1-2 Tables"]
 
 
 def test_an_attribute_that_is_used_everywhere_says_nothing(tmp_path):
@@ -90,6 +95,8 @@ def test_an_attribute_that_is_used_everywhere_says_nothing(tmp_path):
         ("js", "export async function fromISO(text) {"),
         ("js", "  fromISO(text, opts = {}) {"),
         ("js", "  static fromISO(text) {"),
+        ("js", "  fromISO({"),
+        ("js", "  async fromISO("),
         ("js", "exports.fromISO = function (text) {"),
         ("js", "DateTime.prototype.fromISO = (text) => text;"),
         ("ts", "export const fromISO = async (text: string) => text;"),

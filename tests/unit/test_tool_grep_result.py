@@ -127,8 +127,8 @@ async def test_the_name_of_a_definition_is_not_above_lines_of_the_one_before(pla
 @pytest.mark.parametrize(
     ("files", "is_named"),
     [
-        ({"a_py": "def f():\n" + "    x\n" * 20}, True),
-        ({"a_py": "def f():\n" + "    x\n" * 21}, False),
+        ({"a_py": "def f():\n" + "    x\n" * 40}, True),
+        ({"a_py": "def f():\n" + "    x\n" * 41}, False),
         ({f"a{n}_py": "def f():\n    x\n" for n in range(8)}, True),
         ({f"a{n}_py": "def f():\n    x\n" for n in range(9)}, False),
         ({"a_py": "def f():\n    x\n" + "#\n" * 200_000}, False),

@@ -47,4 +47,4 @@ def _network(policy: "Policy") -> str:
 def _asking(mode: "Mode", *, can_ask: bool) -> str:
     if mode in ("bypass", "plan"):
         return ""
-    return "; what needs more is asked about" if can_ask else "; what needs more is refused, asking is not possible"
+    return "; what needs more is asked about" if can_ask else "; what needs more is refused"

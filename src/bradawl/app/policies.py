@@ -95,7 +95,7 @@ class Policies:
         return any(rule.verdict != "domain" for rule in self._settings.rules)
 
     def refuses_to_read(self, path: str) -> bool:
-        """Whether a rule of the settings refuses or asks about reading an absolute path. Does not wait for a sandbox."""
+        """Whether a rule of the settings refuses or asks about reading a path. Does not wait for a sandbox."""
         if not self.has_rules:
             return False
         return any(rule.on == "read" and speaks_of(rule, path) for rule in path_rules(self.fixed))

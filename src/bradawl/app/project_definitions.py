@@ -19,7 +19,7 @@ _MOST_ENTRIES = 5_000
 _LARGEST_BYTES = 1_000_000
 _MOST_NAMES = 40
 """Names of a text that are looked up, the first ones; a pasted log has hundreds."""
-_MOST_OF_NAME = 3
+_MOST_OF_NAME = 4
 """A name with more definitions than that says too little."""
 _MOST_USING = 5
 """The same for definitions that use a name."""
@@ -115,20 +115,25 @@ class _Search:
         self._wanted = wanted
         names = "|".join(map(re.escape, sorted({_last_part(name) for name in wanted})))
         self._word = re.compile(rf"(?<![\w$])(?:{names})(?![\w$])".encode())
+        self._any_case = re.compile(rf"(?<![\w$])(?:{names})(?![\w$])".encode(), re.IGNORECASE)
         self._head = _head_of(names)
+        self._by_lower = {_last_part(name).lower(): _last_part(name) for name in wanted}
+        self._similar: dict[str, list[tuple[_File, int]]] = {}
+        """Definitions whose names differ in capitals: `tables` may mean the class `Tables`."""
         self._defined: dict[str, list[tuple[_File, int]]] = {}
         self._used: dict[str, list[tuple[_File, int]]] = {}
 
     def speaks_of(self, data: bytes) -> bool:
         """Whether a file has one of the names in it."""
-        return self._word.search(data) is not None
+        return self._any_case.search(data) is not None
 
     def add(self, data: bytes, path: str) -> None:
         """Note the places in a file."""
         file = _File(data, path)
         heads = [(match[match.lastgroup or 0].decode(), match.start()) for match in self._head.finditer(data)]
-        for name, start in heads:
-            self._defined.setdefault(name, []).append((file, start))
+        for found, start in heads:
+            name = self._by_lower[found.lower()]
+            (self._defined if found == name else self._similar).setdefault(name, []).append((file, start))
         for match in self._word.finditer(data):
             uses = self._used.setdefault(match[0].decode(), [])
             if len(uses) <= _MOST_USES:
@@ -140,7 +145,7 @@ class _Search:
         mentioned = {part for name in self._wanted for part in name.split(".")}
         for name in self._wanted:
             last = _last_part(name)
-            if defined := self._defined.get(last, []):
+            if defined := self._defined.get(last) or self._similar.get(last):
                 found = [file.definition(last, start) for file, start in defined[:_MOST_READ]]
                 candidates = [one for one in found if one is not None]
                 exact = [one for one in candidates if "." in name and one.name.endswith(name)]
@@ -177,7 +182,7 @@ class _File:
         if not self._is_python:
             return Place(self._path, name, line, line)
         one = enclosing(self._symbols, line)
-        if one is None or _last_part(one.name) != name:
+        if one is None or _last_part(one.name).lower() != name.lower():
             return None
         return Place(self._path, one.name, one.first, one.last)
 
@@ -199,12 +204,15 @@ def _is_rare(name: str) -> bool:
 
 def _head_of(names: str) -> re.Pattern[bytes]:
     """Matches the head of a definition of one of the names, in any of the languages."""
-    name = rf"(?P<{{}}>{names})(?![\w$])"
+    name = rf"(?P<{{}}>(?i:{names}))(?![\w$])"
     modifiers = (
         r"(?:(?:export|default|pub(?:\([\w: ]+\))?|public|private|protected|internal|static|async|get|set)[ \t]+)*"
     )
-    keyword = r"(?:def|class|function\*?|func(?:[ \t]*\([^()\n]*\))?|fn|struct|enum|trait|interface|type|module|fun|object)[ \t]+"
-    method = r"\([^;\n]*\)[^;=\n]*\{[ \t\r]*$"
+    keyword = (
+        r"(?:def|class|function\*?|func(?:[ \t]*\([^()\n]*\))?|fn|struct|enum|trait|interface|type|module|fun|object)"
+        r"[ \t]+"
+    )
+    method = r"\((?:[^;\n]*\)[^;=\n]*\{|\{?)[ \t\r]*$"
     assigned = r"[ \t]*[=:][ \t]*(?:async[ \t]+)?(?:function\b|\([^()\n]*\)[ \t]*=>|\w+[ \t]*=>|class\b)"
     heads = (
         rf"{modifiers}{keyword}(?:self\.)?{name.format('declared')}",

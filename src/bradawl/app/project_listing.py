@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from bradawl.app.project_survey import Survey, joined, lines_of
 
 _MOST_LINES = 60
-_MOST_BYTES = 2_000
-_MOST_BYTES_OF_PART = 900
+_MOST_BYTES = 1_200
+_MOST_BYTES_OF_PART = 700
 """Bytes for a project that is not listed whole."""
 _MOST_NAMES = 60
 _MOST_IN_OPENED = 40

@@ -30,21 +30,19 @@ _SHOWN_PER_S = 300_000.0  # bytes
 
 
 class UnattendedBashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Run bash. cd (for all tools) and exports stay. No input, no terminal. What it leaves running is ended."""
+    """Run bash. cd (for all tools) and exports stay. No stdin (heredocs work), no terminal; what is left running is ended."""
 
     command: str
     timeout: Annotated[
         int,
-        msgspec.Meta(description="Seconds, at most 600; then it is ended. Without: a job after 120."),
+        msgspec.Meta(description="Seconds until it is ended, at most 600. Default: after 120 it goes on as a job."),
     ] = 0
-    run_in_background: Annotated[
-        bool, msgspec.Meta(description="Make it a job: servers, long builds. bash_output shows its output.")
-    ] = False
+    run_in_background: Annotated[bool, msgspec.Meta(description="As a job: servers, long builds.")] = False
     answer_if_ok: Annotated[
         str,
         msgspec.Meta(
-            description="With the last check (join checks by &&): your final answer. Ends the task if all calls of the "
-            "reply succeed."
+            description="Your final answer, with the last check: ends the task if all calls of the reply succeed. Its "
+            "last line of output is added."
         ),
     ] = ""
 
@@ -55,7 +53,7 @@ class UnattendedBashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 class BashParams(UnattendedBashParams, frozen=True, forbid_unknown_fields=True):
-    """Run bash. cd (for all tools) and exports stay. No input, no terminal. What it leaves running is ended."""
+    """Run bash. cd (for all tools) and exports stay. No stdin (heredocs work), no terminal; what is left running is ended."""
 
     sandbox: Annotated[
         Literal["", "network", "off"],

@@ -31,14 +31,14 @@ _TYPE = r"[\w+-]+"
 
 
 class GrepParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Find lines by regular expression; not in keys and ignored files."""
+    """Search files by regular expression; not ignored ones and those with keys."""
 
     pattern: str
     path: str = "."
-    include: Annotated[str, msgspec.Meta(description="Only files so named, as *.{ts,tsx}")] = ""
-    type: Annotated[str, msgspec.Meta(description="Only such files, as py or js")] = ""
+    include: Annotated[str, msgspec.Meta(description="Names of files, as *.{ts,tsx}")] = ""
+    type: Annotated[str, msgspec.Meta(description="Their type, as py or js")] = ""
     output_mode: OutputMode = "content"
-    context: Annotated[int, msgspec.Meta(description="Lines around each match, at most 20.")] = 0
+    context: Annotated[int, msgspec.Meta(description="Lines around each match.")] = 0
     multiline: Annotated[bool, msgspec.Meta(description="Matches may span lines.")] = False
     limit: Annotated[int, msgspec.Meta(description="Most matches (or files).")] = DEFAULT_LIMIT
 

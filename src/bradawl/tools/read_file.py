@@ -22,13 +22,13 @@ _IMAGE_BYTES_AT_ONCE = 15_000_000
 
 
 class ReadFileParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Show text (of long code an outline), images, PDF, notebooks: file_path or file_paths."""
+    """Show files: text (code over 24 KB as an outline), images, PDF, notebooks."""
 
     file_path: str = ""
     file_paths: tuple[str, ...] = ()
     symbols: Annotated[tuple[str, ...], msgspec.Meta(description="Only these definitions of it: Container.remove")] = ()
     offset: Annotated[int, msgspec.Meta(description="First line, page or cell, from 1.")] = 0
-    limit: Annotated[int, msgspec.Meta(description="Most of them per file.")] = DEFAULT_LIMIT
+    limit: Annotated[int, msgspec.Meta(description="How many, per file.")] = DEFAULT_LIMIT
 
 
 class ReadFile:

@@ -9,11 +9,14 @@ from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext, Step
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.deltas import TextDelta
 from bradawl.core.events import CallPrepared, Event, RequestParams, TurnFinished
-from bradawl.core.messages import Assistant, ToolCall, ToolResults, calls_of
+from bradawl.core.messages import Assistant, Text, ToolCall, ToolResult, ToolResults, calls_of
 
 PARAMETER = "answer_if_ok"
 """The parameter of `TOOL` with the answer."""
 TOOL = "bash"
+_LONGEST_LINE = 300
+_NO_OUTPUT = "(no output)"
+_FAILED = "The answer in answer_if_ok was not given, because not all calls of the reply succeeded."
 _NOTHING_DONE = (
     "answer_if_ok did not end the task, because nothing was changed or run in it: it is for the command that checks "
     "your work. Go on, or answer as text without calls."
@@ -41,28 +44,47 @@ class EarlyAnswer(Middleware):
         """Finish with the answer, unless a call failed or the user said something."""
         if outcome.reply is None or outcome.failure is not None or outcome.ending is not None or self._has_schema:
             return None
-        answer = _answer_in(outcome.reply)
-        if not answer or not self._all_succeeded() or self._conversation.inbox.holds_user_note:
+        call_id, answer = _answer_in(outcome.reply)
+        if not answer or self._conversation.inbox.holds_user_note:
             return None
-        if not self._did_something:
-            self._conversation.note(_NOTHING_DONE)
+        if why := self._why_not():
+            self._conversation.note(why)
             return None
-        self._conversation.show(TextDelta(len(outcome.reply.parts), answer))
-        return Finish(TurnFinished("refused" if self._denials.end_the_turn else "completed"), answer)
+        text = f"{answer}{self._last_line_of(call_id)}"
+        self._conversation.show(TextDelta(len(outcome.reply.parts), text))
+        return Finish(TurnFinished("refused" if self._denials.end_the_turn else "completed"), text)
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, CallPrepared) and not event.effects.is_read_only:
             self._did_something = True
 
-    def _all_succeeded(self) -> bool:
+    def _results(self) -> tuple[ToolResult, ...]:
         messages = self._conversation.transcript.messages
-        last = messages[-1] if messages else None
-        return isinstance(last, ToolResults) and not any(result.is_error for result in last.results)
+        return messages[-1].results if messages and isinstance(messages[-1], ToolResults) else ()
+
+    def _why_not(self) -> str:
+        """Why the answer does not count; empty if it does."""
+        results = self._results()
+        if not results or any(result.is_error for result in results):
+            return _FAILED
+        return "" if self._did_something else _NOTHING_DONE
+
+    def _last_line_of(self, call_id: str) -> str:
+        """The last line that the check printed, as evidence below the answer; empty if it printed nothing."""
+        texts = [
+            result.parts[0].text
+            for result in self._results()
+            if result.call_id == call_id and len(result.parts) > 1 and isinstance(result.parts[0], Text)
+        ]
+        lines = texts[-1].strip().splitlines() if texts else []
+        if not lines or lines == [_NO_OUTPUT]:
+            return ""
+        return f"\n\nThe check ended with: {lines[-1].strip()[:_LONGEST_LINE]}"
 
 
-def _answer_in(reply: Assistant) -> str:
-    """The answer that a call of the reply carries; empty if none does."""
-    return next((answer for call in calls_of(reply) if (answer := _answer_of(call))), "")
+def _answer_in(reply: Assistant) -> tuple[str, str]:
+    """The call of the reply that carries an answer, and the answer; both empty if none does."""
+    return next(((call.id, answer) for call in calls_of(reply) if (answer := _answer_of(call))), ("", ""))
 
 
 def _answer_of(call: ToolCall) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bradawl.tools.web.addresses import PublicAddresses
 
 _SELDOM = (AgentTool, Glob, MultiEdit, TodoWrite, WebFetch)
-"""Tools that are not listed where nobody can answer, unless settings name them: commands and single edits do as well."""
+"""Tools that are not listed where nobody can answer, unless settings name them. The others do as well."""
 _FIELDS_OF_THE_WORKSPACE = (
     *("home", "search_path", "workspace", "changeable", "git_is_safe", "git_reads", "resolve", "sandbox"),
     *("own", "environment", "user_is_there"),
@@ -87,7 +87,7 @@ def offered_tools(
 
     The setting `tools` names those of bradawl's own to offer. Without it, a run in which nobody can answer lists
     neither `agent` nor `todo_write`, whose list nobody would see, nor `web_fetch` unless a rule allows it a host, nor
-    `glob` and `multi_edit`, because schemas are paid for in each request. If a model calls them all the same, they work.
+    `glob` and `multi_edit`, because schemas are paid for in each request. If a model calls them, they work.
     `notify` is called with a warning for each user tool that can't be loaded. Raises `SettingsError` for an unknown
     name in the setting.
     """

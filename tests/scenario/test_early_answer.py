@@ -1,0 +1,185 @@
+"""An answer that comes with the last check ends the task if all calls of the reply succeed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from headless_runs import run_without_user
+
+from bradawl import ModelSettings, Settings, build_agent
+from bradawl.agent.agent import Agent
+from bradawl.core.deltas import TextDelta
+from bradawl.core.events import Live
+from bradawl.core.messages import ToolResults, User
+from bradawl.testing.fakes import RecordingEmit
+
+ANSWER = "The sum was wrong; it is right now."
+
+
+def bash(command: str, answer: str = ANSWER, **more: Any) -> dict[str, Any]:
+    return {"name": "bash", "arguments": {"command": command, "answer_if_ok": answer, **more}}
+
+
+EDIT = {"name": "write_file", "arguments": {"file_path": "a.txt", "content": "new\n"}}
+WRONG_EDIT = {"name": "edit_file", "arguments": {"file_path": "a.txt", "old_string": "x", "new_string": "y"}}
+CHECK = bash("touch done && test -e done")
+
+
+def built(folder: Path, *replies: Any, **changes: Any) -> Agent:
+    """An agent whose model sends these calls, or texts, and then says `late`."""
+    (folder / "work").mkdir(exist_ok=True)
+    script = [{"text": one} if isinstance(one, str) else {"tool_calls": one} for one in replies]
+    (folder / "script.json").write_text(json.dumps([*script, {"text": "late"}]))
+    given = {"sandbox": "off", "permission_mode": "bypass", "headless": True, "environment": {"PATH": "/usr/bin:/bin"}}
+    model = ModelSettings("scripted", str(folder / "script.json"))
+    places = {"cwd": str(folder / "work"), "home": str(folder / "data"), "user_home": str(folder)}
+    return build_agent(Settings(model=model, **places, **{**given, **changes}))
+
+
+async def run(folder: Path, *replies: Any, **changes: Any) -> tuple[str, int, str]:
+    """Answer, number of steps, and reason of a turn."""
+    agent = built(folder, *replies, **changes)
+    try:
+        result = await agent.run("go")
+        return result.text, result.steps, result.reason
+    finally:
+        await agent.aclose()
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [CHECK],
+        [EDIT, CHECK],
+        [CHECK, {"name": "bash", "arguments": {"command": "true"}}],
+        [bash("touch done | cat"), bash("true", "")],
+        [bash("yes | head -0")],
+        [bash("false || true"), EDIT],
+    ],
+)
+async def test_the_task_ends_without_another_request(tmp_path, calls):
+    assert await run(tmp_path, calls) == (ANSWER, 1, "completed")
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [bash("touch done; exit 3")],
+        [bash("false | cat")],
+        [bash("touch done", timeout=1, run_in_background=False), WRONG_EDIT],
+        [WRONG_EDIT, CHECK],
+        [bash("sleep 5", timeout=1)],
+        [bash("sleep 5", run_in_background=True)],
+        [bash("touch done"), {"name": "nothing", "arguments": {}}],
+        [bash("touch done", "")],
+        [bash("touch done", "  \n")],
+        [bash("touch done", 5)],
+        [{"name": "glob", "arguments": {"pattern": "*", "answer_if_ok": ANSWER}}],
+    ],
+)
+async def test_the_task_goes_on_if_anything_failed_or_is_not_known(tmp_path, calls):
+    assert await run(tmp_path, calls) == ("late", 2, "completed")
+
+
+@pytest.mark.parametrize(
+    ("command", "evidence"),
+    [
+        ("touch done; echo first; echo '3 passed in 0.1 s'; echo", "\n\nThe check ended with: 3 passed in 0.1 s"),
+        ("touch done; printf 'x%.0s' {1..400}", "\n\nThe check ended with: " + "x" * 300),
+        ("touch done", ""),
+    ],
+)
+async def test_the_last_line_of_the_check_is_evidence(tmp_path, command, evidence):
+    assert (await run(tmp_path, [bash(command), EDIT]))[0] == ANSWER + evidence
+
+
+async def test_the_model_is_told_that_its_answer_was_not_given(tmp_path):
+    agent = built(tmp_path, [WRONG_EDIT, CHECK])
+    try:
+        async with agent.open() as session:
+            await session.run("go")
+            (results,) = [one for one in session.transcript.messages if isinstance(one, ToolResults)]
+            assert "The answer in answer_if_ok was not given, because not all calls of the reply succeeded." in [
+                note.text for note in results.notes
+            ]
+    finally:
+        await agent.aclose()
+
+
+async def test_looking_alone_does_not_end_a_task(tmp_path):
+    agent = built(tmp_path, [bash("ls", "I will look first.")], permission_mode="auto")
+    try:
+        async with agent.open() as session:
+            assert (await session.run("go")).text == "late"
+            (results,) = [one for one in session.transcript.messages if isinstance(one, ToolResults)]
+            (note,) = results.notes
+            assert note.text == (
+                "answer_if_ok did not end the task, because nothing was changed or run in it: it is for the command "
+                "that checks your work. Go on, or answer as text without calls."
+            )
+    finally:
+        await agent.aclose()
+
+
+async def test_a_check_that_only_reads_ends_a_task_in_which_something_was_changed(tmp_path):
+    answer, *rest = await run(tmp_path, [EDIT], [bash("cat a.txt")], permission_mode="auto")
+    assert (answer, rest) == (f"{ANSWER}\n\nThe check ended with: new", [2, "completed"])
+
+
+async def test_an_answer_with_a_schema_is_given_as_text(tmp_path):
+    agent = built(tmp_path, [CHECK], '{"sum": 3}')
+    try:
+        result = await agent.run("go", answer_schema={"type": "object", "required": ["sum"]})
+        assert (result.answer, result.steps) == ({"sum": 3}, 2)
+    finally:
+        await agent.aclose()
+
+
+async def test_what_the_user_said_meanwhile_is_answered(tmp_path):
+    agent = built(tmp_path, [CHECK])
+    try:
+        async with agent.open() as session:
+
+            def speak(item: object) -> None:
+                if isinstance(item, Live) or "ToolStarted" not in type(getattr(item, "event", None)).__name__:
+                    return
+                session.send("and the other file?")
+
+            assert (await session.run("go", speak)).text == "late"
+    finally:
+        await agent.aclose()
+
+
+async def test_the_answer_is_shown_and_the_conversation_goes_on(tmp_path):
+    emit = RecordingEmit()
+    agent = built(tmp_path, [EDIT, CHECK])
+    try:
+        async with agent.open() as session:
+            await session.run("go", emit)
+            texts = [one.item.text for one in emit.items if isinstance(one, Live) and isinstance(one.item, TextDelta)]
+            assert texts == [ANSWER]
+            assert (await session.run("and now?")).text == "late"
+            kinds = [type(one).__name__ for one in session.transcript.messages]
+            assert kinds == ["User", "Assistant", "ToolResults", "User", "Assistant"]
+            assert isinstance(session.transcript.messages[-2], User)
+        async with agent.open(session.id) as again:
+            assert [type(one).__name__ for one in again.transcript.messages] == kinds
+    finally:
+        await agent.aclose()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_a_headless_run_prints_it(tmp_path, as_json):
+    agent = built(tmp_path, [CHECK])
+    try:
+        code, out, err = await run_without_user(agent, as_json=as_json)
+        assert (code, json.loads(out)["result"] if as_json else out.rstrip("\n")) == (0, ANSWER)
+        assert "> bash(" in err
+    finally:
+        await agent.aclose()
+
+
+async def test_a_model_that_gave_up_on_a_refused_call_has_not_completed_the_task(tmp_path):
+    refused = {"name": "write_file", "arguments": {"file_path": "../other.txt", "content": ""}}
+    assert await run(tmp_path, [refused], [bash("ls")], permission_mode="accept-edits") == (ANSWER, 2, "refused")
