@@ -133,7 +133,8 @@ class _Search:
         heads = [(match[match.lastgroup or 0].decode(), match.start()) for match in self._head.finditer(data)]
         for found, start in heads:
             name = self._by_lower[found.lower()]
-            (self._defined if found == name else self._similar).setdefault(name, []).append((file, start))
+            if found == name or name.islower():
+                (self._defined if found == name else self._similar).setdefault(name, []).append((file, start))
         for match in self._word.finditer(data):
             uses = self._used.setdefault(match[0].decode(), [])
             if len(uses) <= _MOST_USES:
@@ -212,7 +213,7 @@ def _head_of(names: str) -> re.Pattern[bytes]:
         r"(?:def|class|function\*?|func(?:[ \t]*\([^()\n]*\))?|fn|struct|enum|trait|interface|type|module|fun|object)"
         r"[ \t]+"
     )
-    method = r"\((?:[^;\n]*\)[^;=\n]*\{|\{?)[ \t\r]*$"
+    method = r"\((?:[^;\n]*\)[^;=\n]*\{|\{)[ \t\r]*$"
     assigned = r"[ \t]*[=:][ \t]*(?:async[ \t]+)?(?:function\b|\([^()\n]*\)[ \t]*=>|\w+[ \t]*=>|class\b)"
     heads = (
         rf"{modifiers}{keyword}(?:self\.)?{name.format('declared')}",
