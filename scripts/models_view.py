@@ -227,7 +227,7 @@ async def run(top: Path, port: int) -> Seen:
 
 def seen() -> Seen:
     """A run in a temporary folder. Nothing is left out for lack of time."""
-    named_definitions.TIME_S = named_definitions.PATIENCE_S = 60
+    named_definitions.TIME_S = 60
     with tempfile.TemporaryDirectory() as folder, web_server() as port:
         return asyncio.run(run(Path(os.path.realpath(folder)), port))
 

@@ -116,7 +116,17 @@ def test_definitions_of_other_languages_have_their_first_line(tmp_path, suffix, 
     ]
 
 
-@pytest.mark.parametrize("line", ["  return fromISO(text);", "  fromISO(", "  x = fromISO({", "if (x) fromISO(text)", "y = fromISO", "// fromISO(text)"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  return fromISO(text);",
+        "  fromISO(",
+        "  x = fromISO({",
+        "if (x) fromISO(text)",
+        "y = fromISO",
+        "// fromISO(text)",
+    ],
+)
 def test_calls_are_no_definitions(tmp_path, line):
     (tmp_path / "a.js").write_text(f"function other() {{\n{line}\n}}\n")
     assert found(tmp_path, "`fromISO` is wrong") == ["a.js:2-2  uses fromISO"]

@@ -11,17 +11,32 @@ from bradawl.core.messages import User, text_of
 
 TIME_S = 0.15
 """For the search. It passes only for prompts that name something, and is little beside the step that it saves."""
-PATIENCE_S = 0.3
-"""How long the search may take before it is given up. Only a file system that hangs needs more."""
+_MORE_S = 0.15
+"""How much longer the search may take before it is given up. Only a file system that hangs needs more."""
 _LONGEST_PROMPT = 20_000
 _HEAD = "Where this project has names of the prompt, with lines:"
+
+
+Find = Callable[[str, str, float, Callable[[str], bool]], list[Place]]
 
 
 class NamedDefinitions(Middleware):
     """Queues a note with places of definitions before the first step of a turn."""
 
-    def __init__(self, context: MiddlewareContext, root: str, is_refused: Callable[[str], bool]) -> None:
-        """`root` is the project's folder. `is_refused` says which absolute paths must not be read."""
+    def __init__(
+        self,
+        context: MiddlewareContext,
+        root: str,
+        is_refused: Callable[[str], bool],
+        *,
+        find: Find = places_named,
+        time_s: float | None = None,
+    ) -> None:
+        """`root` is the project's folder. `is_refused` says which absolute paths must not be read. `find` gets the
+        arguments of `places_named` and ends within `time_s` seconds, or is not waited for.
+        """
+        self._find = find
+        self._time_s = TIME_S if time_s is None else time_s
         self._conversation = context.conversation
         self._root = root
         self._is_refused = is_refused
@@ -48,15 +63,15 @@ class NamedDefinitions(Middleware):
         found: list[Place] = []
 
         def find() -> None:
-            end = monotonic() + TIME_S
-            found.extend(places_named(self._root, prompt[:_LONGEST_PROMPT], end, self._is_refused))
+            end = monotonic() + self._time_s
+            found.extend(self._find(self._root, prompt[:_LONGEST_PROMPT], end, self._is_refused))
 
         thread = threading.Thread(target=find, daemon=True)  # abandoned if the file system hangs
         try:
             thread.start()
         except RuntimeError:  # the system starts no more threads
             return []
-        thread.join(PATIENCE_S)
+        thread.join(self._time_s + _MORE_S)
         return [] if thread.is_alive() else found
 
 

@@ -30,7 +30,7 @@ _SHOWN_PER_S = 300_000.0  # bytes
 
 
 class UnattendedBashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Run bash. cd (for all tools) and exports stay. No stdin (heredocs work), no terminal; what is left running is ended."""
+    """Run bash. cd (for all tools) and exports stay. No stdin (heredocs work), no terminal. What runs on is ended."""
 
     command: str
     timeout: Annotated[
@@ -53,7 +53,7 @@ class UnattendedBashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 class BashParams(UnattendedBashParams, frozen=True, forbid_unknown_fields=True):
-    """Run bash. cd (for all tools) and exports stay. No stdin (heredocs work), no terminal; what is left running is ended."""
+    """Run bash. cd (for all tools) and exports stay. No stdin (heredocs work), no terminal. What runs on is ended."""
 
     sandbox: Annotated[
         Literal["", "network", "off"],
