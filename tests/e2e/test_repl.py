@@ -242,3 +242,17 @@ def test_a_question_stays_readable_while_other_calls_end(terminal, tmp_path):
     talk.wait_for_prompt()
     talk.type("\x04")
     assert talk.end() == 0
+
+
+def test_an_answer_that_came_with_the_last_check_is_shown_below_it(terminal):
+    arguments = {"command": "touch done && echo 3 passed", "answer_if_ok": "It was the sum."}
+    check = {"text": "Now the check.", "tool_calls": [{"id": "a", "name": "bash", "arguments": arguments}]}
+    talk = terminal([check, {"text": "late"}], "--yolo")
+    talk.wait_for_prompt()
+    talk.type("go\r")
+    talk.wait_for("The check ended with: 3 passed")
+    talk.wait_for_prompt()
+    assert talk.text.index("Now the check.") < talk.text.index("> bash(touch") < talk.text.index("It was the sum.")
+    assert "late" not in talk.text
+    talk.type("more\r")
+    talk.wait_for("late")

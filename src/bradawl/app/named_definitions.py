@@ -3,11 +3,14 @@
 import threading
 from collections.abc import Callable
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext
-from bradawl.app.project_definitions import Place, places_named
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import User, text_of
+
+if TYPE_CHECKING:
+    from bradawl.app.project_definitions import Place
 
 TIME_S = 0.15
 """For the search. It passes only for prompts that name something, and is little beside the step that it saves."""
@@ -17,7 +20,7 @@ _LONGEST_PROMPT = 20_000
 _HEAD = "Where this project has names of the prompt, with lines:"
 
 
-Find = Callable[[str, str, float, Callable[[str], bool]], list[Place]]
+Find = Callable[[str, str, float, Callable[[str], bool]], "list[Place]"]
 
 
 class NamedDefinitions(Middleware):
@@ -29,13 +32,13 @@ class NamedDefinitions(Middleware):
         root: str,
         is_refused: Callable[[str], bool],
         *,
-        find: Find = places_named,
+        find: Find | None = None,
         time_s: float | None = None,
     ) -> None:
         """`root` is the project's folder. `is_refused` says which absolute paths must not be read. `find` gets the
-        arguments of `places_named` and ends within `time_s` seconds, or is not waited for.
+        arguments of `places_named`, which it replaces; it is not waited for longer than about `time_s` seconds.
         """
-        self._find = find
+        self._find = find or _find
         self._time_s = TIME_S if time_s is None else time_s
         self._conversation = context.conversation
         self._root = root
@@ -57,7 +60,7 @@ class NamedDefinitions(Middleware):
                 self._conversation.note(_text(found))
         return None
 
-    def _found(self) -> list[Place]:
+    def _found(self) -> list["Place"]:
         messages = self._conversation.transcript.messages
         prompt = text_of(messages[-1].parts) if messages and isinstance(messages[-1], User) else ""
         found: list[Place] = []
@@ -75,14 +78,20 @@ class NamedDefinitions(Middleware):
         return [] if thread.is_alive() else found
 
 
-def _text(found: list[Place]) -> str:
+def _find(root: str, text: str, end: float, is_refused: Callable[[str], bool]) -> "list[Place]":
+    from bradawl.app.project_definitions import places_named  # not needed for a start without a prompt
+
+    return places_named(root, text, end, is_refused)
+
+
+def _text(found: "list[Place]") -> str:
     by_path: dict[str, list[Place]] = {}
     for one in found:
         by_path.setdefault(one.path, []).append(one)
     return "\n".join([_HEAD, *(_printable(f"{path}: {_in_file(places)}") for path, places in by_path.items())])
 
 
-def _in_file(places: list[Place]) -> str:
+def _in_file(places: "list[Place]") -> str:
     """`Queue.remove 10-19; limit is used in Queue.add 3-8, Queue.clear 40-44`."""
     by_use: dict[str, list[str]] = {}
     for one in places:
