@@ -163,7 +163,7 @@ ROWS: Final = (
     Setting("json_schema", TEXT, "with -p: the answer is JSON that fits the JSON Schema in FILE",
             flags=("--json-schema",), metavar="FILE", is_in_file=False, is_plain=False),
     Setting("tools", TEXT,
-            "bradawl's own tools to offer: names, all, or default: all, but with -p not `agent`, `todo_write`, and "
+            "bradawl's own tools to offer: names, all, or default: all, but with -p not `agent`, `glob`, `multi_edit`, `todo_write`, and "
             "`web_fetch` only if a rule allows it a host",
             flags=("--tools",), metavar="NAMES", default=""),
     Setting("user_tools", SWITCH,
