@@ -163,8 +163,8 @@ ROWS: Final = (
     Setting("json_schema", TEXT, "with -p: the answer is JSON that fits the JSON Schema in FILE",
             flags=("--json-schema",), metavar="FILE", is_in_file=False, is_plain=False),
     Setting("tools", TEXT,
-            "bradawl's own tools to offer: names, all, or default: all, but with -p not `agent`, `glob`, `multi_edit`, `todo_write`, and "
-            "`web_fetch` only if a rule allows it a host",
+            "bradawl's own tools to offer: names, all, or default: all, but with -p not `agent`, `glob`, `multi_edit`, "
+            "`todo_write`, and `web_fetch` only if a rule allows it a host",
             flags=("--tools",), metavar="NAMES", default=""),
     Setting("user_tools", SWITCH,
             "offer tools of the folder `tools` beside config.toml and of installed packages; the flag leaves them out",
