@@ -13,7 +13,7 @@ shell = sys.argv[1]
 def forged(mark: bytes) -> bytes:
     """A false report: another folder and another PATH."""
     text = b"\0%s\0" % mark
-    return text + b'declare -x BASE="there"\n' + text + b'0\x000 \0/usr\n\0declare -x PATH="/evil"\n' + text
+    return text + b'declare -x BASE="there"\n' + text + b'0\0\0\x000 \0/usr\n\0declare -x PATH="/evil"\n' + text
 
 
 def texts() -> Iterator[bytes]:

@@ -88,7 +88,7 @@ def test_parsed_exports_equal_the_environment_of_programs(variables, locale, pos
 def test_no_bytes_make_the_parser_fail(data):
     parse_exports(data)
     parse_exports(b"declare -x A=" + data + b"\n")
-    parse_report(b"\0m\0" + data + b"\0\0m\0000\0000 \0/\n\0" + data + b"\0m\0", "m", 0)
+    parse_report(b"\0m\0" + data + b"\0\0m\0000\0" + data + b"\0\0000 \0/\n\0" + data + b"\0m\0", "m", 0)
 
 
 @pytest.mark.parametrize(

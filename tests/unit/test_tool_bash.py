@@ -40,6 +40,16 @@ BASH = Bash()
             "pytest() { return 5; }; pytest | tail -1",
             "(no output)\n[exit code 0] (pipeline: 5 0)\nno tests were collected",
         ),
+        ("false | true; echo a", "a\n[exit code 0] (earlier pipeline: 1 0)"),
+        ("(exit 3) | true; false | cat; true", "(no output)\n[exit code 0] (earlier pipelines: 3 0; 1 0)"),
+        ("false | true; false | true", "(no output)\n[exit code 0] (pipeline: 1 0) (earlier pipeline: 1 0)"),
+        ("false | true; bash -c 'exit 7'", "(no output)\n[exit code 7] (earlier pipeline: 1 0)"),
+        ("yes | head -1; true", "y\n[exit code 0]"),
+        ("false; true", "(no output)\n[exit code 0]"),
+        (
+            "pytest() { return 5; }; pytest | tail -1; true",
+            "(no output)\n[exit code 0] (earlier pipeline: 5 0)\nno tests were collected",
+        ),
         ("cat <<'E'\n  \"quoted\" $x\nE", '  "quoted" $x\n[exit code 0]'),
     ],
 )
@@ -48,6 +58,53 @@ async def test_the_result_shows_output_stderr_and_exit_code(place, command, show
     assert text_of(output.parts) == shown.replace("{cwd}", place.cwd)
     assert output.is_error == ("[exit code 0]" not in shown)
     assert output.full is None
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("false; true", "[exit code 0] (a command before it failed: 1)"),
+        ("grep -q nothing /dev/null; true", "[exit code 0] (a command before it failed: 1)"),
+        ("(exit 3); false; true", "[exit code 0] (a command before it failed: 3)"),
+        ("false; exit 0", "[exit code 0] (a command before it failed: 1)"),
+        ("false; (exit 3)", "[exit code 3]"),
+        ("true; false", "[exit code 1]"),
+        ("false | cat", "[exit code 0] (pipeline: 1 0)"),
+        ("false | cat; true", "[exit code 0] (earlier pipeline: 1 0)"),
+        ("false | cat; false; true", "[exit code 0] (earlier pipeline: 1 0) (a command before it failed: 1)"),
+        ("false | cat; exit 0", "[exit code 0] (pipeline: 1 0)"),
+    ],
+)
+async def test_a_check_with_a_failure_before_its_end_has_failed(place, command, shown):
+    output = await place.call(BASH, command=command, answer_if_ok="All is well.")
+    assert (text_of(output.parts), output.is_error) == (f"(no output)\n{shown}", True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "true; true",
+        "false || true",
+        "! false",
+        "! true | false",
+        "if grep -q x /dev/null; then :; fi",
+        "if true | grep -q x; then :; fi",
+        "while false; do :; done",
+        "test -e /nowhere && echo there; true",
+        "yes | head -0",
+        "yes | head -0; true",
+        "set -o pipefail; yes | head -0; true",
+    ],
+)
+async def test_a_failure_in_a_condition_and_a_closed_pipe_are_no_failures_of_a_check(place, command):
+    output = await place.call(BASH, command=command, answer_if_ok="All is well.")
+    assert not output.is_error
+    assert text_of(output.parts).endswith("[exit code 0]") or "141 0)" in text_of(output.parts)
+
+
+def test_an_answer_in_a_call_does_not_change_its_seal(place):
+    seals = {BASH.effects(BASH.params("a | b; c", answer_if_ok=text), place.context()).seal for text in ("", "Done.")}
+    assert len(seals) == 1
 
 
 async def test_the_last_folder_of_a_line_is_kept_for_the_next(place, tmp_path):

@@ -1,12 +1,8 @@
 """Values of the ports `Files`, `WorkspaceChanges`, `Processes` and `Jobs`: file contents, commands, their results."""
 
 from collections.abc import Mapping
-from typing import Final
 
 import msgspec
-
-PROCESS_LIMIT: Final = "BRADAWL_PROCESSES"
-"""Environment variable with the process limit of a sandboxed shell, which applies and unsets it."""
 
 
 class FileContent(msgspec.Struct, frozen=True):
@@ -57,6 +53,7 @@ class Command(msgspec.Struct, frozen=True):
     """Resolved paths a helper reads: sandboxed programs pause meanwhile; it is not started if one has become a link."""
     runs: tuple[str, ...] = ()
     """Files whose contents are part of the seal: absolute paths, and names of programs on PATH."""
+    reports_failed_commands: bool = False
 
 
 class CommandResult(msgspec.Struct, frozen=True):
@@ -83,6 +80,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     """Protected files it changed and that were restored; `(could not be put back: ...)` follows one that was not."""
     notes: tuple[str, ...] = ()
     """Remarks of the sandbox, and on processes that could not be ended."""
+    earlier_failures: tuple[tuple[int, ...], ...] = ()
+    """Exit codes of at most two earlier pipelines that hid a failure; then of a failed command, if asked for."""
     spilled: str = ""
     """File with the whole output, owned by the caller; empty if everything was kept."""
 

@@ -13,7 +13,6 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
-from bradawl.core.workspace import PROCESS_LIMIT
 from bradawl.safety.git.named_paths import NamedPaths
 from bradawl.safety.permissions.protected_paths import credentials
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
@@ -52,7 +51,7 @@ from bradawl.sandbox.path_translation import (
     nearest_existing,
     reexposed_paths,
 )
-from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
+from bradawl.sandbox.process_limit import PROCESS_LIMIT, PROCESSES, ProcessLimit
 from bradawl.sandbox.removed_folders import removed_folders
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch

@@ -14,6 +14,8 @@ from typing import Final
 
 import msgspec
 
+PROCESS_LIMIT: Final = "BRADAWL_PROCESSES"
+"""Environment variable with the process limit of a sandboxed shell, which applies and unsets it."""
 PROCESSES: Final = 4_096
 """Default limit on processes and threads of a session's programs at a time."""
 _NAME: Final = "bradawl-"

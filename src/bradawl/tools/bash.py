@@ -16,7 +16,16 @@ from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import CallContext, Process, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command
-from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
+from bradawl.tools.shell.result import (
+    KEPT_BYTES,
+    LONGEST_S,
+    SHOWN,
+    SPILLED_BYTES,
+    RunConditions,
+    body_of,
+    ending_of,
+    output_of,
+)
 from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, nearest_folder
 
 if TYPE_CHECKING:
@@ -179,25 +188,19 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             await process.end()
             result = msgspec.structs.replace(process.result(), exit_code=None)
         notes = keep_state(result, cwd, context, may_move=effects.moves)
-        if cwd != context.project and (result.exit_code or any(result.pipe_status)):
+        if cwd != context.project and (result.exit_code or any(result.pipe_status) or result.earlier_failures):
             from bradawl.tools.shell.missing_paths import note_on  # most commands run in the project's folder
 
             notes = (*notes, *await note_on(params.command, result, cwd, context))
         if params.run_in_background:
             notes = ("[it ended at once, so there is no job]", *notes)
         ending = ending_of(result, timeout_s, params.timeout)
-        there = self.user_is_there
-        by_domain = bool(result.sandbox) and self.sandbox().limits_hosts
-        return output_of(
-            params.command,
-            result,
-            ending,
-            notes,
-            context.grant,
-            user_is_there=there,
-            by_domain=by_domain,
+        conditions = RunConditions(
+            user_is_there=self.user_is_there,
+            by_domain=bool(result.sandbox) and self.sandbox().limits_hosts,
             is_strict=bool(params.answer_if_ok),
         )
+        return output_of(params.command, result, ending, notes, context.grant, conditions)
 
     def _command(self, params: UnattendedBashParams, context: CallContext) -> Command:
         """The command that is analyzed, sealed and started."""
@@ -208,6 +211,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             output_limit_bytes=KEPT_BYTES,
             env=context.env,
             spill_limit_bytes=0 if params.run_in_background else SPILLED_BYTES,
+            reports_failed_commands=bool(params.answer_if_ok),
         )
 
     def _seen(self, params: UnattendedBashParams, cwd: str, context: CallContext) -> Effects:

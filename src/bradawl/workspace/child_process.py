@@ -279,9 +279,8 @@ class ChildProcess:
     def result(self) -> CommandResult:
         """How it ended. The shell's report counts only if the program ended by itself."""
         stdout, stderr, dropped = self._streams.output()
-        code = self._process.returncode
+        code, said = self._process.returncode, self._streams.report()
         is_own_end = not (self._was_ended or self._is_flood)
-        said = self._streams.report()
         report = parse_report(said, self._streams.key, code) if is_own_end else Report()
         if is_own_end and code == 1 and not said:
             stderr = self._sandbox.explained(stderr)
@@ -293,6 +292,7 @@ class ChildProcess:
             stderr=stderr,
             dropped_bytes=dropped,
             pipe_status=report.pipe_status,
+            earlier_failures=report.earlier_failures,
             cwd=self._sandbox.host_path(report.cwd) if report.cwd and self._sandbox.host_path else report.cwd,
             seconds=self._seconds or self._loop.time() - self._started,
             ended_background=self._left_running,

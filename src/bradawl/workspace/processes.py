@@ -26,7 +26,7 @@ from bradawl.workspace.other_thread import in_other_thread
 from bradawl.workspace.private_folder import PrivateFolder
 from bradawl.workspace.program_streams import ProgramStreams, Progress
 from bradawl.workspace.running_checks import CheckReport, RunningChecks
-from bradawl.workspace.shell_prelude import HELD_BACK, MARK, PRELUDE, REPORT_FD
+from bradawl.workspace.shell_prelude import HELD_BACK, MARK, PRELUDE, REPORT_FD, TRAPS, traps_for
 from bradawl.workspace.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -325,8 +325,8 @@ class LocalProcesses:
                 environment.pop(name, None)
             if "BASH_ENV" in environment:
                 environment[HELD_BACK] = environment["BASH_ENV"]
-            environment |= {"BASH_ENV": PRELUDE, REPORT_FD: str(sinks[2])}
-            own |= {"BASH_ENV", REPORT_FD, HELD_BACK}
+            environment |= {"BASH_ENV": PRELUDE, REPORT_FD: str(sinks[2]), TRAPS: traps_for(command)}
+            own |= {"BASH_ENV", REPORT_FD, HELD_BACK, TRAPS}
         path = self._environment.get("PATH", "")
         return Program(argv, command.cwd, environment, inherited, readable, path, (*own, *command.env))
 

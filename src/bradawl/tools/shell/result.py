@@ -1,5 +1,10 @@
 """Words the result of a finished shell command for the model."""
 
+from collections.abc import Iterator
+from itertools import chain
+
+import msgspec
+
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import ToolOutput
@@ -15,7 +20,7 @@ SPILLED_BYTES = 100_000_000
 _ROOM_FOR_NOTES = 2_000
 _NOTHING_COLLECTED = 5  # pytest's exit code for "no tests were collected"
 _FINE = (0, 141)
-"""Exit codes of a part of a pipeline that is no failure: 141 is what `head` and others cause in the part before them."""
+"""Exit codes of a part of a pipeline that are no failure: `head` and others cause 141 in the part before them."""
 _SLOW_S = 1.0
 _FLOOD_BYTES = 9_000_000_000
 _ENDED_BACKGROUND = (
@@ -26,6 +31,16 @@ _ENDED_IN_OWN_NETWORK = (
     "[programs it had left running were ended; what is to go on belongs in a call with run_in_background, without &. A "
     "server for the commands of this line alone is right as it is: other commands can't reach it, nor that of a job]"
 )
+
+
+class RunConditions(msgspec.Struct, frozen=True):
+    """What the result of a command depends on besides its end."""
+
+    user_is_there: bool = True
+    by_domain: bool = False
+    """The sandbox decides about each host, through a proxy."""
+    is_strict: bool = False
+    """A command or a part of a pipeline that failed counts, although the exit code is 0."""
 
 
 def body_of(stdout: bytes, stderr: bytes) -> str:
@@ -40,36 +55,38 @@ def output_of(
     ending: str,
     notes: tuple[str, ...],
     grant: Grant | None = None,
-    *,
-    user_is_there: bool = True,
-    by_domain: bool = False,
-    is_strict: bool = False,
+    conditions: RunConditions = RunConditions(),  # noqa: B008 - it is frozen
 ) -> ToolOutput:
-    """The whole result; `ending` describes how the command ended, `grant` is what the command was allowed.
-
-    `by_domain`: its sandbox decides about each host, through a proxy. `is_strict`: a pipeline counts as failed if any
-    part of it failed.
-    """
+    """The whole result; `ending` describes how the command ended, `grant` is what the command was allowed."""
     body = body_of(result.stdout, result.stderr)
     shown, cut = _shown(body, result)
     remarks = [ending, *cut]
     if result.ended_background:
         remarks.append(_ENDED_IN_OWN_NETWORK if result.sandbox == "bubblewrap" else _ENDED_BACKGROUND)
-    if "pytest" in command and _NOTHING_COLLECTED in (result.exit_code, *result.pipe_status):
+    codes = (result.exit_code, *result.pipe_status, *chain.from_iterable(result.earlier_failures))
+    if "pytest" in command and _NOTHING_COLLECTED in codes:
         remarks.append("no tests were collected")
     if result.sandbox or result.notes:
         from bradawl.tools.shell.sandbox_hints import notes_on  # most results need no notes
 
-        hints = notes_on(result, grant, user_is_there=user_is_there, by_domain=by_domain, command=command)
+        there, by_domain = conditions.user_is_there, conditions.by_domain
+        hints = notes_on(result, grant, user_is_there=there, by_domain=by_domain, command=command)
         notes = (*notes, *hints)
     full = None if result.spilled or shown == body else body.encode("utf-8", "backslashreplace")
     return ToolOutput(
         (Text(shown or "(no output)"), Text("\n" + "\n".join((*remarks, *notes)))),
         full,
-        is_error=result.exit_code != 0 or (is_strict and any(code not in _FINE for code in result.pipe_status)),
+        is_error=result.exit_code != 0 or (conditions.is_strict and _hides_failure(result)),
         limit=SHOWN,
         full_file=result.spilled,
     )
+
+
+def _hides_failure(result: CommandResult) -> bool:
+    """Whether the line may have succeeded although a command, or a part of a pipeline, failed outside of conditions."""
+    # The last part of a pipeline fails in conditions, too; elsewhere it is an earlier failure, or the exit code.
+    has_failed_part = any(code not in _FINE for code in result.pipe_status[:-1])
+    return has_failed_part or bool(result.earlier_failures)
 
 
 def _shown(body: str, result: CommandResult) -> tuple[str, tuple[str, ...]]:
@@ -94,7 +111,7 @@ def _shown(body: str, result: CommandResult) -> tuple[str, tuple[str, ...]]:
 
 
 def ending_of(result: CommandResult, timeout_s: float, asked_s: int) -> str:
-    """How the command ended: its exit code, those of a pipeline if they differ, and its duration."""
+    """How the command ended: its exit code, failures that the code does not show, and its duration."""
     code = result.exit_code
     if code is None:
         return _cut_short(result, timeout_s)
@@ -104,12 +121,26 @@ def ending_of(result: CommandResult, timeout_s: float, asked_s: int) -> str:
     codes = result.pipe_status
     # The shell keeps the codes of the last pipeline even if `exit` set a different exit code.
     if len(set(codes)) > 1 and codes[-1] == code:
-        parts.append(f"(pipeline: {' '.join(map(str, codes))})")
+        parts.append(f"(pipeline: {_joined(codes)})")
+    parts += _earlier(result)
     if result.seconds > _SLOW_S:
         parts.append(f"({result.seconds:.1f} s)")
     if asked_s > timeout_s:
         parts.append(f"(timeout {asked_s} was taken as {timeout_s:.0f}, the most there is)")
     return " ".join(parts)
+
+
+def _earlier(result: CommandResult) -> Iterator[str]:
+    """Failures before the end of the line. A single command with a code may be the one that gave the exit code."""
+    pipelines = [_joined(codes) for codes in result.earlier_failures if len(codes) > 1]
+    if pipelines:
+        yield f"(earlier pipeline{'s' * (len(pipelines) > 1)}: {'; '.join(pipelines)})"
+    if result.exit_code == 0:
+        yield from (f"(a command before it failed: {codes[0]})" for codes in result.earlier_failures if len(codes) == 1)
+
+
+def _joined(codes: tuple[int, ...]) -> str:
+    return " ".join(map(str, codes))
 
 
 def _cut_short(result: CommandResult, timeout_s: float) -> str:

@@ -160,7 +160,7 @@ def notes_on(
     put_back = tuple(f"[{each}]" for each in (*result.notes, *restored_lines(result.restored, in_remark)))
     if grant is None or not result.sandbox:
         return put_back
-    is_success = not (result.exit_code or any(result.pipe_status))
+    is_success = not (result.exit_code or any(result.pipe_status) or result.earlier_failures)
     if found := _of_git(result, is_success=is_success):
         what, lift = found, "off"
     elif is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
