@@ -24,7 +24,7 @@ from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.session import Prompt, Session, SessionParts, TurnResult
 from bradawl.agent.subagents.registry import SubAgents
 from bradawl.core.events import AgentSpawned, Envelope, Live, PromptSubmitted
-from bradawl.core.messages import text_of
+from bradawl.core.messages import first_text
 from bradawl.core.ports import OpenSession
 from bradawl.shaping.json_answer import AnswerSchema
 
@@ -169,7 +169,9 @@ def _open_session(
 
 def _prompts(entries: tuple[Envelope, ...], name: str) -> tuple[str, ...]:
     return tuple(
-        text_of(each.event.parts) for each in entries if each.agent == name and isinstance(each.event, PromptSubmitted)
+        first_text(each.event.parts)
+        for each in entries
+        if each.agent == name and isinstance(each.event, PromptSubmitted)
     )
 
 
