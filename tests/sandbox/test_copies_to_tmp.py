@@ -432,7 +432,7 @@ def test_more_paths_than_can_be_taken_are_said(tmp_path, name):
     machine.begin_turn((" ".join((name, *(f"{name}-{number}" for number in range(1_001)))),))
     (own / Path(name).name).write_text("x")
     assert machine.end_turn().notices == (
-        "the prompt names more than 1,000 paths below /tmp; those after the first are left out",
+        "the prompt names more than 1,000 paths below /tmp; only the first were taken",
         f"written to the machine's /tmp: {name}",
     )
 

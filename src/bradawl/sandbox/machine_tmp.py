@@ -20,7 +20,12 @@ from bradawl.sandbox.scratch import COPIED, SessionScratch
 
 _MOST_PARTS: Final = 100
 """Entries of a folder that are shown one by one."""
-_TOO_MANY: Final = f"the prompt names more than {MOST_NAMED:,} paths below /tmp; those after the first are left out"
+_TOO_MANY: Final = f"the prompt names more than {MOST_NAMED:,} paths below /tmp; only the first were taken"
+_MOST_SHOWN: Final = 50
+"""Existing paths of one text that are shown: each is a mount of every command."""
+_TOO_MANY_SHOWN: Final = (
+    f"the prompt names more than {_MOST_SHOWN} existing paths below /tmp; only the first were shown to commands"
+)
 _NO_OBJECTION: Final = ""
 
 
@@ -91,10 +96,14 @@ class MachineTmp:
         """Take the paths that prompts of the user name into account."""
         self._begin_session()
         for named in map(named_in_tmp, texts):
-            if len(named) > MOST_NAMED:
-                self._notices += (_TOO_MANY,)
+            known = len(self._existing)
             for readings in named[:MOST_NAMED]:
                 self._take(readings)
+            if len(named) > MOST_NAMED:
+                self._notices += (_TOO_MANY,)
+            if len(self._existing) > known + _MOST_SHOWN:
+                self._existing = self._existing[: known + _MOST_SHOWN]
+                self._notices += (_TOO_MANY_SHOWN,)
         self._shown = tuple(dict.fromkeys(part for path in self._existing for part in self._parts(path)))
 
     def end_turn(self) -> TurnEnd:
