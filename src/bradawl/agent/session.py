@@ -34,7 +34,7 @@ from bradawl.core.events import (
     TurnFinished,
     TurnReason,
 )
-from bradawl.core.messages import Document, Image, Text, ToolCall, first_text
+from bradawl.core.messages import Document, Image, Text, ToolCall
 from bradawl.core.permissions import Mode, Policy
 from bradawl.core.ports import Emit, Tool
 from bradawl.core.usage import Usage
@@ -44,6 +44,13 @@ _MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto", "b
 """Permission modes, the strictest first."""
 _UNFINISHED: Final = "[the turn ended while it was running; it may have done part of its work, or all of it]"
 Prompt = str | tuple[Text | Image | Document, ...]
+
+
+def own_words(prompt: Prompt) -> str:
+    """The first text of a prompt. Further texts are material, such as what was piped in, and name no paths."""
+    if isinstance(prompt, str):
+        return prompt
+    return next((part.text for part in prompt if isinstance(part, Text)), "")
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -231,9 +238,8 @@ class Session:
 
     def _tell_around_turns(self, prompt: Prompt) -> None:
         if (around := self._around_turns) is not None:
-            given = prompt if isinstance(prompt, str) else first_text(prompt)
             earlier, self._earlier_prompts = self._earlier_prompts, ()
-            around.begin_turn((*earlier, given), self.policy)
+            around.begin_turn((*earlier, own_words(prompt)), self.policy)
 
     def _end_around_turns(self) -> tuple[str, ...]:
         """Returns what the user asked for and did not get."""

@@ -72,7 +72,6 @@ class Policies:
             rules=(*self.fixed, *self._domains, *self._remembered.rules()),
             roots=(*self._roots, *((self._tmp.known,) if self._tmp and self._tmp.known else ())),
             readable=(*_READABLE, *filter(None, (self._blobs,))),
-            names=self._tmp.names() if self._tmp else (),
             sandbox=sandbox,
             undo=self._has_undo,
             has_guards=True,

@@ -141,11 +141,6 @@ def calls_of(message: Assistant) -> tuple[ToolCall, ...]:
     return tuple(part for part in message.parts if isinstance(part, ToolCall))
 
 
-def first_text(parts: tuple[Text | Image | Document, ...]) -> str:
-    """The first text of a prompt: the user's own words. Further texts are material, such as what was piped in."""
-    return next((part.text for part in parts if isinstance(part, Text)), "")
-
-
 def text_of(parts: tuple[Part, ...] | tuple[Text | Image | Document, ...]) -> str:
     """The plain text of some parts, joined without a separator; other kinds are left out."""
     return "".join(part.text for part in parts if isinstance(part, Text))

@@ -112,8 +112,6 @@ class Policy(msgspec.Struct, frozen=True):
     """Undo is on, and complete for the workspace: it can bring back what calls discard there."""
     has_guards: bool = False
     """`rules` include the built-in ones; else a session adds the most important of them."""
-    names: tuple[tuple[str, str], ...] = ()
-    """Real paths of folders, and how commands call them: the user's rules refuse and ask by both."""
 
 
 _OWN = frozenset({"cwd", "env", "jobs", "mode", "todos", "user"})
@@ -163,7 +161,7 @@ def _refusal(policy: Policy, request: Request) -> str:
     if effects.danger:
         return effects.danger
     for rule in policy.rules:
-        if rule.verdict == "deny" and (rule.in_bypass or policy.mode != "bypass") and _met(policy, rule, request):
+        if rule.verdict == "deny" and (rule.in_bypass or policy.mode != "bypass") and _met(rule, request):
             return rule.reason
     if policy.mode == "bypass" and policy.sandbox.name and "sandbox" in effects.lifts:
         return "commands are to stay in the sandbox, and nobody is asked"
@@ -179,26 +177,14 @@ def _refusal(policy: Policy, request: Request) -> str:
 def _question(policy: Policy, request: Request) -> str:
     """The reason of a rule that asks; a built-in one does not ask about paths allowed by name."""
     for rule in (each for each in policy.rules if each.verdict == "ask"):
-        found = _met(policy, rule, request)
+        found = _met(rule, request)
         if found and not (rule.source == BUILT_IN and all_met(_allows(policy, rule.on), found)):
             return rule.reason
     return ""
 
 
-def _met(policy: Policy, rule: Rule, request: Request) -> tuple[Part, ...]:
-    found = met(rule, request.names, request.effects, request.read_rules)
-    if found or not policy.names or not path_rules((rule,)):
-        return found
-    return met(rule, (), _as_commands_call(request.effects, policy.names), request.read_rules)
-
-
-def _as_commands_call(effects: Effects, names: tuple[tuple[str, str], ...]) -> Effects:
-    """The paths that have another name, under that name."""
-
-    def renamed(paths: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name + path[len(real) :] for real, name in names for path in paths if is_within(path, real))
-
-    return msgspec.structs.replace(effects, reads=renamed(effects.reads), writes=renamed(effects.writes))
+def _met(rule: Rule, request: Request) -> tuple[Part, ...]:
+    return met(rule, request.names, request.effects, request.read_rules)
 
 
 def _allows(policy: Policy, *on: str) -> tuple[Rule, ...]:
@@ -210,7 +196,7 @@ def _allowing(policy: Policy, request: Request) -> Rule | None:
     effects = request.effects
     if effects.lifts:
         return all_met(_allows(policy, "connect"), effects.hosts) if effects.lifts == ("host",) else None
-    if rule := next((each for each in _allows(policy, "tool") if _met(policy, each, request)), None):
+    if rule := next((each for each in _allows(policy, "tool") if _met(each, request)), None):
         return rule
     if effects.seal:
         beside = _beside_its_words(policy, effects)
@@ -306,7 +292,7 @@ def _grant(policy: Policy, request: Request, *, network: bool) -> Grant:
 
 def _is_covered(policy: Policy, request: Request, rule: Rule) -> bool:
     """Whether programs must not reach the paths of a rule: it refuses them, or asks and the user was not asked."""
-    return rule.verdict == "deny" or (policy.mode != "bypass" and not _met(policy, rule, request))
+    return rule.verdict == "deny" or (policy.mode != "bypass" and not _met(rule, request))
 
 
 def _uncovered(policy: Policy, effects: Effects) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from bradawl.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from bradawl.core.messages import first_text
+from bradawl.core.messages import text_of
 from bradawl.folds.transcript import branch
 
 Part = Literal["code", "talk", "both"]
@@ -248,7 +248,7 @@ class _Fold:
             case PromptSubmitted(parts) if entry.agent == _MAIN:
                 self._turns += 1
                 self.moved_at = entry.seq
-                self._begin(entry, 1, first_text(parts))
+                self._begin(entry, 1, text_of(parts))
                 self.undone.clear()
             case RequestSent(step) if entry.agent == _MAIN:
                 self._request(entry, step)

@@ -17,7 +17,7 @@ import msgspec
 
 from bradawl.core.errors import SessionDamaged, SessionError, SessionNotFound
 from bradawl.core.events import Envelope, PromptSubmitted, SessionForked, SessionOpened
-from bradawl.core.messages import first_text
+from bradawl.core.messages import text_of
 from bradawl.core.ports import Blobs, Clock, Ids, OpenSession
 from bradawl.safety.name_lists import first_of
 from bradawl.session.blobs import LocalBlobs, MemoryBlobs
@@ -335,7 +335,7 @@ def _preview(head: bytes) -> str:
 def _prompt_text(line: bytes) -> str:
     with suppress(msgspec.DecodeError):
         event = msgspec.json.decode(line, type=Envelope).event
-        return first_text(event.parts) if isinstance(event, PromptSubmitted) else ""
+        return text_of(event.parts) if isinstance(event, PromptSubmitted) else ""
     # Longer than the bytes read, or not strict JSON: take the text as far as it goes.
     found = re.search(_TEXT_PART, line)
     if found is None:

@@ -63,10 +63,6 @@ class SessionTmp:
         sandbox = None if self._choice is None else self._choice.sandbox
         return sandbox is not None and bool(sandbox.name) and "private_tmp" not in sandbox.lacks
 
-    def names(self) -> tuple[tuple[str, str], ...]:
-        """The session's folder and how commands call it, where they do. The first call may wait."""
-        return ((self.known, _TMP),) if self.known and self._is_private() else ()
-
     # ------------------------------------------------------------------ what prompts name
 
     def begin_turn(self, texts: Iterable[str], policy: Callable[[], Policy]) -> None:
