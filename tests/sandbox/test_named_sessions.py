@@ -40,9 +40,12 @@ PLANTED = (".git/config", ".envrc", ".vscode/tasks.json", ".mcp.json", ".bradawl
 
 
 @needs_bwrap
-def test_what_file_tools_may_not_write_unasked_is_not_copied(project, name):
+@pytest.mark.parametrize("mode", ["auto", "bypass"])
+def test_what_file_tools_may_not_write_unasked_is_not_copied(project, name, mode):
     files = (*PLANTED, "id_rsa", "sub/.git/hooks/pre-commit", "bare/HEAD", "page.html")
-    turn = project.run(making(project, *(f"{name}/{each}" for each in files)), prompt=f"build {name}")
+    turn = project.run(
+        making(project, *(f"{name}/{each}" for each in files)), prompt=f"build {name}", permission_mode=mode
+    )
     copied = sorted(str(each.relative_to(name)) for each in Path(name).rglob("*") if each.is_file())
     assert copied == ["page.html"]
     assert len(turn.unwritten) == 6 and "5 more entries were not written" in turn.unwritten[-1]
