@@ -30,4 +30,4 @@ def machine_tmp(
     scratch.choose("01M85F1K59CFJ6BRCX1SEN8T2P")
     own = Path(scratch.place())
     own.mkdir(parents=True, exist_ok=True)
-    return MachineTmp(scratch, (str(place),), lambda: private, objection), own
+    return MachineTmp(scratch, (str(place),), lambda: private, lambda: objection), own

@@ -26,7 +26,6 @@ _MOST_SHOWN: Final = 50
 _TOO_MANY_SHOWN: Final = (
     f"the prompt names more than {_MOST_SHOWN} existing paths below /tmp; only the first were shown to commands"
 )
-_NO_OBJECTION: Final = ""
 
 
 class TurnEnd(NamedTuple):
@@ -45,17 +44,17 @@ class MachineTmp:
         scratch: SessionScratch,
         kept_apart: Iterable[str],
         is_private: Callable[[], bool],
-        objection: Callable[[str], str] = lambda _: _NO_OBJECTION,
+        judge: Callable[[], Callable[[str], str]] = lambda: _no_objection,
     ) -> None:
         """`kept_apart` are the folders with rules of their own: workspace, home, bradawl's.
 
         `is_private` returns whether the session has a `/tmp` of its own; it may block while sandboxes are probed.
-        `objection` returns the reason of a rule against writing a path, empty if there is none.
+        `judge` returns a function that gives the reason of a rule against writing a path, empty if there is none.
         """
         self._scratch = scratch
         self._kept_apart = tuple(each for each in kept_apart if each)
         self._is_private = is_private
-        self._objection = objection
+        self._judge = judge
         self._session = ""
         self._existing: tuple[str, ...] = ()
         """Named files and folders that exist."""
@@ -72,7 +71,7 @@ class MachineTmp:
     def copies(self, path: str) -> bool:
         """Whether a path below `/tmp` is copied to the machine's at the end of the turn, because a prompt named it."""
         is_wanted = any(is_within(path, each) for each in self._wanted) and not self._is_shown(path)
-        return is_wanted and self._is_free(path) and not self._objection(path)
+        return is_wanted and self._is_free(path) and not self._judge()(path)
 
     def writable(self) -> tuple[str, ...]:
         """Paths that file tools may write because a prompt named them, and `/tmp` is the machine's for them.
@@ -112,7 +111,7 @@ class MachineTmp:
         scratch = self._scratch.known
         if not self._wanted or not scratch or scratch != self._session or not self._is_private():
             return TurnEnd(notices)
-        turn = Copying(scratch, self._record, self._objection, self._is_shown)
+        turn = Copying(scratch, self._record, self._judge(), self._is_shown)
         for path in self._wanted:
             turn.copy(path)
         return TurnEnd((*notices, *turn.notices()), turn.failures())
@@ -185,6 +184,10 @@ class MachineTmp:
             for each in (f"{path}/{name}" for name in names):
                 if self._may_be_shown(each):
                     yield from self._parts(each)
+
+
+def _no_objection(_: str) -> str:
+    return ""
 
 
 def _is_plain(mode: int) -> bool:

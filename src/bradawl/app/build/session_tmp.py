@@ -74,20 +74,24 @@ class SessionTmp:
         if self._machine is None:
             from bradawl.sandbox.machine_tmp import MachineTmp
 
-            self._machine = MachineTmp(self.scratch, self._kept_apart, self._is_private, self._objection)
+            self._machine = MachineTmp(self.scratch, self._kept_apart, self._is_private, self._judge)
         self._machine.begin_turn(named)
 
     def end_turn(self) -> TurnEnd:
         """Copy what was written at named paths to the machine's `/tmp`."""
         return TurnEnd() if self._machine is None else TurnEnd(*self._machine.end_turn())
 
-    def _objection(self, path: str) -> str:
-        """Why a path below `/tmp` may not be written unasked, although a prompt names it; empty if it may."""
+    def _judge(self) -> Callable[[str], str]:
+        """Returns why a path below `/tmp` may not be written unasked at this moment, although a prompt names it."""
         from bradawl.safety.permissions.unasked_writes import objection_to_write
 
-        policy = self._policy()
-        names = dict.fromkeys((path, _TMP + path[len(os.path.realpath(_TMP)) :]))  # real, and as rules may name it
-        return next(filter(None, (objection_to_write(policy, name) for name in names)), "")
+        policy, real = self._policy(), os.path.realpath(_TMP)
+
+        def objection(path: str) -> str:
+            names = dict.fromkeys((path, _TMP + path[len(real) :]))  # as rules may name it
+            return next(filter(None, (objection_to_write(policy, name) for name in names)), "")
+
+        return objection
 
     def shown(self) -> tuple[str, ...]:
         """Paths of the machine's `/tmp` that commands may read."""
