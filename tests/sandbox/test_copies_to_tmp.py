@@ -199,6 +199,21 @@ def test_a_folder_that_the_session_made_is_still_its_own_when_a_prompt_names_it_
     assert (Path(name, "index").read_text(), Path(name, "users").read_text()) == ("2", "the user's")
 
 
+def test_a_folder_that_the_user_removed_stays_away_until_there_is_something_new(tmp_path, name):
+    machine, own = machine_tmp(tmp_path)
+    machine.begin_turn((f"build {name}/a",))
+    (own / Path(name).name / "a").mkdir(parents=True)
+    (own / Path(name).name / "a/one").write_text("1")
+    machine.end_turn()
+    Path(name, "a/one").unlink()
+    Path(name, "a").rmdir()
+    Path(name).rmdir()
+    assert machine.end_turn() == ((), ()) and not Path(name).exists()
+    (own / Path(name).name / "a/two").write_text("2")
+    machine.end_turn()
+    assert [each.name for each in Path(name, "a").iterdir()] == ["two"]
+
+
 def test_a_folder_that_the_user_made_in_its_place_is_shown(tmp_path, name):
     machine, own = machine_tmp(tmp_path)
     machine.begin_turn((f"build {name}",))

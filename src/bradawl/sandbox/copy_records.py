@@ -72,6 +72,10 @@ class CopyRecord:
         """The session made this folder. Raises `OSError`."""
         self._append("folder", path, status.st_dev, status.st_ino)
 
+    def made_folder(self, path: str) -> bool:
+        """Whether the session has made a folder at this path."""
+        return path in self._folders
+
     def is_news(self, path: str, why: str, version: str) -> bool:
         """Whether this failure of this version was not told yet. From now on it was."""
         is_new = (path, why, version) not in self._told

@@ -107,6 +107,8 @@ class Copying:
         opened.callback(os.close, target)
         for name, own in zip(path[len(TEMPORARY) + 1 :].split("/")[:-1], above[1:], strict=True):
             place = f"{place}/{name}"
+            if self._is_gone(_Entry(name, place, -1, target)):
+                opened.callback(_remove_if_empty, name, target)
             target = self._open_target(_Entry(name, place, -1, target), stat.S_IMODE(os.fstat(own).st_mode))
             opened.callback(os.close, target)
         return target
@@ -140,7 +142,7 @@ class Copying:
 
     def _copy_folder(self, source: int, entry: _Entry, levels: int) -> None:
         mode = stat.S_IMODE(os.fstat(source).st_mode)
-        is_new = status_of(entry.name, entry.target) is None
+        is_new, is_gone = status_of(entry.name, entry.target) is None, self._is_gone(entry)
         inside = self._open_target(entry, mode)
         try:
             for name in sorted(os.listdir(source)):
@@ -149,6 +151,12 @@ class Copying:
                 os.fchmod(inside, stat.S_IMODE(os.fstat(inside).st_mode) & mode)
         finally:
             os.close(inside)
+        if is_gone:
+            _remove_if_empty(entry.name, entry.target)
+
+    def _is_gone(self, entry: _Entry) -> bool:
+        """Whether the user removed a folder of the session: without anything new it stays away."""
+        return self._record.made_folder(entry.path) and status_of(entry.name, entry.target) is None
 
     # ------------------------------------------------------------------ entries
 
@@ -321,6 +329,11 @@ def _move_to_free_name(temporary: str, entry: _Entry) -> None:
     except FileExistsError:
         raise _Refused("a file of that name was made at this moment") from None
     os.unlink(temporary, dir_fd=entry.target)
+
+
+def _remove_if_empty(name: str, folder: int) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(name, dir_fd=folder)
 
 
 def _unlink_if(name: str, folder: int, inode: int) -> None:
