@@ -1,28 +1,21 @@
 """What a prompt names below `/tmp` is the machine's: existing files are shown, and what is missing is written there."""
 
 import os
-import secrets
-import shutil
 import socket
 from pathlib import Path
 
 import pytest
 from bwrap import needs_bwrap
+from named_tmp import machine_tmp, unused_name
 from scratch_world import ScratchProject, bash, read, write
 
-from bradawl.sandbox.machine_tmp import MachineTmp
-from bradawl.sandbox.named_paths import named_in_tmp
-from bradawl.sandbox.path_translation import TEMPORARY
-from bradawl.sandbox.scratch import SessionScratch
+from bradawl.sandbox.named_paths import MOST_NAMED, named_in_tmp
 
 
 @pytest.fixture
 def name():
-    """A path in the machine's /tmp where nothing exists; removed with all that begins like it."""
-    path = Path(TEMPORARY, f"bradawl-named-{secrets.token_hex(6)}")
-    yield str(path)
-    for each in path.parent.glob(f"{path.name}*"):
-        shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+    with unused_name() as path:
+        yield path
 
 
 @pytest.mark.parametrize(
@@ -30,7 +23,7 @@ def name():
     [
         ("look at /tmp/build.log", ["/tmp/build.log"]),
         ("write to /tmp/report.md.", ["/tmp/report.md"]),
-        ("(see `/tmp/a b.txt`), and '/tmp/c'!", ["/tmp/a b.txt", "/tmp/c", "/tmp/a"]),
+        ("(see `/tmp/a b.txt`), and '/tmp/c'!", ["/tmp/a b.txt", "/tmp/a", "/tmp/c"]),
         ("error at /tmp/x.py:12:3: bad", ["/tmp/x.py"]),
         ("file:///tmp/x and /tmp//y/./z/", ["/tmp/x", "/tmp/y/z"]),
         ("/var/tmp/x ./tmp/y a/tmp/z ~/tmp/w $X/tmp/v /tmp /tmp/ /tmp/*.log /tmp/../etc/passwd", []),
@@ -38,6 +31,12 @@ def name():
 )
 def test_paths_in_a_prompt(text, first):
     assert [readings[0] for readings in named_in_tmp(text)] == first
+
+
+def test_paths_are_taken_in_the_order_of_the_text_and_names_that_no_file_can_have_are_left_out():
+    text = " ".join([f"/tmp/{'a' * 256} /tmp/report.md", *(f"'/tmp/{number}'" for number in range(2_000))])
+    found = [readings[0] for readings in named_in_tmp(text)]
+    assert found[:2] == ["/tmp/report.md", "/tmp/0"] and len(found) == MOST_NAMED + 1
 
 
 # ------------------------------------------------------------------ reading
@@ -179,14 +178,6 @@ def test_a_folder_is_copied_without_links_and_special_files(project_of, name):
     assert any("it is not a regular file" in each for each in project.notices)
 
 
-def machine_tmp(tmp_path: Path) -> tuple[MachineTmp, Path]:
-    scratch = SessionScratch(str(tmp_path / "tmp"), str(tmp_path))
-    scratch.choose("01M85F1K59CFJ6BRCX1SEN8T2P")
-    own = Path(scratch.place())
-    own.mkdir(parents=True)
-    return MachineTmp(scratch, (str(tmp_path),), lambda: True), own
-
-
 def test_no_link_is_followed_on_the_way_to_the_target(tmp_path, name):
     machine, own = machine_tmp(tmp_path)
     machine.begin_turn((f"write {name}/report",))
@@ -195,7 +186,7 @@ def test_no_link_is_followed_on_the_way_to_the_target(tmp_path, name):
     (folder / "report").write_text("x")
     (tmp_path / "elsewhere").mkdir()
     Path(name).symlink_to(tmp_path / "elsewhere")
-    assert [text.partition(". ")[0] for text in machine.end_turn()] == [
+    assert [text.partition(". ")[0] for text in machine.end_turn().failures] == [
         f"{name}/report was not written to the machine's /tmp: there is a link in the way"
     ]
     assert not (tmp_path / "elsewhere/report").exists()
@@ -208,7 +199,7 @@ def test_no_link_is_followed_on_the_way_to_the_source(tmp_path, name):
     (tmp_path / "elsewhere/report").write_text("SECRET")
     (own / Path(name).name).symlink_to(tmp_path / "elsewhere")
     (own / f"{Path(name).name}-2").symlink_to(tmp_path / "elsewhere/report")
-    assert len(machine.end_turn()) == 2
+    assert len(machine.end_turn().failures) == 2
     assert not Path(name).exists() and not Path(f"{name}-2").exists()
 
 
@@ -217,7 +208,7 @@ def test_what_is_too_large_is_not_copied(tmp_path, name):
     machine.begin_turn((f"write {name}",))
     with (own / Path(name).name).open("wb") as file:
         file.truncate(100_000_001)
-    assert "100,000,000 bytes are not copied" in machine.end_turn()[0]
+    assert "100,000,000 bytes are not copied" in machine.end_turn().failures[0]
     assert not Path(name).exists()
 
 
@@ -225,7 +216,7 @@ def test_paths_of_the_workspace_are_left_to_their_own_rules(tmp_path):
     machine, _ = machine_tmp(tmp_path)
     (tmp_path / "file").write_text("")
     machine.begin_turn((f"write {tmp_path}/new, read {tmp_path}/file, {tmp_path.parent}",))
-    assert (machine.shown(), machine.writable(), machine.end_turn()) == ((), (), ())
+    assert (machine.shown(), machine.writable(), machine.end_turn()) == ((), (), ((), ()))
 
 
 @pytest.fixture

@@ -221,6 +221,36 @@ def test_above_the_limit_the_longest_unused_folders_go_first(tmp_path, left, mon
     assert [each.exists() for each in (oldest, older, newer)] == [False, True, True]
 
 
+def test_a_file_with_many_names_counts_once(tmp_path, left, monkeypatch):
+    monkeypatch.setattr(scratch_module, "MOST_BYTES", 40_000)
+    old, own = left(names(1), size=12_000, days=5), left(names(2), size=12_000)
+    for number in range(20):
+        (own / str(number)).hardlink_to(own / "file")
+    remove_unused(str(tmp_path / "tmp"), str(tmp_path / "sessions"), str(own))
+    assert old.exists()
+
+
+def test_the_time_of_a_folder_that_commands_can_set_does_not_count(tmp_path, left, monkeypatch):
+    monkeypatch.setattr(scratch_module, "MOST_BYTES", 25_000)
+    hostile, recent, newest = (left(names(number), size=12_000, days=9 - number) for number in (1, 2, 3))
+    os.utime(hostile, (4e9, 4e9))
+    (tmp_path / "sessions" / f"{names(4)}.jsonl").touch()
+    old = left(names(4), days=31)
+    os.utime(old, (4e9, 4e9))
+    remove_unused(str(tmp_path / "tmp"), str(tmp_path / "sessions"), "")
+    assert [each.exists() for each in (hostile, recent, newest, old)] == [False, True, True, False]
+
+
+def test_a_folder_that_is_too_large_to_measure_goes_before_others(tmp_path, left, monkeypatch):
+    monkeypatch.setattr(scratch_module, "_MOST_ENTRIES", 5)
+    monkeypatch.setattr(scratch_module, "MOST_BYTES", 25_000)
+    old, endless = left(names(1), size=12_000, days=9), left(names(2), size=12_000)
+    for number in range(5):
+        (endless / str(number)).write_bytes(b"x" * 12_000)
+    remove_unused(str(tmp_path / "tmp"), str(tmp_path / "sessions"), "")
+    assert [each.exists() for each in (old, endless)] == [True, False]
+
+
 def test_the_folder_of_a_session_that_is_open_elsewhere_stays(tmp_path, left):
     import fcntl
 

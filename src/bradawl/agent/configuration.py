@@ -40,20 +40,25 @@ class Limits(msgspec.Struct, frozen=True):
     """Consecutive rounds of the same calls with the same results that end a turn."""
 
 
+class TurnEnd(msgspec.Struct, frozen=True):
+    """What happened when a turn ended, in sentences for the user."""
+
+    notices: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    """What the user asked for and did not get. The model is told, too, when the session goes on."""
+
+
 class AroundTurns(Protocol):
     """Acts before and after the turns of a session, on the user's words. Not called for sub-agents."""
 
-    def begin_turn(self, texts: Iterable[str]) -> None:
+    def begin_turn(self, texts: Iterable[str], policy: Callable[[], Policy]) -> None:
         """Called with the texts of the user since the last call: prompts, also earlier ones of a resumed session, and
-        messages sent during a turn.
+        messages sent during a turn. `policy` returns the session's at that moment.
         """
         ...
 
-    def end_turn(self) -> tuple[str, ...]:
-        """Called when a turn has ended, however it did; blocks no longer than a second. Returns notices for the user.
-
-        It must not raise.
-        """
+    def end_turn(self) -> TurnEnd:
+        """Called when a turn has ended, however it did; blocks no longer than a second. It must not raise."""
         ...
 
 

@@ -34,7 +34,7 @@ from bradawl.core.events import (
     TurnFinished,
     TurnReason,
 )
-from bradawl.core.messages import Document, Image, Text, ToolCall, text_of
+from bradawl.core.messages import Document, Image, Text, ToolCall
 from bradawl.core.permissions import Mode, Policy
 from bradawl.core.ports import Emit, Tool
 from bradawl.core.usage import Usage
@@ -44,6 +44,13 @@ _MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto", "b
 """Permission modes, the strictest first."""
 _UNFINISHED: Final = "[the turn ended while it was running; it may have done part of its work, or all of it]"
 Prompt = str | tuple[Text | Image | Document, ...]
+
+
+def own_words(prompt: Prompt) -> str:
+    """The first text of a prompt. Further texts are material, such as what was piped in, and name no paths."""
+    if isinstance(prompt, str):
+        return prompt
+    return next((part.text for part in prompt if isinstance(part, Text)), "")
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -68,6 +75,8 @@ class TurnResult(msgspec.Struct, frozen=True):
     """The answer as a JSON value that satisfies the schema; None without a schema."""
     limit: LimitReached | None = None
     """The last limit that the turn reached."""
+    unwritten: tuple[str, ...] = ()
+    """What the prompt asked for in the machine's `/tmp` and was not written there, in sentences."""
 
 
 class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,23 +228,29 @@ class Session:
             self._task = None
             try:
                 self.jobs.warn_user()
-                self._warn_after_turn()
+                unwritten = self._end_around_turns()
                 saved = await self._close_turn(finish.finished)
             finally:
                 self._turn_over = None
                 turn_over.set()
                 self.jobs.check_soon()
-        return self._result(turn, finish, saved=saved)
+        return self._result(turn, finish, saved=saved, unwritten=unwritten)
 
     def _tell_around_turns(self, prompt: Prompt) -> None:
         if (around := self._around_turns) is not None:
-            given = prompt if isinstance(prompt, str) else text_of(prompt)
             earlier, self._earlier_prompts = self._earlier_prompts, ()
-            around.begin_turn((*earlier, given))
+            around.begin_turn((*earlier, own_words(prompt)), self.policy)
 
-    def _warn_after_turn(self) -> None:
-        for text in self._around_turns.end_turn() if self._around_turns is not None else ():
+    def _end_around_turns(self) -> tuple[str, ...]:
+        """Returns what the user asked for and did not get."""
+        if self._around_turns is None:
+            return ()
+        end = self._around_turns.end_turn()
+        for text in (*end.notices, *end.failures):
             self.conversation.warn(text)
+        if end.failures:
+            self.conversation.note("\n".join(end.failures))
+        return end.failures
 
     def send(self, text: str) -> None:
         """Queue a message of the user for the running turn; the model sees it at the next step or prompt.
@@ -244,7 +259,7 @@ class Session:
         """
         self._check_is_open()
         if self._around_turns is not None:
-            self._around_turns.begin_turn((text,))
+            self._around_turns.begin_turn((text,), self.policy)
         self.conversation.note(text, "user")
 
     def cancel(self) -> None:
@@ -363,7 +378,7 @@ class Session:
         if self.calls.changes is not None and self.conversation.last_event is not None:
             await self.calls.changes.settle_or_give_up()
 
-    def _result(self, turn: Turn, finish: Finish, *, saved: bool) -> TurnResult:
+    def _result(self, turn: Turn, finish: Finish, *, saved: bool, unwritten: tuple[str, ...]) -> TurnResult:
         spent = self.conversation.turn_state
         return TurnResult(
             reason=finish.finished.reason,
@@ -377,4 +392,5 @@ class Session:
             denials=tuple(self.denials.calls),
             answer=finish.value,
             limit=spent.limit,
+            unwritten=unwritten,
         )

@@ -40,8 +40,9 @@ Nearly every setting is also an environment variable (BRADAWL_MODEL, BRADAWL_MAX
 `bradawl doctor` what is missing; `bradawl demo` shows a whole run without a key or network.
 
 Exit codes of -p: 0 done, 1 error, 2 wrong usage or settings, 3 no sandbox though one is required,
-4 a limit was reached, 5 refused: by the model, or it gave up on a call that needed a user, 74 done but
-not saved, or the answer could not be written, 75 try again later, 130 interrupted, 143 terminated."""
+4 a limit was reached, 5 refused: by the model, or it gave up on a call that needed a user, 73 done but
+a file was not written to /tmp, 74 done but not saved, or the answer could not be written, 75 try again later,
+130 interrupted, 143 terminated."""
 
 
 COMMANDS: Final = {

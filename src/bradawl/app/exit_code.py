@@ -32,6 +32,8 @@ NO_SANDBOX: Final = 3
 """A sandbox is required and not available."""
 LIMIT: Final = 4
 REFUSED: Final = 5
+NOT_WRITTEN: Final = 73
+"""EX_CANTCREAT: the answer is complete, but a file that the prompt asks for is not in the machine's `/tmp`."""
 NOT_SAVED: Final = 74
 """EX_IOERR: the answer is complete, but the session is not on disk, or not all of it."""
 TRY_AGAIN: Final = 75
@@ -44,11 +46,13 @@ _SIGNALS: Final = 128
 Subtype = Literal["success", "error_max_turns", "error_max_budget_usd", "error_during_execution"]
 
 
-def exit_code(reason: str, failure: Failure | None, *, saved: bool, signal_code: int = CANCELLED) -> int:
+def exit_code(
+    reason: str, failure: Failure | None, *, saved: bool, is_written: bool = True, signal_code: int = CANCELLED
+) -> int:
     """The exit code of a turn; `signal_code` is returned for a cancelled one."""
     match reason:
         case "completed":
-            return OK if saved else NOT_SAVED
+            return NOT_SAVED if not saved else OK if is_written else NOT_WRITTEN
         case "steps" | "budget" | "time" | "limit":
             return LIMIT
         case "refused":

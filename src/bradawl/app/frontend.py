@@ -47,6 +47,8 @@ class RunRequest(NamedTuple):
     """Reads the settings again, for example after the user has trusted the project."""
     notices: NoticeStream
     prompt: str = ""
+    piped: str = ""
+    """What was piped in besides the prompt; only in a headless run."""
     is_command: bool = False
     """The prompt is a slash command; only in a headless run."""
     mode_is_asked_for: bool = False

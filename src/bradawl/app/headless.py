@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Final
 from bradawl.app.console import Console
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import Meter, exit_code, result_of, result_of_command
-from bradawl.app.frontend import Frontend
+from bradawl.app.frontend import Frontend, RunRequest
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.outcomes import Denied, denials_text, outcome_of
 from bradawl.app.progress import Progress
 from bradawl.app.rendering import call_line, refusal_text, usage_text
 from bradawl.core.deltas import Notice, RetryScheduled
 from bradawl.core.events import Envelope, Live, RequestSent
+from bradawl.core.messages import Text
 from bradawl.safety.control_characters import clean
 
 if TYPE_CHECKING:
-    from bradawl.agent.session import Session, TurnResult
+    from bradawl.agent.session import Prompt, Session, TurnResult
 
 
 _LABEL_WIDTH: Final = 80
@@ -78,24 +79,36 @@ async def run_headless(
     async with frontend.open(session_id) as session:
         interrupts.target = session.cancel
         try:
-            turn = await session.run(frontend.request.prompt)
+            turn = await session.run(_prompt_of(frontend.request))
         finally:
             screen.wait.stop()
             interrupts.target = None
-    code = exit_code(turn.reason, turn.failure, saved=turn.saved, signal_code=interrupts.exit_code)
+    code = exit_code(
+        turn.reason,
+        turn.failure,
+        saved=turn.saved,
+        is_written=not turn.unwritten,
+        signal_code=interrupts.exit_code,
+    )
     denials = _denials(turn, session.session, screen.progress)
     refusal = refusal_text(session.session.state.last_reply)
     outcome = outcome_of(turn, user_is_there=False, refusal=refusal, denials=denials)
     errors = (outcome.text,) if outcome.text else ()
     if as_json:
         refusals = _approver(session.session).refusals()
-        screen.console.answer(result_of(turn, code, errors, screen.meter, refusals).to_json())
+        said = (*errors, *turn.unwritten)  # without JSON these are notices
+        screen.console.answer(result_of(turn, code, said, screen.meter, refusals).to_json())
     else:
         screen.console.answer(answer_text(turn.text))
     if denials and turn.reason != "refused":
         errors = (*errors, denials)
     _print_end(screen.progress, turn, errors)
     return code
+
+
+def _prompt_of(request: RunRequest) -> "Prompt":
+    """The prompt; what was piped in besides it is a text of its own, because it is not the user's."""
+    return (Text(request.prompt), Text(f"\n\n{request.piped}")) if request.piped else request.prompt
 
 
 async def run_headless_command(

@@ -152,9 +152,9 @@ def _start(
     if settings.debug_log:
         notices(f"requests and replies are logged, in shapes, below {debug_folder(settings)}")
     prompt = str(options.get("prompt") or "")
-    is_command = is_headless and _is_command(prompt)
+    is_command, piped = is_headless and _is_command(prompt), ""
     if is_headless and not is_command:
-        prompt = _whole_prompt(prompt, console, notices)
+        prompt, piped = _prompt_and_piped(prompt, console, notices)
     request = RunRequest(
         settings,
         build or _agent_builder(notices),
@@ -163,6 +163,7 @@ def _start(
         lambda: load_settings({**options, "headless": False}, settings.environment, _current_folder()),
         notices,
         prompt,
+        piped,
         is_command=is_command,
         mode_is_asked_for=is_asked_for(options, settings.environment),
     )
@@ -265,16 +266,16 @@ def _current_folder() -> str:
         raise SettingsError("The current folder is gone; change to one that exists.") from error
 
 
-def _whole_prompt(prompt: str, console: Console, notices: NoticeStream) -> str:
-    """The prompt, followed by what is piped in. Raises `SettingsError` if both are empty."""
+def _prompt_and_piped(prompt: str, console: Console, notices: NoticeStream) -> tuple[str, str]:
+    """The prompt, and what is piped in besides it, which alone is the prompt. Raises `SettingsError` without either."""
     try:
         piped = console.piped_input(notices, wait=not prompt.strip())
     except ValueError as error:
         raise SettingsError(f"{error}; put it into a file and name that in the prompt.") from error
-    parts = [part for part in (prompt, piped) if part and part.strip()]
+    parts = [part.encode("utf-8", "replace").decode() for part in (prompt, piped) if part and part.strip()]
     if not parts:
         raise SettingsError("The prompt is empty: use `bradawl -p PROMPT`, or pipe it in.")
-    return "\n\n".join(parts).encode("utf-8", "replace").decode()
+    return parts[0], "".join(parts[1:])
 
 
 # ------------------------------------------------------------------ errors

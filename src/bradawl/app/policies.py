@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from bradawl.app.settings.permission_values import RuleText
 from bradawl.app.settings.settings import Settings
 from bradawl.core.errors import SettingsError
@@ -65,22 +67,28 @@ class Policies:
     def __call__(self) -> Policy:
         """The current policy."""
         sandbox = self._sandbox()
-        return Policy(
+        policy = Policy(
             mode=self._settings.permission_mode or default_mode(sandbox),
-            rules=(*self.fixed, *self._named, *self._domains, *self._remembered.rules()),
+            rules=(*self.fixed, *self._domains, *self._remembered.rules()),
             roots=(*self._roots, *((self._tmp.known,) if self._tmp and self._tmp.known else ())),
             readable=(*_READABLE, *filter(None, (self._blobs,))),
             sandbox=sandbox,
             undo=self._has_undo,
             has_guards=True,
         )
+        named = tuple(self._named(policy))
+        return msgspec.structs.replace(policy, rules=(*policy.rules, *named)) if named else policy
 
-    @property
-    def _named(self) -> Iterator[Rule]:
-        """Rules for the files in the machine's `/tmp` that prompts of the user ask for."""
+    def _named(self, policy: Policy) -> Iterator[Rule]:
+        """Rules for the files in the machine's `/tmp` that prompts of the user ask for. That a prompt names a file
+        answers the question about its place, and no other one.
+        """
         for path in self._tmp.writable() if self._tmp else ():
-            pattern = re.escape(path)
-            yield Rule("allow", "write", pattern, text=f"Edit(/{path})", source="the prompt names it")
+            from bradawl.safety.permissions.unasked_writes import objection_to_write  # few prompts name any
+
+            if not objection_to_write(policy, path):
+                pattern = re.escape(path)
+                yield Rule("allow", "write", pattern, text=f"Edit(/{path})", source="the prompt names it")
 
     @cached_property
     def _remembered(self) -> "RememberedRules":

@@ -5,46 +5,64 @@ nothing exists is copied there when the turn ends. Nothing of others is replaced
 """
 
 import contextlib
-import errno
-import hashlib
-import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bradawl.core.effects import is_within
 from bradawl.safety.permissions.protected_paths import is_secret_name
-from bradawl.sandbox.named_paths import named_in_tmp
+from bradawl.sandbox.copy_records import Copied, CopyRecord, digest, opened_folder
+from bradawl.sandbox.machine_tmp_copies import MOST_BYTES, Copying
+from bradawl.sandbox.named_paths import MOST_NAMED, named_in_tmp
 from bradawl.sandbox.path_translation import TEMPORARY
 from bradawl.sandbox.scratch import COPIED, SessionScratch
 
-MOST_BYTES: Final = 100_000_000
-"""Bytes of all files that are copied at the end of one turn."""
-MOST_FILES: Final = 1_000
-_DEEPEST: Final = 20
-_PIECE: Final = 1_048_576
-_OWN: Final = os.O_NOFOLLOW | os.O_CLOEXEC
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | _OWN
+_MOST_PARTS: Final = 100
+"""Entries of a folder that are shown one by one."""
+_TOO_MANY: Final = f"the prompt names more than {MOST_NAMED:,} paths below /tmp; only the first were taken"
+_MOST_SHOWN: Final = 50
+"""Existing paths of one text that are shown: each is a mount of every command."""
+_TOO_MANY_SHOWN: Final = (
+    f"the prompt names more than {_MOST_SHOWN} existing paths below /tmp; only the first were shown to commands"
+)
+
+
+class TurnEnd(NamedTuple):
+    """What happened at the end of a turn, in sentences for the user."""
+
+    notices: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    """What was to be copied to the machine's `/tmp` and was not."""
 
 
 class MachineTmp:
     """What the prompts of the present session name below `/tmp`."""
 
-    def __init__(self, scratch: SessionScratch, kept_apart: Iterable[str], is_private: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        scratch: SessionScratch,
+        kept_apart: Iterable[str],
+        is_private: Callable[[], bool],
+        judge: Callable[[], Callable[[str], str]] = lambda: _no_objection,
+    ) -> None:
         """`kept_apart` are the folders with rules of their own: workspace, home, bradawl's.
 
         `is_private` returns whether the session has a `/tmp` of its own; it may block while sandboxes are probed.
+        `judge` returns a function that gives the reason of a rule against writing a path, empty if there is none.
         """
         self._scratch = scratch
         self._kept_apart = tuple(each for each in kept_apart if each)
         self._is_private = is_private
+        self._judge = judge
         self._session = ""
+        self._existing: tuple[str, ...] = ()
+        """Named files and folders that exist."""
         self._shown: tuple[str, ...] = ()
         self._wanted: tuple[str, ...] = ()
-        self._copied: dict[str, list[int]] = {}
-        """By path: device, inode, size and time of what was copied there, then inode, size and time of its source."""
+        """Named paths where nothing exists but what the session made."""
+        self._record = CopyRecord()
+        self._notices: tuple[str, ...] = ()
 
     def shown(self) -> tuple[str, ...]:
         """Existing files and folders of the machine's `/tmp` that commands may read."""
@@ -52,58 +70,86 @@ class MachineTmp:
 
     def copies(self, path: str) -> bool:
         """Whether a path below `/tmp` is copied to the machine's at the end of the turn, because a prompt named it."""
-        return any(is_within(path, each) and not self._is_shown(each) for each in self._wanted)
+        is_wanted = any(is_within(path, each) for each in self._wanted) and not self._is_shown(path)
+        return is_wanted and self._is_free(path) and not self._judge()(path)
 
     def writable(self) -> tuple[str, ...]:
-        """Paths that file tools may write because a prompt named them where nothing existed, and `/tmp` is the
-        machine's there.
+        """Paths that file tools may write because a prompt named them, and `/tmp` is the machine's for them.
+
+        Nothing exists there but what the session made itself.
         """
-        return tuple(path for path in self._wanted if not self._is_private() or self._is_shown(path))
+        if not self._wanted or self._is_private():
+            return ()
+        return tuple(path for path in self._wanted if self._is_free(path))
+
+    @contextlib.contextmanager
+    def writing(self, path: str) -> Iterator[None]:
+        """Around a write of a file tool: what it writes at a wanted path is the session's own from then on."""
+        is_own = path in self._wanted and self._is_free(path)
+        yield
+        if is_own:
+            with contextlib.suppress(OSError):
+                self._remember(path)
 
     def begin_turn(self, texts: Iterable[str]) -> None:
         """Take the paths that prompts of the user name into account."""
         self._begin_session()
-        for readings in (each for text in texts for each in named_in_tmp(text)):
-            names = [path for path in readings if not any(_overlap(path, each) for each in self._apart())]
-            if existing := next((path for path in names if self._may_be_shown(path)), ""):
-                self._shown = tuple(dict.fromkeys((*self._shown, existing)))
-            elif names and not any(os.path.lexists(path) for path in names if path not in self._copied):
-                self._wanted = tuple(dict.fromkeys((*self._wanted, names[0])))
+        for named in map(named_in_tmp, texts):
+            known = len(self._existing)
+            for readings in named[:MOST_NAMED]:
+                self._take(readings)
+            if len(named) > MOST_NAMED:
+                self._notices += (_TOO_MANY,)
+            if len(self._existing) > known + _MOST_SHOWN:
+                self._existing = self._existing[: known + _MOST_SHOWN]
+                self._notices += (_TOO_MANY_SHOWN,)
+        self._shown = tuple(dict.fromkeys(part for path in self._existing for part in self._parts(path)))
 
-    def end_turn(self) -> tuple[str, ...]:
-        """Copy what the session wrote at named paths to the machine's `/tmp`. Returns sentences for the user."""
+    def end_turn(self) -> TurnEnd:
+        """Copy what the session wrote at named paths to the machine's `/tmp`."""
+        notices, self._notices = self._notices, ()
         scratch = self._scratch.known
         if not self._wanted or not scratch or scratch != self._session or not self._is_private():
-            return ()
-        turn = _Copying(scratch, self._copied)
+            return TurnEnd(notices)
+        turn = Copying(scratch, self._record, self._judge(), self._is_shown)
         for path in self._wanted:
-            if not self._is_shown(path):
-                turn.copy(path)
-        if turn.done:
-            self._save()
-        done = (f"written to the machine's /tmp: {', '.join(turn.done)}",) if turn.done else ()
-        return (*done, *turn.failed)
+            turn.copy(path)
+        return TurnEnd((*notices, *turn.notices()), turn.failures())
 
     # ------------------------------------------------------------------ the session
 
     def _begin_session(self) -> None:
         if self._session and self._session == self._scratch.known:
             return
-        self._session, self._shown, self._wanted, self._copied = self._scratch.place(), (), (), {}
-        if self._scratch.is_kept:
-            with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
-                saved = json.loads(Path(self._session + COPIED).read_text("utf-8"))
-                self._copied = {str(path): [int(each) for each in of] for path, of in saved.items()}
+        self._session, self._existing, self._shown, self._wanted = self._scratch.place(), (), (), ()
+        self._record = CopyRecord(self._session + COPIED if self._scratch.is_kept else "")
 
-    def _save(self) -> None:
-        if self._scratch.is_kept:
-            with contextlib.suppress(OSError):
-                opened = os.open(self._session + COPIED, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _OWN, 0o600)
-                with os.fdopen(opened, "w", encoding="utf-8") as file:
-                    json.dump(self._copied, file)
+    def _take(self, readings: tuple[str, ...]) -> None:
+        names = [path for path in readings if not any(_overlap(path, each) for each in self._apart())]
+        if existing := next((path for path in names if self._may_be_shown(path)), ""):
+            self._existing = tuple(dict.fromkeys((*self._existing, existing)))
+        elif names and all(map(self._is_free, names)):
+            self._wanted = tuple(dict.fromkeys((*self._wanted, names[0])))
 
     def _apart(self) -> tuple[str, ...]:
         return (*self._kept_apart, self._session)
+
+    def _is_free(self, path: str) -> bool:
+        """Whether nothing exists there but what the session made."""
+        return not os.path.lexists(path) or self._record.is_own(path)
+
+    def _remember(self, path: str) -> None:
+        folder, _, name = path.rpartition("/")
+        with opened_folder(folder) as opened:
+            made = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened)
+            try:
+                status = os.fstat(made)
+                mode, sha256 = stat.S_IMODE(status.st_mode), digest(made, MOST_BYTES)
+                self._record.files[path] = Copied(status.st_dev, status.st_ino, mode, status.st_size, sha256)
+            finally:
+                os.close(made)
+
+    # ------------------------------------------------------------------ what is shown
 
     def _is_shown(self, path: str) -> bool:
         return any(is_within(path, each) for each in self._shown)
@@ -119,8 +165,29 @@ class MachineTmp:
             return os.path.lexists(path) and _is_plain(os.lstat(path).st_mode)
         except OSError:
             return False
-        is_ours = path in self._copied and self._copied[path][:4] == _identity(os.lstat(path))
-        return _is_plain(mode) and stat.S_IFMT(mode) == stat.S_IFMT(own.st_mode) and not is_ours
+        return _is_plain(mode) and stat.S_IFMT(mode) == stat.S_IFMT(own.st_mode) and not self._record.is_own(path)
+
+    def _parts(self, path: str) -> Iterator[str]:
+        """What is shown of a named path: its entries one by one if a path in it is to be written, else all of it.
+
+        A folder that is shown as a whole can't be written.
+        """
+        holds_wanted = any(each != path and is_within(each, path) for each in self._wanted)
+        if not (holds_wanted and self._is_private()):
+            yield path
+            return
+        with contextlib.suppress(OSError):
+            names = sorted(os.listdir(path))  # noqa: PTH208 - names suffice
+            if len(names) > _MOST_PARTS:
+                yield path
+                return
+            for each in (f"{path}/{name}" for name in names):
+                if self._may_be_shown(each):
+                    yield from self._parts(each)
+
+
+def _no_objection(_: str) -> str:
+    return ""
 
 
 def _is_plain(mode: int) -> bool:
@@ -129,166 +196,3 @@ def _is_plain(mode: int) -> bool:
 
 def _overlap(one: str, other: str) -> bool:
     return is_within(one, other) or is_within(other, one)
-
-
-def _identity(status: os.stat_result) -> list[int]:
-    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
-
-
-class _Refused(Exception):
-    """A file was not copied; the text says why."""
-
-
-def _reason(error: OSError) -> str:
-    return "there is a link in the way" if error.errno in (errno.ELOOP, errno.ENOTDIR) else error.strerror or str(error)
-
-
-class _Copying:
-    """The copies at the end of one turn."""
-
-    def __init__(self, scratch: str, copied: dict[str, list[int]]) -> None:
-        self._scratch, self._copied = scratch, copied
-        self._files, self._bytes = MOST_FILES, MOST_BYTES
-        self.done: list[str] = []
-        self.failed: list[str] = []
-
-    def copy(self, path: str) -> None:
-        """Copy a file or folder of the session to the same place in the machine's `/tmp`, if the session has one."""
-        rest = path[len(TEMPORARY) + 1 :]
-        folder, _, name = rest.rpartition("/")
-        try:
-            with contextlib.ExitStack() as opened:
-                source = _descend(self._scratch, folder, opened, makes=False)
-                if source >= 0 and _exists(name, source):
-                    target = _descend(TEMPORARY, folder, opened, makes=True)
-                    self._copy(name, source, target, path, _DEEPEST)
-        except (OSError, _Refused) as error:
-            self._fail(path, error)
-
-    def _fail(self, path: str, error: OSError | _Refused) -> None:
-        why = str(error) if isinstance(error, _Refused) else _reason(error)
-        own = self._scratch + path[len(TEMPORARY) :]
-        self.failed.append(f"{path} was not written to the machine's /tmp: {why}. The session's version is {own}")
-
-    def _copy(self, name: str, source: int, target: int, path: str, levels: int) -> None:
-        opened = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _OWN, dir_fd=source)
-        try:
-            status = os.fstat(opened)
-            if stat.S_ISREG(status.st_mode):
-                self._copy_file(opened, status, name, target, path)
-            elif stat.S_ISDIR(status.st_mode) and levels:
-                self._copy_folder(opened, name, target, path, levels)
-            else:
-                raise _Refused("it is not a regular file" if levels else "its folders are too deep")
-        finally:
-            os.close(opened)
-
-    def _copy_folder(self, source: int, name: str, target: int, path: str, levels: int) -> None:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, dir_fd=target)
-        inside = os.open(name, _FOLDER, dir_fd=target)
-        try:
-            for each in sorted(os.listdir(source)):
-                try:
-                    self._copy(each, source, inside, f"{path}/{each}", levels - 1)
-                except (OSError, _Refused) as error:
-                    self._fail(f"{path}/{each}", error)
-                    if self._files <= 0 or self._bytes <= 0:
-                        return
-        finally:
-            os.close(inside)
-
-    def _copy_file(self, source: int, status: os.stat_result, name: str, target: int, path: str) -> None:
-        known = self._copied.get(path, [])
-        origin = _identity(status)[1:]
-        there = _status(name, target)
-        if known[4:] == origin:
-            return  # nothing new; the user may have removed or changed it meanwhile
-        if there is not None and known[:4] != _identity(there):
-            if _has_content(name, target, source):
-                return
-            raise _Refused("there is a file of that name that this session did not make")
-        self._files -= 1
-        self._bytes -= status.st_size
-        if self._files < 0 or self._bytes < 0:
-            raise _Refused(f"more than {MOST_FILES:,} files or {MOST_BYTES:,} bytes are not copied")
-        mode = 0o777 if status.st_mode & stat.S_IXUSR else 0o666
-        _write(source, status.st_size, name, target, mode, replaces=there is not None)
-        made = _status(name, target)
-        self._copied[path] = [*(_identity(made) if made else []), *origin]
-        self.done.append(path)
-
-
-def _exists(name: str, folder: int) -> bool:
-    return _status(name, folder) is not None
-
-
-def _status(name: str, folder: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-
-
-def _descend(top: str, names: str, opened: contextlib.ExitStack, *, makes: bool) -> int:
-    """A descriptor of a folder below `top`, to which no link leads; -1 if it is missing. Raises `OSError`."""
-    folder = os.open(top, _FOLDER)
-    opened.callback(os.close, folder)
-    for name in filter(None, names.split("/")):
-        if makes:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, dir_fd=folder)
-        try:
-            folder = os.open(name, _FOLDER, dir_fd=folder)
-        except FileNotFoundError:
-            return -1
-        opened.callback(os.close, folder)
-    return folder
-
-
-def _pieces(source: int, limit: int) -> Iterator[bytes]:
-    """The content of a file. Raises `_Refused` if it has grown beyond the limit."""
-    os.lseek(source, 0, os.SEEK_SET)
-    while piece := os.read(source, _PIECE):
-        limit -= len(piece)
-        if limit < 0:
-            raise _Refused("it is still being written")
-        yield piece
-
-
-def _has_content(name: str, folder: int, source: int) -> bool:
-    """Whether a regular file has the same content as an open one."""
-    opened = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _OWN, dir_fd=folder)
-    try:
-        size = os.fstat(source).st_size
-        is_alike = stat.S_ISREG(os.fstat(opened).st_mode) and os.fstat(opened).st_size == size <= MOST_BYTES
-        return is_alike and _digest(opened, size) == _digest(source, size)
-    finally:
-        os.close(opened)
-
-
-def _digest(source: int, size: int) -> bytes:
-    digest = hashlib.sha256()
-    for piece in _pieces(source, size):
-        digest.update(piece)
-    return digest.digest()
-
-
-def _write(source: int, size: int, name: str, folder: int, mode: int, *, replaces: bool) -> None:
-    """Write a new file, or replace one of this session at once. Raises `OSError` and `_Refused`."""
-    made = f".bradawl-{os.urandom(8).hex()}.tmp" if replaces else name
-    target = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OWN, mode, dir_fd=folder)
-    try:
-        try:
-            for piece in _pieces(source, size):
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(target, view) :]
-        finally:
-            os.close(target)
-        if replaces:
-            os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(made, dir_fd=folder)
-        raise

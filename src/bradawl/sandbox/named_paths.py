@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
 from typing import Final
 
 from bradawl.sandbox.path_translation import TEMPORARY
@@ -12,26 +14,29 @@ _QUOTED: Final = re.compile(r"""(["'`])(/tmp/[^"'`\n\x00-\x1f\x7f]+)\1""")
 _PUNCTUATION: Final = ".,;:!?)]}>\u00bb\u201d\u2019\u2026"
 _PLACE: Final = re.compile(r"(?::\d+){1,2}\Z")
 """Line and column behind a path."""
-_MOST: Final = 50
+MOST_NAMED: Final = 1_000
+"""Paths of one text that are taken into account."""
 _LONGEST: Final = 1_000
+_LONGEST_NAME: Final = 255
+"""Bytes of one name in a path, on Linux and macOS."""
 
 
 def named_in_tmp(text: str) -> tuple[tuple[str, ...], ...]:
     """For each path below `/tmp` that the text names, its possible readings, the most likely one first.
 
+    They are in the order of the text, and one more than `MOST_NAMED` if there are too many.
     A full stop, a bracket or a line number at the end may belong to the sentence. Paths with `..` are left out.
     """
     if _TMP not in text:
         return ()
-    found = dict.fromkeys(_readings(raw) for raw in _raw(text))
-    return tuple(each for each in found if each)[:_MOST]
+    found = dict.fromkeys(readings for raw in _raw(text) if (readings := _readings(raw)))
+    return tuple(islice(found, MOST_NAMED + 1))
 
 
 def _raw(text: str) -> Iterator[str]:
-    for match in _QUOTED.finditer(text):
-        yield match[2]
-    for match in _PLAIN.finditer(text):
-        yield match[1]
+    quoted = ((match.start(2), match[2]) for match in _QUOTED.finditer(text))
+    plain = ((match.start(1), match[1]) for match in _PLAIN.finditer(text))
+    return (raw for _, raw in merge(quoted, plain, key=lambda found: found[0]))
 
 
 def _readings(raw: str) -> tuple[str, ...]:
@@ -44,5 +49,7 @@ def _normal(name: str) -> str:
     """The path with single slashes in the real folder; empty if it can't be one."""
     parts = [part for part in name.removeprefix(_TMP).split("/") if part not in ("", ".")]
     if not parts or ".." in parts or len(name) > _LONGEST or not name.isprintable():
+        return ""
+    if any(len(part.encode()) > _LONGEST_NAME for part in parts):
         return ""
     return "/".join((TEMPORARY, *parts))

@@ -20,8 +20,10 @@ UNUSED_DAYS: Final = 30
 """Days after which the folder of a session that was not continued is removed."""
 MOST_BYTES: Final = 2_000_000_000
 """Bytes of all folders of a project; above that the longest unused ones are removed."""
-_MOST_ENTRIES: Final = 50_000
-"""Entries of one folder that are measured; larger ones count as far as they were."""
+_MOST_ENTRIES: Final = 500_000
+"""Entries of one folder that are measured. A larger one is removed before all others, and counts as far as it was
+measured, so that none is removed in its place.
+"""
 _ID_LENGTH: Final = 26
 COPIED: Final = ".copied"
 """Ending of the record, beside a session's folder, of what was copied to the machine's `/tmp`."""
@@ -107,8 +109,10 @@ def make_kept_folder(path: str) -> None:
 
 
 class _Left(NamedTuple):
-    """The folder of another session."""
+    """The folder of another session. Sorted, those to remove first come first."""
 
+    is_whole: bool
+    """Whether all of it was measured."""
     used_s: float
     path: str
     size_bytes: int
@@ -125,16 +129,17 @@ def remove_unused(folder: str, sessions: str, keep: str, now_s: float | None = N
         left: list[_Left] = []
         for name in os.listdir(folder):  # noqa: PTH208 - names suffice
             path = f"{folder}/{name}"
-            if name.endswith(COPIED) and not os.path.lexists(f"{sessions}/{name.removesuffix(COPIED)}.jsonl"):
+            if COPIED in name and not os.path.lexists(f"{sessions}/{name.partition(COPIED)[0]}.jsonl"):
                 Path(path).unlink()
             if path == keep or len(name) != _ID_LENGTH or not name.isalnum():
                 continue
-            used = _last_use(f"{sessions}/{name}.jsonl", path)
+            used = _last_use(f"{sessions}/{name}.jsonl")
             if now - used > UNUSED_DAYS * 86_400:
                 _remove_unless_open(path, f"{sessions}/{name}.lock")
             else:
-                left.append(_Left(used, path, _size(path)))
-        total = sum(each.size_bytes for each in left) + (_size(keep) if keep else 0)
+                size, is_whole = _size(path)
+                left.append(_Left(is_whole, used, path, size))
+        total = sum(each.size_bytes for each in left) + (_size(keep)[0] if keep else 0)
         for each in sorted(left):
             if total <= MOST_BYTES:
                 return
@@ -143,10 +148,10 @@ def remove_unused(folder: str, sessions: str, keep: str, now_s: float | None = N
                 total -= each.size_bytes
 
 
-def _last_use(log: str, path: str) -> float:
-    """Unix time; 0 for a session whose log was deleted."""
+def _last_use(log: str) -> float:
+    """Unix time; 0 for a session whose log was deleted. Commands can set the times of their folder, not of the log."""
     try:
-        return max(Path(log).stat().st_mtime, os.lstat(path).st_mtime)
+        return Path(log).stat().st_mtime
     except OSError:
         return 0.0
 
@@ -196,14 +201,21 @@ def _has_files(folder: str) -> bool:
     return False
 
 
-def _size(folder: str) -> int:
-    total = 0
+def _size(folder: str) -> tuple[int, bool]:
+    """Bytes on the disk, and whether everything was measured. A file with several names counts once."""
+    total, linked = 0, set[tuple[int, int]]()
     for count, entry in enumerate(_entries(folder)):
         if count >= _MOST_ENTRIES:
-            break
+            return total, False
         with contextlib.suppress(OSError):
-            total += entry.stat(follow_symlinks=False).st_blocks * 512
-    return total
+            status = entry.stat(follow_symlinks=False)
+            place = (status.st_dev, status.st_ino)
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                if place in linked:
+                    continue
+                linked.add(place)
+            total += status.st_blocks * 512
+    return total, True
 
 
 def _is_usable(folder: str) -> bool:

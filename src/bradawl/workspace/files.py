@@ -7,6 +7,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from posixpath import join
 from typing import TypeVar
@@ -39,16 +40,18 @@ class LocalFiles:
         home: str | None = None,
         real: Callable[[str], str] | None = None,
         about_missing: Callable[[str], str] | None = None,
+        writing: Callable[[str], AbstractContextManager[None]] = contextlib.nullcontext,
     ) -> None:
         """`home` replaces `~`; without it `~` is refused.
 
         `real` translates a path that programs use to the path on the host, for a sandbox with its own `/tmp`.
         `about_missing` returns a remark on a resolved path that does not exist, such as one about the host's `/tmp`;
-        empty for none.
+        empty for none. `writing` is entered around each write of a resolved path.
         """
         self._home = home
         self._real = real
         self._about_missing = about_missing
+        self._writing = writing
 
     def resolve(self, path: str, cwd: str) -> str:
         """Absolute path with `~` and symlinks resolved; the file need not exist. Raises `ToolError`."""
@@ -100,7 +103,11 @@ class LocalFiles:
         `replace_content`, also for crashes). A cancelled call finishes the write first. Raises `ToolError`.
         """
         _check_path(path)
-        return await _in_thread(lambda: _replace(path, data, expected_sha256))
+        return await _in_thread(lambda: self._replace(path, data, expected_sha256))
+
+    def _replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
+        with self._writing(path):
+            return _replace(path, data, expected_sha256)
 
     async def list(self, root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
         """Regular files below `root` without ignored ones, nearest folders first, and whether `limit` cut the list.

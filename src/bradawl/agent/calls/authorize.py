@@ -13,9 +13,10 @@ from bradawl.agent.calls.questions import permission
 from bradawl.agent.conversation import Conversation
 from bradawl.core.effects import Effects
 from bradawl.core.events import PermissionAsked, PermissionDecided
-from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Policy, Question, Request, decide
+from bradawl.core.permissions import Allow, Answer, Ask, Decision, Deny, Grant, Policy, Question, Request
 from bradawl.core.ports import Files
 from bradawl.safety.permissions.builtin_rules import with_builtin_rules
+from bradawl.safety.permissions.names_in_sandbox import decide_by_both_names
 from bradawl.shaping.approval_scope import covered
 
 _NOT_SAVED: Final = (
@@ -94,8 +95,8 @@ async def _undo_covers(services: CallServices, prepared: Prepared) -> bool:
 
 def decision_on(services: CallServices, prepared: Prepared, *, undo: bool = False) -> Decision:
     """The decision by rules, mode and the user's answers for the session. `undo`: see `Policy.undo`."""
-    policy = services.policy()
-    decision = decide(policy if undo else msgspec.structs.replace(policy, undo=False), _request(prepared))
+    policy = services.policy() if undo else msgspec.structs.replace(services.policy(), undo=False)
+    decision = decide_by_both_names(policy, _request(prepared))
     if isinstance(decision, Ask) and _scope_of(services, prepared, decision) in services.allowed:
         return Allow(decision.grant, "allowed by the user for this session")
     return decision

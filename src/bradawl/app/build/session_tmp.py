@@ -1,12 +1,15 @@
 """The `/tmp` of a session: its own folder, and what the user's prompts name in the machine's `/tmp`."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from bradawl.agent.configuration import TurnEnd
 from bradawl.app.settings.settings import Settings
 from bradawl.core.effects import is_within
+from bradawl.core.permissions import Policy
 
 if TYPE_CHECKING:
     from bradawl.sandbox.machine_tmp import MachineTmp
@@ -28,6 +31,7 @@ class SessionTmp:
         self._scratch: SessionScratch | None = None
         self._machine: MachineTmp | None = None
         self._choice: SandboxSelection | None = None
+        self._policy: Callable[[], Policy] = Policy
         self._said_for = ""
         """The folder of the session that was told where its files are kept."""
 
@@ -61,28 +65,45 @@ class SessionTmp:
 
     # ------------------------------------------------------------------ what prompts name
 
-    def begin_turn(self, texts: Iterable[str]) -> None:
+    def begin_turn(self, texts: Iterable[str], policy: Callable[[], Policy]) -> None:
         """Take the paths below `/tmp` that texts of the user name into account."""
+        self._policy = policy
         named = [text for text in texts if _NAMED in text]
         if not named:
             return
         if self._machine is None:
             from bradawl.sandbox.machine_tmp import MachineTmp
 
-            self._machine = MachineTmp(self.scratch, self._kept_apart, self._is_private)
+            self._machine = MachineTmp(self.scratch, self._kept_apart, self._is_private, self._judge)
         self._machine.begin_turn(named)
 
-    def end_turn(self) -> tuple[str, ...]:
-        """Copy what was written at named paths to the machine's `/tmp`. Returns sentences for the user."""
-        return () if self._machine is None else self._machine.end_turn()
+    def end_turn(self) -> TurnEnd:
+        """Copy what was written at named paths to the machine's `/tmp`."""
+        return TurnEnd() if self._machine is None else TurnEnd(*self._machine.end_turn())
+
+    def _judge(self) -> Callable[[str], str]:
+        """Returns why a path below `/tmp` may not be written unasked at this moment, although a prompt names it."""
+        from bradawl.safety.permissions.unasked_writes import objection_to_write
+
+        policy, real = self._policy(), os.path.realpath(_TMP)
+
+        def objection(path: str) -> str:
+            names = dict.fromkeys((path, _TMP + path[len(real) :]))  # as rules may name it
+            return next(filter(None, (objection_to_write(policy, name) for name in names)), "")
+
+        return objection
 
     def shown(self) -> tuple[str, ...]:
         """Paths of the machine's `/tmp` that commands may read."""
         return () if self._machine is None else self._machine.shown()
 
     def writable(self) -> tuple[str, ...]:
-        """Paths of the machine's `/tmp` that file tools may write."""
+        """Paths of the machine's `/tmp` that file tools may write, unless a rule is against it."""
         return () if self._machine is None else self._machine.writable()
+
+    def writing(self, path: str) -> AbstractContextManager[None]:
+        """Around each write of a file tool."""
+        return nullcontext() if self._machine is None else self._machine.writing(path)
 
     # ------------------------------------------------------------------ what the model is told
 

@@ -8,8 +8,9 @@ import msgspec
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import BradawlError, ToolError
-from bradawl.core.permissions import Allow, Ask, Deny, Grant, Policy, Request, decide
+from bradawl.core.permissions import Allow, Ask, Deny, Grant, Policy, Request
 from bradawl.core.ports import CallContext, Tool
+from bradawl.safety.permissions.names_in_sandbox import decide_by_both_names
 
 REASON_LIMIT: Final = 1_000
 """Characters of a reason."""
@@ -45,7 +46,7 @@ def dry_run(tool: Tool[P], params: P, context: CallContext, policy: Policy) -> V
 def verdict_on(policy: Policy, request: Request) -> Verdict:
     """The policy's decision on a request."""
     effects = request.effects
-    match decide(policy, request):
+    match decide_by_both_names(policy, request):
         case Allow(grant, reason):
             return Verdict("allow", reason, effects, grant)
         case Ask(grant, reason):
