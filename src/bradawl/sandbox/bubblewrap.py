@@ -13,7 +13,6 @@ import msgspec
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Grant, Sandbox
-from bradawl.core.workspace import PROCESS_LIMIT
 from bradawl.safety.git.named_paths import NamedPaths
 from bradawl.safety.permissions.protected_paths import credentials
 from bradawl.sandbox.backend import Launch, Program, SandboxLayout, agent_search_path
@@ -29,20 +28,19 @@ from bradawl.sandbox.bubblewrap_arguments import (
     set_variables,
     show_in_tmp,
 )
+from bradawl.sandbox.bubblewrap_environment import made_cache, program_environment
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
 from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.mount_aliases import MountAliases
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
 from bradawl.sandbox.discovery.present_keys import PresentKeys
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult, WorkspaceSurvey
-from bradawl.sandbox.environment import git_variables, sandbox_environment
 from bradawl.sandbox.mounts.mask_sources import make_mask_sources
 from bradawl.sandbox.mounts.mount_set import MountSet
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 from bradawl.sandbox.mounts.plan import UNREADABLE, Mount, MountPlan
 from bradawl.sandbox.mounts.rule_mounts import ProgramView, RuleMounts
 from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
-from bradawl.sandbox.network.variables import proxy_of, proxy_variables
 from bradawl.sandbox.path_translation import (
     TEMPORARY,
     PathTranslator,
@@ -66,7 +64,6 @@ from bradawl.sandbox.running_covers.cover_list import CoverList
 from bradawl.sandbox.running_covers.running_covers import RunningCovers
 from bradawl.sandbox.scratch import make_scratch
 from bradawl.sandbox.seccomp import filter_for
-from bradawl.sandbox.tool_caches import cache_variables
 
 NAME: Final = "bubblewrap"
 _OnEnd = Callable[[], tuple[str, ...]]
@@ -193,7 +190,7 @@ class BubblewrapBackend:
             place = next(iter(plan.roots), "/")
             on_end = ending(place, covers.close, release)
             undo.callback(ending(place, covers.close, withdraw))
-            environment = _environment(self._layout, self._translator, program, grant)
+            environment = program_environment(self._layout, self._translator, program, grant)
             arguments = [*self._arguments(program, grant, plan, hidden), *set_variables(environment)]
             launch = self._launch(program, grant, arguments, on_end)
             undo.pop_all()
@@ -368,7 +365,7 @@ class BubblewrapBackend:
 
     def _mount_all(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
         """Outer folders first: mounts inside a folder must come after the mount of the folder."""
-        cache = _made_cache(self._layout.cache, grant)
+        cache = made_cache(self._layout.cache, grant)
         mounts = {**plan.mounts, **({cache: Mount(cache, "write")} if cache else {})}
         for root in self._layout.roots:  # before the mounts on parts of them
             if root not in mounts and self._is_covered_up(root, hidden):
@@ -459,20 +456,6 @@ def _hold_placeholders(
     return ending(place, release, *changes), ending(place, release, partial(watched.withdraw, grant.uncovered))
 
 
-def _environment(layout: SandboxLayout, names: PathTranslator, program: Program, grant: Grant) -> dict[str, str]:
-    exported = frozenset(program.exported)
-    held = sandbox_environment(program.environment, exported, layout.kept_variables)
-    if is_proxied(program, grant):
-        held |= proxy_variables(held, exported, is_asked=not grant.network)
-    held |= git_variables(held, proxy_of(held))
-    held["PWD"] = names.sandbox_path(names.host_path(program.cwd))
-    cache = _made_cache(layout.cache, grant) or f"{TEMPORARY}/.cache"
-    caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)
-    if os.geteuid() == 0:  # tar run by root would try to give files to other users, which this namespace does not know
-        caches["TAR_OPTIONS"] = "--no-same-owner"
-    return {**caches, **held, **({PROCESS_LIMIT: str(PROCESSES)} if "BASH_ENV" in held else {})}
-
-
 def _plan_outside(path: str, grant: Grant, plan: MountSet, layout: SandboxLayout) -> None:
     """Add a path outside the workspace. If it is missing, the nearest existing folder becomes writable."""
     place = nearest_existing(path)
@@ -483,15 +466,3 @@ def _plan_outside(path: str, grant: Grant, plan: MountSet, layout: SandboxLayout
     mounts = MountPlan(place).for_workspace(found).mounts if found else {}
     plan.add([Mount(place, "write")], ())
     plan.add([each for each in mounts.values() if os.path.lexists(each.path)], (*grant.uncovered, path))
-
-
-def _made_cache(cache: str, grant: Grant) -> str:
-    """Folder for tool caches; empty if nothing may be written or it can't be created."""
-    if not cache or not grant.writable:
-        return ""
-    try:
-        if not os.path.isdir(cache):  # noqa: PTH112 - a part of the time of `mkdir`
-            Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
-        return ""
-    return cache
