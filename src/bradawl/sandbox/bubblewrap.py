@@ -64,6 +64,7 @@ from bradawl.sandbox.running_covers.cover_list import CoverList
 from bradawl.sandbox.running_covers.running_covers import RunningCovers
 from bradawl.sandbox.scratch import make_scratch
 from bradawl.sandbox.seccomp import filter_for
+from bradawl.sandbox.shown_in_tmp import NOT_BY_DESCRIPTOR, NamedPathsAtStart, OpenedPaths, ShownPath
 
 NAME: Final = "bubblewrap"
 _OnEnd = Callable[[], tuple[str, ...]]
@@ -126,6 +127,7 @@ class BubblewrapBackend:
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
         self._present_secrets, self._aliases = PresentKeys(self._secrets, layout.home, layout.roots), MountAliases()
+        self._named, self._opened = NamedPathsAtStart(layout, self._present_secrets, self._aliases), OpenedPaths()
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -172,6 +174,12 @@ class BubblewrapBackend:
 
     def launch(self, program: Program, grant: Grant) -> Launch:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
+        try:
+            return self._launched(program, grant)
+        finally:
+            self._opened.close()
+
+    def _launched(self, program: Program, grant: Grant) -> Launch:
         self._make_ready(program)
         is_watched = self._watched is not None and writes_in_workspace(grant, self._layout)
         search = self._search.around() if is_watched else None
@@ -225,13 +233,22 @@ class BubblewrapBackend:
         if self._watched:
             _close_replaceable(plan, grant, self._watched, self.running_covers, can_write=search is not None)
         self._rule_mounts.set_rules(grant.rules)
+        plan.named = self._named_now(grant)
         if grant.rules:
-            shown = (*self._layout.readable, *self._shown, *self._layout.shown_in_tmp())
-            seen = tuple(path for path in (*shown, self._layout.cache) if path)
+            seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
             unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant, plan))
-            plan.mounts = self._rule_mounts.add_to(plan.mounts, ProgramView(grant.writable, program.cwd, seen, unseen))
+            view = ProgramView(grant.writable, program.cwd, seen, unseen, tuple(each.path for each in plan.named))
+            plan.mounts = self._rule_mounts.add_to(plan.mounts, view)
         watched = self._watched if search else None
         return plan, *_hold_placeholders(self._placeholders, plan, grant, watched, search)
+
+    def _named_now(self, grant: Grant) -> tuple[ShownPath, ...]:
+        """What is shown of the paths in the machine's `/tmp` that prompts name."""
+        if not self._features.binds_descriptors:
+            self._named.leave_out_all(NOT_BY_DESCRIPTOR)
+            return ()
+        hidden = (*self._others, *self._system_secrets, *self._present_secrets.now())
+        return tuple(filter(self._opened.open, self._named.shown(hidden, self._rule_mounts.hidden, grant.uncovered)))
 
     def _launch(self, program: Program, grant: Grant, arguments: list[str], on_end: _OnEnd) -> Launch:
         """Pass the arguments by a descriptor: the program's variables must not reach bubblewrap itself, where they
@@ -242,7 +259,8 @@ class BubblewrapBackend:
         rules = filter_for(internet=True, streams_only=True)
         try:
             roots = self._layout.roots if self._features.binds_descriptors else ()
-            opened = StartDescriptors(arguments, rules, waits=is_proxied(program, grant), roots=roots)
+            waits, named = is_proxied(program, grant), self._opened.take()
+            opened = StartDescriptors(arguments, rules, waits=waits, roots=roots, opened=named)
         except OSError as error:
             raise ToolError(
                 f"the sandbox can't be set up now: {' '.join(filter(None, (error.filename, error.strerror)))}; "
@@ -262,7 +280,7 @@ class BubblewrapBackend:
             reports_signals_as_codes=True,
             on_end=on_end,
             explain_setup_error=explain_setup_error,
-            notes=self._notes(),
+            notes=(*self._notes(), *self._named.take_remarks()),
             limit_processes=self._processes.limit_processes,
         )
 
@@ -334,8 +352,9 @@ class BubblewrapBackend:
             (arguments if contains_any(path, seen) else last).extend(hide(path, seen, self._empties))
         last += [word for folder in interface_folders() for word in hide(folder, (), self._empties)]
         arguments += ["--bind", layout.scratch, TEMPORARY]
-        arguments += bind_parents_in_tmp((*seen, *layout.shown_in_tmp()), self._shown, layout.scratch)
-        arguments += show_in_tmp(layout.shown_in_tmp(), layout.scratch)
+        named = [each.path for each in plan.named]
+        arguments += bind_parents_in_tmp((*seen, *named), self._shown, layout.scratch)
+        arguments += show_in_tmp(plan.named, self._opened, self._empties)
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
         for path in not_hidden_by(hidden, plan.mounts):
             if path in self._secrets and not contains_any(path, seen):  # read-only, to refuse programs that write there

@@ -10,15 +10,15 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from bradawl.core.effects import is_within
-from bradawl.safety.permissions.protected_paths import is_secret_name
 from bradawl.sandbox.named_paths import named_in_tmp
 from bradawl.sandbox.path_translation import TEMPORARY
 from bradawl.sandbox.scratch import COPIED, SessionScratch
+from bradawl.sandbox.shown_in_tmp import NotShown, check_named
 
 MOST_BYTES: Final = 100_000_000
 """Bytes of all files that are copied at the end of one turn."""
@@ -42,6 +42,7 @@ class MachineTmp:
         self._is_private = is_private
         self._session = ""
         self._shown: tuple[str, ...] = ()
+        self._not_shown: dict[str, str] = {}
         self._wanted: tuple[str, ...] = ()
         self._copied: dict[str, list[int]] = {}
         """By path: device, inode, size and time of what was copied there, then inode, size and time of its source."""
@@ -49,6 +50,10 @@ class MachineTmp:
     def shown(self) -> tuple[str, ...]:
         """Existing files and folders of the machine's `/tmp` that commands may read."""
         return self._shown
+
+    def not_shown(self) -> Mapping[str, str]:
+        """Existing paths of the machine's `/tmp` that prompts name, and why commands may not read them."""
+        return self._not_shown
 
     def copies(self, path: str) -> bool:
         """Whether a path below `/tmp` is copied to the machine's at the end of the turn, because a prompt named it."""
@@ -68,6 +73,7 @@ class MachineTmp:
             if existing := next((path for path in names if self._may_be_shown(path)), ""):
                 self._shown = tuple(dict.fromkeys((*self._shown, existing)))
             elif names and not any(os.path.lexists(path) for path in names if path not in self._copied):
+                self._not_shown.pop(names[0], None)
                 self._wanted = tuple(dict.fromkeys((*self._wanted, names[0])))
 
     def end_turn(self) -> tuple[str, ...]:
@@ -90,6 +96,7 @@ class MachineTmp:
         if self._session and self._session == self._scratch.known:
             return
         self._session, self._shown, self._wanted, self._copied = self._scratch.place(), (), (), {}
+        self._not_shown = {}
         if self._scratch.is_kept:
             with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
                 saved = json.loads(Path(self._session + COPIED).read_text("utf-8"))
@@ -109,22 +116,16 @@ class MachineTmp:
         return any(is_within(path, each) for each in self._shown)
 
     def _may_be_shown(self, path: str) -> bool:
-        """Whether it is an existing file or folder, not by way of a link, of which the session has no version."""
-        if os.path.realpath(path) != path or is_secret_name(path.rpartition("/")[2]):
-            return False
+        """Whether it is an existing file or folder, not by way of a link, that the session did not write itself."""
+        self._not_shown.pop(path, None)
         try:
-            mode = os.lstat(path).st_mode
-            own = os.lstat(self._session + path[len(TEMPORARY) :])
-        except FileNotFoundError:
-            return os.path.lexists(path) and _is_plain(os.lstat(path).st_mode)
+            status = check_named(path, self._session)
+        except NotShown as why:
+            self._not_shown[path] = str(why)
+            return False
         except OSError:
             return False
-        is_ours = path in self._copied and self._copied[path][:4] == _identity(os.lstat(path))
-        return _is_plain(mode) and stat.S_IFMT(mode) == stat.S_IFMT(own.st_mode) and not is_ours
-
-
-def _is_plain(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+        return not (path in self._copied and self._copied[path][:4] == _identity(status))
 
 
 def _overlap(one: str, other: str) -> bool:

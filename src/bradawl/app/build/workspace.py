@@ -183,7 +183,8 @@ def choose_sandbox(
     proxy = command_proxy(settings, cache(partial(private_hosts, settings, folders.roots)))
     layout, scratch = layout_of(settings, folders), None
     if tmp is not None:
-        layout, scratch = msgspec.structs.replace(layout, shown_in_tmp=tmp.shown), tmp.scratch
+        layout = msgspec.structs.replace(layout, shown_in_tmp=tmp.shown, not_shown_in_tmp=tmp.not_shown)
+        scratch = tmp.scratch
     choice = SandboxSelection(layout, environment, programs, proxy, scratch)
     if settings.sandbox == "required" and not choice.sandbox.name:
         why = "; ".join(choice.report)
