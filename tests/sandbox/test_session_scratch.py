@@ -152,6 +152,34 @@ def test_the_first_result_says_where_a_file_in_tmp_is_kept(project):
 
 
 @needs_bwrap
+def test_results_and_errors_of_file_tools_name_files_as_commands_do(project):
+    session = project.run(write("/tmp/a.md", "one\n"), bash("mkdir /tmp/d; touch /tmp/d/e")).session_id
+    edit = call("edit_file", file_path="/tmp/a.md", old_string="one", new_string="two")
+    project.run(
+        (call("grep", pattern="one", path="/tmp"),),
+        (call("grep", pattern="nothing", path="/tmp"),),
+        (call("glob", pattern="*", path="/tmp"),),
+        (call("glob", pattern="*.x", path="/tmp"),),
+        read("/tmp/a.md"),
+        (edit,),
+        (edit,),
+        read("/tmp/b.md"),
+        read("/tmp/x/y/b.md"),
+        read("/tmp/d"),
+        write("/tmp/a.md", "three\n"),
+        write("/tmp/a.md/b"),
+        write("/tmp/d/e", "four\n"),
+        bash("cd /tmp/d"),
+        (call("glob", pattern="*.x"),),
+        (call("grep", pattern="nothing"),),
+        read("no"),
+        session=session,
+    )
+    assert not [each for each in project.results if "/tmp/01" in each or str(project.place) in each]
+    assert "/tmp/a.md" in project.results[0] and project.results[5].startswith("Edited /tmp/a.md")
+
+
+@needs_bwrap
 def test_a_unix_socket_in_the_folder_has_a_short_path_inside(project):
     project.run(bash("python3 -c \"print(len('/tmp/x.sock'), __import__('os').environ.get('TMPDIR'))\""))
     assert project.results[0].startswith("11 None") or project.results[0].startswith("11 /tmp")

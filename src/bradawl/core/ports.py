@@ -5,7 +5,7 @@ Adapters are in `providers`, `workspace`, `session` and `app`, fakes in `testing
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -163,6 +163,15 @@ class Files(Protocol):
         ...
 
 
+@runtime_checkable
+class NamesPaths(Protocol):
+    """`Files` where programs call some paths otherwise, such as those below a `/tmp` of their own."""
+
+    def name_of(self, path: str, /) -> str:
+        """How programs call an absolute path; most paths are the same."""
+        ...
+
+
 class Process(Protocol):
     """A started program. Its owner ends it, unless `wait` has returned true."""
 
@@ -301,14 +310,17 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Rules about paths; see `core.rules.path_rules`."""
     messages: Callable[[], Sequence[Message]] = tuple
     """The messages that the model sees, up to the reply with this call."""
+    name_of: Callable[[str], str] = str
+    """How programs call an absolute path, for messages; see `NamesPaths`."""
 
     def resolve(self, path: str) -> str:
         """Absolute path; relative paths start at the working directory."""
         return self.files.resolve(path, self.cwd)
 
     def relative(self, path: str) -> str:
-        """A path for the model: relative if it lies below the working directory."""
-        return path.removeprefix(self.cwd.rstrip("/") + "/")
+        """A path for the model: relative if it lies below the working directory, else as programs call it."""
+        below = self.cwd.rstrip("/") + "/"
+        return path.removeprefix(below) if path.startswith(below) else self.name_of(path)
 
 
 Params = msgspec.Struct | Arguments

@@ -83,7 +83,7 @@ class Grep:
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
         query = _without_refused(without_keys(query, self._home, self._own, self._scratch()), context)
         found = await self._search(query, context)
-        where = context.relative(root) if root != context.cwd else f"the working directory {root}"
+        where = context.relative(root) if root != context.cwd else f"the working directory {context.name_of(root)}"
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
         text = shown(found, query, on_one_line(where), context, await self._symbols(found, query, context))
         return ToolOutput((Text(presentable(text)),), limit=None)

@@ -24,6 +24,7 @@ from bradawl.core.ports import (
     Files,
     Hook,
     Jobs,
+    NamesPaths,
     Processes,
     Spawner,
 )
@@ -126,4 +127,5 @@ def context_of(
         approver=SerializedApprover(services.approver, services.asking),
         rules=rules,
         messages=lambda: tuple(conversation.transcript.messages),
+        name_of=services.files.name_of if isinstance(services.files, NamesPaths) else str,
     )

@@ -100,6 +100,11 @@ class SessionTmp:
         is_new, self._said_for = self._said_for != self.known, self.known
         return name, f" ({self._where(path)}; the real /tmp is not changed)" if is_new else ""
 
+    def plain_name_of(self, path: str) -> str:
+        """How commands call a path; the same for most paths."""
+        is_inside = bool(self.known) and is_within(path, self.known) and self._is_private()
+        return _TMP + path[len(self.known) :] if is_inside else path
+
     def _where(self, path: str) -> str:
         return f"kept in {path}" if self.scratch.is_kept else f"in {path} until the session ends"
 

@@ -121,7 +121,7 @@ def open_workspace(
         choice=choice,
         tmp=tmp,
         processes=processes,
-        files=LocalFiles(settings.user_home, real, tmp.about_missing),
+        files=LocalFiles(settings.user_home, real, tmp.about_missing, tmp.plain_name_of),
         files_of_commands=None if real is None else LocalFiles(settings.user_home, real),
         git=git,
         git_status=GitStatus(git, processes, programs.find("git"), folders.private),
