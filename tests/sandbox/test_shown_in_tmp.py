@@ -15,8 +15,12 @@ from landlock_programs import SandboxedPrograms, landlock_programs, needs_whole_
 from sandboxed_session import sandboxed_session
 from scratch_world import ScratchProject, bash, read
 
+from bradawl.app.build.session_tmp import SessionTmp
+from bradawl.app.policies import Policies
 from bradawl.app.settings.permission_values import RuleText
-from bradawl.core.permissions import Grant
+from bradawl.core.effects import Effects
+from bradawl.core.errors import ToolError
+from bradawl.core.permissions import Allow, Grant, Request, Sandbox, decide
 from bradawl.sandbox.backend import Program
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
 from bradawl.sandbox.discovery import tmp_survey
@@ -109,6 +113,46 @@ def test_with_landlock_no_link_is_followed_to_a_named_path(tmp_path, name, named
         assert programs.sh(f"cat {name}/config").out == ""
         programs.give_away = lambda: None
         assert programs.sh(f"cat {name}/config").out == ""
+
+
+@needs_whole_landlock
+def test_with_landlock_a_named_missing_file_is_written_once_it_exists_and_no_link_is_followed(tmp_path, name):
+    Path(name).mkdir()
+    (tmp_path / "report").write_text("the user's\n")
+
+    def swap() -> None:
+        Path(name).rename(f"{name}-moved")
+        Path(name).symlink_to(tmp_path)
+
+    with landlock_programs("me") as programs:
+        grant = Grant(writable=(*programs.layout.roots, f"{name}/report"))
+        with pytest.raises(ToolError, match="TMPDIR"):
+            programs.sh("true", grant=grant)
+        Path(name, "report").touch()  # as write_file does
+        programs.sh(f"echo one > {name}/report; echo two > {name}/beside", grant=grant)
+        assert Path(name, "report").read_text() == "one\n" and not Path(name, "beside").exists()
+        programs.give_away = swap  # between the preparation and the start
+        programs.sh(f"echo three > {name}/report", grant=grant)
+    assert (tmp_path / "report").read_text() == "the user's\n"
+
+
+def test_where_tmp_is_the_machines_a_rule_allows_file_tools_the_named_missing_file_alone(project, name):
+    class Selected:
+        """What is selected where only Landlock works."""
+
+        sandbox = Sandbox("landlock", ("private_tmp",))
+
+    settings = project.settings(())
+    tmp = SessionTmp(settings, str(project.place / "tmp"), (str(project.root),))
+    tmp.sandboxed_by(Selected())
+    tmp.begin_turn((f"write {name}/report",))
+    policy = Policies(settings, (str(project.root),), (), "", lambda: Selected.sandbox, tmp=tmp)()
+
+    def is_allowed(path: str) -> bool:
+        return isinstance(decide(policy, Request("write_file", "d", Effects(writes=(path,)))), Allow)
+
+    named = [f"{name}/report", f"{name}/report/x", f"{name}/other", name, f"{name}/reports"]
+    assert [is_allowed(path) for path in named] == [True, False, False, False, False]
 
 
 @needs_bwrap

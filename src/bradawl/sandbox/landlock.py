@@ -385,11 +385,18 @@ class LandlockBackend:
             Path(self._layout.cache).mkdir(mode=0o700, parents=True, exist_ok=True)
         return [
             b"l" + _SETTINGS,
-            *(b"r" + os.fsencode(path) for path in dict.fromkeys(reads)),
+            *(self._letter(path, b"rs") + os.fsencode(path) for path in dict.fromkeys(reads)),
             *(b"s" + os.fsencode(path) for path in self._entries_of_named(grant)),
-            *(b"w" + os.fsencode(path) for path in dict.fromkeys(writes) if path),
+            *(self._letter(path, b"wt") + os.fsencode(path) for path in dict.fromkeys(writes) if path),
             *(b"d/dev/" + name.encode() for name in _DEVICES),
         ]
+
+    def _letter(self, path: str, kinds: bytes) -> bytes:
+        """The first letter, or the second for a path of `/tmp` to which no link may lead; see the helper."""
+        layout = self._layout
+        own = (*layout.roots, layout.scratch, layout.cache, layout.home, sys.prefix, sys.base_prefix)
+        is_shared = is_within(path, _HIDDEN[0]) and not any(each and is_within(path, each) for each in own)
+        return kinds[1:] if is_shared else kinds[:1]
 
     def _hidden(self, grant: Grant) -> frozenset[str]:
         """Hidden paths: names and, for links, their targets. Missing ones are left out."""

@@ -36,9 +36,9 @@ _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITE = 0xFFFF & ~_MAKE_DEVICES & ~_IOCTL_DEV
 _DEVICE = _READ_FILE | _WRITE_FILE | _IOCTL_DEV
-_RIGHTS = {b"l": _READ_DIR, b"r": _READ, b"s": _READ, b"w": _WRITE, b"d": _DEVICE}
-_STEP_BY_STEP = b"s"
-"""The rule whose path contains no link: other users may put one there at any moment."""
+_RIGHTS = {b"l": _READ_DIR, b"r": _READ, b"s": _READ, b"w": _WRITE, b"t": _WRITE, b"d": _DEVICE}
+_STEP_BY_STEP = (b"s", b"t")
+"""Rules whose paths contain no link: other users may put one there at any moment."""
 _NOT_FOLLOWED = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
 _BITS_BY_VERSION = (0, 13, 14, 15, 15, 16)
 
@@ -84,7 +84,7 @@ def rule_set(rules: list[bytes], version: int, *, network: bool) -> int:
     made = must(libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(size), ctypes.c_uint(0)))
     for rule in rules:
         kind, path = rule[:1], rule[1:]
-        add(made, path, _RIGHTS[kind] & handled, opening=open_step_by_step if kind == _STEP_BY_STEP else open_path)
+        add(made, path, _RIGHTS[kind] & handled, opening=open_step_by_step if kind in _STEP_BY_STEP else open_path)
     return made
 
 
