@@ -5,7 +5,7 @@ Adapters are in `providers`, `workspace`, `session` and `app`, fakes in `testing
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -163,15 +163,6 @@ class Files(Protocol):
         ...
 
 
-@runtime_checkable
-class NamesPaths(Protocol):
-    """`Files` where programs call some paths otherwise, such as those below a `/tmp` of their own."""
-
-    def name_of(self, path: str, /) -> str:
-        """How programs call an absolute path; most paths are the same."""
-        ...
-
-
 class Process(Protocol):
     """A started program. Its owner ends it, unless `wait` has returned true."""
 
@@ -300,7 +291,6 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     progress: Callable[[str], None]
     """Shows output while the call runs."""
     change: Callable[[State], None]
-    """Records a change of the session's state."""
     jobs: "Jobs | None" = None
     spawner: "Spawner | None" = None
     """None if no sub-agents can be started; `jobs` likewise."""
@@ -311,16 +301,14 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     messages: Callable[[], Sequence[Message]] = tuple
     """The messages that the model sees, up to the reply with this call."""
     name_of: Callable[[str], str] = str
-    """How programs call an absolute path, for messages; see `NamesPaths`."""
 
     def resolve(self, path: str) -> str:
         """Absolute path; relative paths start at the working directory."""
         return self.files.resolve(path, self.cwd)
 
     def relative(self, path: str) -> str:
-        """A path for the model: relative if it lies below the working directory, else as programs call it."""
-        below = self.cwd.rstrip("/") + "/"
-        return path.removeprefix(below) if path.startswith(below) else self.name_of(path)
+        """A path for the model: as programs call it, and relative if it lies below the working directory."""
+        return self.name_of(path).removeprefix(self.name_of(self.cwd).rstrip("/") + "/")
 
 
 Params = msgspec.Struct | Arguments

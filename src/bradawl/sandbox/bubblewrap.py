@@ -64,7 +64,7 @@ from bradawl.sandbox.running_covers.cover_list import CoverList
 from bradawl.sandbox.running_covers.running_covers import RunningCovers
 from bradawl.sandbox.scratch import make_scratch
 from bradawl.sandbox.seccomp import filter_for
-from bradawl.sandbox.shown_in_tmp import NOT_BY_DESCRIPTOR, NamedPathsAtStart, OpenedPaths, ShownPath
+from bradawl.sandbox.shown_in_tmp import NamedPathsAtStart, OpenedPaths
 
 NAME: Final = "bubblewrap"
 _OnEnd = Callable[[], tuple[str, ...]]
@@ -127,7 +127,8 @@ class BubblewrapBackend:
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
         self._present_secrets, self._aliases = PresentKeys(self._secrets, layout.home, layout.roots), MountAliases()
-        self._named, self._opened = NamedPathsAtStart(layout, self._present_secrets, self._aliases), OpenedPaths()
+        self._named = NamedPathsAtStart(layout, self._present_secrets, self._aliases, opens=features.binds_descriptors)
+        self._opened = OpenedPaths()
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -174,10 +175,8 @@ class BubblewrapBackend:
 
     def launch(self, program: Program, grant: Grant) -> Launch:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
-        try:
+        with contextlib.closing(self._opened):
             return self._launched(program, grant)
-        finally:
-            self._opened.close()
 
     def _launched(self, program: Program, grant: Grant) -> Launch:
         self._make_ready(program)
@@ -233,7 +232,8 @@ class BubblewrapBackend:
         if self._watched:
             _close_replaceable(plan, grant, self._watched, self.running_covers, can_write=search is not None)
         self._rule_mounts.set_rules(grant.rules)
-        plan.named = self._named_now(grant)
+        hidden = (*self._others, *self._system_secrets, *self._present_secrets.now())
+        plan.named = self._named.opened(self._opened, hidden, self._rule_mounts.hidden, grant.uncovered)
         if grant.rules:
             seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
             unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant, plan))
@@ -241,14 +241,6 @@ class BubblewrapBackend:
             plan.mounts = self._rule_mounts.add_to(plan.mounts, view)
         watched = self._watched if search else None
         return plan, *_hold_placeholders(self._placeholders, plan, grant, watched, search)
-
-    def _named_now(self, grant: Grant) -> tuple[ShownPath, ...]:
-        """What is shown of the paths in the machine's `/tmp` that prompts name."""
-        if not self._features.binds_descriptors:
-            self._named.leave_out_all(NOT_BY_DESCRIPTOR)
-            return ()
-        hidden = (*self._others, *self._system_secrets, *self._present_secrets.now())
-        return tuple(filter(self._opened.open, self._named.shown(hidden, self._rule_mounts.hidden, grant.uncovered)))
 
     def _launch(self, program: Program, grant: Grant, arguments: list[str], on_end: _OnEnd) -> Launch:
         """Pass the arguments by a descriptor: the program's variables must not reach bubblewrap itself, where they
@@ -365,7 +357,8 @@ class BubblewrapBackend:
         for path in (*layout.readable, *program.readable):
             if os.path.lexists(path) and self._is_covered_up(path, hidden):
                 arguments += ["--ro-bind", path, path]
-        arguments += self._mount_all(plan, grant, hidden)
+        covered = [root for root in layout.roots if self._is_covered_up(root, hidden)]
+        arguments += _mount_all(plan, grant, covered, made_cache(layout.cache, grant), self._empties)
         # As root, a program could write the kernel's settings, one of which names a program that the kernel starts.
         arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * features.own_proc
         return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program.cwd, hidden), "--clearenv"]
@@ -382,20 +375,6 @@ class BubblewrapBackend:
         away = (*emptied_folders(), TEMPORARY, *_NOT_BOUND, *layout.roots, *grant.uncovered)
         return (*found, *self._aliases.of((*found, *self._others, *self._system_secrets, *plan.hidden()), away))
 
-    def _mount_all(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
-        """Outer folders first: mounts inside a folder must come after the mount of the folder."""
-        cache = made_cache(self._layout.cache, grant)
-        mounts = {**plan.mounts, **({cache: Mount(cache, "write")} if cache else {})}
-        for root in self._layout.roots:  # before the mounts on parts of them
-            if root not in mounts and self._is_covered_up(root, hidden):
-                yield from ("--ro-bind", root, root)
-        for path in sorted(mounts, key=lambda each: each.split("/")):
-            yield from mount_arguments(mounts[path], self._empties)
-        for path in grant.uncovered:
-            if os.path.lexists(path) and not any(is_within(path, each) for each in _NOT_BOUND):
-                is_writable = any(is_within(path, each) for each in grant.writable)
-                yield from ("--bind" if is_writable else "--ro-bind", path, path)
-
     def _place_of(self, cwd: str, hidden: tuple[str, ...]) -> str:
         away = () if any(is_within(cwd, each) for each in self._shown) else self._others
         place = self._translator.host_path(cwd)
@@ -404,6 +383,22 @@ class BubblewrapBackend:
 
     def _is_covered_up(self, path: str, hidden: tuple[str, ...]) -> bool:
         return is_replaced(path, (*self._others, *self._system_secrets, *hidden))
+
+
+def _mount_all(plan: MountSet, grant: Grant, covered: list[str], cache: str, empties: str) -> Iterator[str]:
+    """Outer folders first: mounts inside a folder must come after the mount of the folder. `covered` are roots in
+    folders that are hidden or replaced.
+    """
+    mounts = {**plan.mounts, **({cache: Mount(cache, "write")} if cache else {})}
+    for root in covered:  # before the mounts on parts of them
+        if root not in mounts:
+            yield from ("--ro-bind", root, root)
+    for path in sorted(mounts, key=lambda each: each.split("/")):
+        yield from mount_arguments(mounts[path], empties)
+    for path in grant.uncovered:
+        if os.path.lexists(path) and not any(is_within(path, each) for each in _NOT_BOUND):
+            is_writable = any(is_within(path, each) for each in grant.writable)
+            yield from ("--bind" if is_writable else "--ro-bind", path, path)
 
 
 def _close_replaceable(

@@ -26,7 +26,7 @@ _KEYS: Final = "its name is one of files with keys"
 _SPECIAL: Final = "it is neither a file nor a folder"
 _OVER_HIDDEN: Final = "it holds or is a part of what is hidden from commands"
 _REFUSED: Final = "a permission rule refuses to read it"
-NOT_BY_DESCRIPTOR: Final = "this bubblewrap can't mount an open file (0.10 and later can), so another could replace it"
+_NOT_OPEN: Final = "this bubblewrap can't mount an open file (0.10 and later can), so another could replace it"
 
 
 class ShownPath(msgspec.Struct, frozen=True):
@@ -115,8 +115,11 @@ def _check_place(path: str, mode: int, scratch: str) -> None:
 class NamedPathsAtStart:
     """Determines for each start of a program what it sees of the named paths. Not thread-safe."""
 
-    def __init__(self, layout: SandboxLayout, keys: PresentKeys, aliases: MountAliases) -> None:
-        """`keys` are those of the home folder, and `aliases` other paths of what is hidden."""
+    def __init__(self, layout: SandboxLayout, keys: PresentKeys, aliases: MountAliases, *, opens: bool = True) -> None:
+        """`keys` are those of the home folder, and `aliases` other paths of what is hidden. `opens`: the sandbox uses
+        open files; without that nothing is shown.
+        """
+        self._opens = opens
         self._layout, self._keys, self._aliases = layout, keys, aliases
         self._survey = TmpSurvey()
         self._remarks: dict[str, str] = {}
@@ -133,7 +136,9 @@ class NamedPathsAtStart:
         for path, why in self._layout.not_shown_in_tmp().items():
             self.leave_out(path, why)
         named = self._layout.shown_in_tmp()
-        if not named:
+        for path in () if self._opens else named:
+            self.leave_out(path, _NOT_OPEN)
+        if not named or not self._opens:
             return ()
         found: list[ShownPath] = []
         away, refused = self._in_tmp(hidden), refused_now()
@@ -149,10 +154,15 @@ class NamedPathsAtStart:
                     self.leave_out(path, _reason(error))
         return tuple(found)
 
-    def leave_out_all(self, why: str) -> None:
-        """Note that none of the named paths is shown."""
-        for path in self._layout.shown_in_tmp():
-            self.leave_out(path, why)
+    def opened(
+        self,
+        into: "OpenedPaths",
+        hidden: Iterable[str],
+        refused_now: Callable[[], Sequence[str]],
+        uncovered: Sequence[str],
+    ) -> tuple[ShownPath, ...]:
+        """As `shown`, the paths that could be opened."""
+        return tuple(filter(into.open, self.shown(hidden, refused_now, uncovered)))
 
     def leave_out(self, path: str, why: str) -> None:
         """Note that a path is not shown."""
