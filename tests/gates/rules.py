@@ -85,10 +85,10 @@ _MAY_TOUCH_THE_DISK = re.compile(
     r"|workspace/process_tree\.py"  # reads /proc for workspace/processes.py
     r"|workspace/(child_process|private_folder|program_supervisor|watchdog)\.py"  # parts of workspace/processes.py
     r"|workspace/(atomic_write|in_place_write|new_files|safe_open)\.py"  # read and write for workspace/files.py
-    r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|landlock|namespace_helper|probe|process_limit|selection)\.py"
+    r"|sandbox/(bubblewrap|bubblewrap_arguments|bubblewrap_bundled|bubblewrap_environment|landlock|namespace_helper|probe|process_limit|selection)\.py"
     r"|sandbox/running_covers/(cover_helper|cover_mounter|cover_watch|linked_files|opened_files|running_program)\.py"
-    r"|sandbox/(discovery/(file_tracking|folder_index|mount_aliases|workspace_survey)|filesystem/(closed_folders|inotify|memory_file|tree_copy|tree_removal))\.py"
-    r"|sandbox/(copy_records|machine_tmp|machine_tmp_copies|scratch)\.py"
+    r"|sandbox/(discovery/(file_tracking|folder_index|mount_aliases|tmp_survey|workspace_survey)|filesystem/(closed_folders|inotify|memory_file|tree_copy|tree_removal))\.py"
+    r"|sandbox/(copy_records|machine_tmp|machine_tmp_copies|scratch|shown_in_tmp)\.py"
     r"|sandbox/mounts/(mask_sources|placeholder_records|placeholders|spare_placeholders)\.py"
     r"|sandbox/restore/(created_repositories|git_data_events|git_history|git_objects|history_records|locked_files|protected_files|restore_path|set_aside|snapshot)\.py"
     r"|checkpoints/(content_index|disk_sync|file_states|git_objects|opened_folders|owners|packs|restore|restore_intent|restored_files|store|store_folder)\.py"

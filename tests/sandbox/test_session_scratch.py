@@ -70,6 +70,36 @@ def test_another_session_has_a_folder_of_its_own_and_does_not_see_the_first(proj
 
 
 @needs_bwrap
+@pytest.mark.parametrize("is_linked", [False, True])
+@pytest.mark.parametrize("of_other_project", [False, True])
+def test_file_tools_treat_the_folder_of_another_session_as_bradawls_data(project, is_linked, of_other_project):
+    first = project.run(bash("echo SECRET > /tmp/mine"))
+    place = str(project.scratch / first.session_id)
+    if of_other_project:
+        project.root = project.place / "other"
+        project.root.mkdir()
+    (project.root / "link.sh").write_text(f"ln -s {place} /tmp/link\n")
+    session = project.run(bash("sh link.sh")).session_id
+    at = "/tmp/link" if is_linked else place
+    project.run(
+        read(f"{at}/mine"),
+        (call("grep", pattern="SECRET", path=at),),
+        (call("glob", pattern="*", path=at),),
+        write(f"{at}/new"),
+        session=session,
+    )
+    assert all("bradawl's own settings and records" in each for each in project.results)
+
+
+@needs_bwrap
+def test_without_a_sandbox_the_folder_of_a_session_is_bradawls_data(project):
+    first = project.run(bash("echo SECRET > /tmp/mine"))
+    place = project.scratch / first.session_id
+    project.run(bash(f"cat {place}/mine"), read(f"{place}/mine"), sandbox="off", permission_mode="auto")
+    assert all("bradawl's own settings and records" in each for each in project.results)
+
+
+@needs_bwrap
 def test_a_session_that_leaves_no_file_in_tmp_leaves_no_folder(project):
     project.run(bash("mktemp -d; mkdir -p /tmp/a/b; echo x > /tmp/c; rm /tmp/c"))
     assert not project.scratch.exists()
@@ -119,6 +149,34 @@ def test_the_first_result_says_where_a_file_in_tmp_is_kept(project):
         f"Wrote 1 line to /tmp/a.md (kept in {place}/a.md; the real /tmp is not changed)",
         "Wrote 1 line to /tmp/b.md",
     ]
+
+
+@needs_bwrap
+def test_results_and_errors_of_file_tools_name_files_as_commands_do(project):
+    session = project.run(write("/tmp/a.md", "one\n"), bash("mkdir /tmp/d; touch /tmp/d/e")).session_id
+    edit = call("edit_file", file_path="/tmp/a.md", old_string="one", new_string="two")
+    project.run(
+        (call("grep", pattern="one", path="/tmp"),),
+        (call("grep", pattern="nothing", path="/tmp"),),
+        (call("glob", pattern="*", path="/tmp"),),
+        (call("glob", pattern="*.x", path="/tmp"),),
+        read("/tmp/a.md"),
+        (edit,),
+        (edit,),
+        read("/tmp/b.md"),
+        read("/tmp/x/y/b.md"),
+        read("/tmp/d"),
+        write("/tmp/a.md", "three\n"),
+        write("/tmp/a.md/b"),
+        write("/tmp/d/e", "four\n"),
+        bash("cd /tmp/d"),
+        (call("glob", pattern="*.x"),),
+        (call("grep", pattern="nothing"),),
+        read("no"),
+        session=session,
+    )
+    assert not [each for each in project.results if "/tmp/01" in each or str(project.place) in each]
+    assert "/tmp/a.md" in project.results[0] and project.results[5].startswith("Edited /tmp/a.md")
 
 
 @needs_bwrap

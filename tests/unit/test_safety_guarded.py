@@ -1,5 +1,7 @@
 """Built-in rules for protected and secret paths, the lists behind them, and names of files that hold secrets."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ WORKSPACE, HOME = "/home/u/project", "/home/u"
 
 
 def judged(
-    mode: Mode, *, reads: str = "", writes: str = "", roots: tuple[str, ...] = (WORKSPACE,), **options: tuple[str, ...]
+    mode: Mode, *, reads: str = "", writes: str = "", roots: tuple[str, ...] = (WORKSPACE,), **options: Any
 ) -> Decision:
     policy = Policy(mode, rules=built_in_rules(roots, HOME, **options), roots=roots)
     effects = Effects(reads=(reads,) if reads else (), writes=(writes,) if writes else ())
@@ -240,3 +242,21 @@ def test_ordinary_files_are_edited_without_a_question(name):
 @pytest.mark.parametrize("name", ["sudoers", "sudoers.d/x", "passwd", "shadow", "cron.d/x", "pam.d/sshd"])
 def test_no_mode_writes_files_that_decide_permissions(name):
     assert isinstance(judged("bypass", writes=f"/etc/{name}"), Deny)
+
+
+_SCRATCH = f"{HOME}/.local/share/bradawl/projects/p/tmp/01M85F1K59CFJ6BRCX1SEN8T2P"
+_OF_ANOTHER = f"{HOME}/.local/share/bradawl/projects/p/tmp/01M85F1K59CFJ6BRCX1SEN8T2Q"
+
+
+@pytest.mark.parametrize("place", [_SCRATCH, f"{_SCRATCH}/a/credentials.toml"])
+def test_only_the_folder_of_the_present_session_is_no_part_of_bradawls_data(place):
+    roots = (WORKSPACE, _SCRATCH)
+    assert isinstance(judged("accept-edits", writes=f"{_SCRATCH}/x", roots=roots, scratch=_SCRATCH), Allow)
+    assert not write_refusal(place, roots, HOME, (), _SCRATCH)
+    assert not search_exclusion(HOME, (), _SCRATCH)(f"{_SCRATCH}/x")
+    other = place.replace(_SCRATCH, _OF_ANOTHER)
+    for present in ("", _SCRATCH):
+        assert isinstance(judged("auto", reads=f"{other}/x", scratch=present), Ask | Deny)
+        assert isinstance(judged("bypass", writes=other, scratch=present), Deny)
+        assert write_refusal(other, roots, HOME, (), present)
+        assert search_exclusion(HOME, (), present)(other)

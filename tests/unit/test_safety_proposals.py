@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.permissions import Allow, Policy, Request, decide
+from bradawl.safety.permissions.headless_rules import rules_to_allow
 from bradawl.safety.permissions.path_globs import Bases
 from bradawl.safety.permissions.rule_syntax import parse_rule
 from bradawl.safety.permissions.suggestions import proposals
@@ -301,3 +302,14 @@ def test_a_rule_for_a_whole_command_allows_no_other():
     assert texts == ("Bash(sort 'a*' it 'x y')",)
     for other in (["sort", "ab", "it", "x y"], ["sort", "a*", "it"], ["sort", "a*", "it", "x y", "-o"]):
         assert not allows(texts, line(other))
+
+
+@pytest.mark.parametrize("below", ["", "/x", "/a/b"])
+def test_no_rule_names_what_a_session_calls_tmp(below):
+    path = f"/home/u/.local/share/bradawl/projects/p/tmp/01M85F1K59CFJ6BRCX1SEN8T2P{below}"
+    for effects in (Effects(writes=(path,)), Effects(reads=(path,))):
+        assert suggested(effects, "write_file") == ()
+    asking = Policy("default", roots=("/ws",))
+    for redirects in ((path,), ()):
+        request = Request("bash", "d", line(("echo", "x"), writes=(path,), redirects=redirects))
+        assert not [rule for rule in rules_to_allow(request, asking, cwd="/ws", home="/home/u") if "tmp/" in rule]

@@ -8,6 +8,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bradawl.core.messages import text_of
@@ -471,3 +472,23 @@ def test_a_folder_with_hidden_files_that_can_not_be_moved_is_explained_with_the_
     assert "can't move or remove folders that contain protected or hidden files" in note
     assert "one by one" in note and 'sandbox: "off"' in note
     assert notes("umount: cannot unmount: Device or resource busy") == ()
+
+
+@pytest.mark.parametrize("is_by_domain", [False, True])
+def test_a_line_that_failed_by_the_network_and_by_a_read_only_file_gets_a_hint_for_each(is_by_domain):
+    refused = (
+        "curl: (56) CONNECT tunnel failed, response 403" if is_by_domain else "curl: (6) Could not resolve host: x"
+    )
+    result = CommandResult(1, b"", f"{refused}\ntouch: cannot touch '/opt/x': Read-only file system".encode())
+    result = msgspec.structs.replace(result, sandbox="bubblewrap")
+    of_network, of_files = notes_on(result, IN_WORKSPACE, user_is_there=True, by_domain=is_by_domain)
+    assert ("proxy refused a host" if is_by_domain else "no network here") in of_network
+    assert "/opt/x can't be changed" in of_files
+
+
+def test_a_read_only_file_is_explained_beside_a_note_about_a_refused_host():
+    told = "the network proxy refused a.example: the user declined."
+    result = CommandResult(1, b"", b"touch: cannot touch '/opt/x': Read-only file system", sandbox="bubblewrap")
+    result = msgspec.structs.replace(result, notes=(told,))
+    note, of_files = notes_on(result, IN_WORKSPACE, user_is_there=True, by_domain=True)
+    assert note == f"[{told}]" and "/opt/x can't be changed" in of_files

@@ -186,6 +186,6 @@ def _middleware_of(agent: AgentConfiguration, context: MiddlewareContext, denial
         OutputLimit(context),
         Reminders(context, last_step),
         *(make(context) for make in agent.middleware),
-        EarlyAnswer(context, denials),
+        EarlyAnswer(context, lambda: denials.end_the_turn),
         AnswerSchemaCheck(agent.check_for),
     )

@@ -63,6 +63,8 @@ class Policies:
         self._has_undo = has_undo
         self._notify = notify or _ignore
         self._tmp = tmp
+        self._fixed: tuple[str, tuple[Rule, ...]] | None = None
+        """The folder that the session calls `/tmp`, and the fixed rules with it."""
 
     def __call__(self) -> Policy:
         """The current policy."""
@@ -122,17 +124,23 @@ class Policies:
             for rule in rules
         )
 
-    @cached_property
+    @property
     def fixed(self) -> tuple[Rule, ...]:
-        """The rules that do not change during a run, without domains. Raises `SettingsError` for an invalid rule of the
-        user.
+        """The rules that do not change during a session, without domains. Raises `SettingsError` for an invalid rule of
+        the user.
         """
+        scratch = self._tmp.known if self._tmp else ""
+        if self._fixed is None or self._fixed[0] != scratch:
+            self._fixed = scratch, self._fixed_with(scratch)
+        return self._fixed[1]
+
+    def _fixed_with(self, scratch: str) -> tuple[Rule, ...]:
         from bradawl.safety.permissions.protected_paths import built_in_rules, installation_rules
         from bradawl.safety.permissions.workspace_rules import workspace_rules
         from bradawl.safety.trusted_programs import installation_paths
 
         settings = self._settings
-        built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,))
+        built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,), scratch)
         built_in += tuple(map(_installed, _environments(self._roots)))
         built_in += workspace_rules(self._roots, settings.user_home)
         said = tuple(rule for text in settings.rules if text.verdict != "domain" for rule in _read(text, settings))

@@ -291,7 +291,6 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     progress: Callable[[str], None]
     """Shows output while the call runs."""
     change: Callable[[State], None]
-    """Records a change of the session's state."""
     jobs: "Jobs | None" = None
     spawner: "Spawner | None" = None
     """None if no sub-agents can be started; `jobs` likewise."""
@@ -301,14 +300,15 @@ class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """Rules about paths; see `core.rules.path_rules`."""
     messages: Callable[[], Sequence[Message]] = tuple
     """The messages that the model sees, up to the reply with this call."""
+    name_of: Callable[[str], str] = str
 
     def resolve(self, path: str) -> str:
         """Absolute path; relative paths start at the working directory."""
         return self.files.resolve(path, self.cwd)
 
     def relative(self, path: str) -> str:
-        """A path for the model: relative if it lies below the working directory."""
-        return path.removeprefix(self.cwd.rstrip("/") + "/")
+        """A path for the model: as programs call it, and relative if it lies below the working directory."""
+        return self.name_of(path).removeprefix(self.name_of(self.cwd).rstrip("/") + "/")
 
 
 Params = msgspec.Struct | Arguments

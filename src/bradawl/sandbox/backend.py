@@ -280,6 +280,8 @@ class SandboxLayout(msgspec.Struct, frozen=True):
     """The folder behind `/tmp` belongs to a session: it may exist already, and stays."""
     shown_in_tmp: Callable[[], tuple[str, ...]] = tuple
     """Files and folders of the machine's `/tmp` that programs may read; determined at each start."""
+    not_shown_in_tmp: Callable[[], Mapping[str, str]] = dict
+    """Further ones that the user's prompts name, and why programs may not read them."""
     state: str = ""
     """Folder for records that allow cleaning up after the agent was killed; hidden from programs."""
     installation: tuple[str, ...] = ()

@@ -28,20 +28,19 @@ from bradawl.sandbox.bubblewrap_arguments import (
     set_variables,
     show_in_tmp,
 )
+from bradawl.sandbox.bubblewrap_environment import made_cache, program_environment
 from bradawl.sandbox.bubblewrap_errors import explain_setup_error
 from bradawl.sandbox.check_failures import ending, in_parts
 from bradawl.sandbox.discovery.mount_aliases import MountAliases
 from bradawl.sandbox.discovery.other_users import OtherUsersPaths, find_other_users_paths, secrets_within
 from bradawl.sandbox.discovery.present_keys import PresentKeys
 from bradawl.sandbox.discovery.workspace_survey import SurveyResult, WorkspaceSurvey
-from bradawl.sandbox.environment import git_variables, sandbox_environment
 from bradawl.sandbox.mounts.mask_sources import make_mask_sources
 from bradawl.sandbox.mounts.mount_set import MountSet
 from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 from bradawl.sandbox.mounts.plan import UNREADABLE, Mount, MountPlan
 from bradawl.sandbox.mounts.rule_mounts import ProgramView, RuleMounts
 from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
-from bradawl.sandbox.network.variables import proxy_of, proxy_variables
 from bradawl.sandbox.path_translation import (
     TEMPORARY,
     PathTranslator,
@@ -51,7 +50,7 @@ from bradawl.sandbox.path_translation import (
     nearest_existing,
     reexposed_paths,
 )
-from bradawl.sandbox.process_limit import PROCESS_LIMIT, PROCESSES, ProcessLimit
+from bradawl.sandbox.process_limit import PROCESSES, ProcessLimit
 from bradawl.sandbox.removed_folders import removed_folders
 from bradawl.sandbox.restore.git_directories import GitDirectories
 from bradawl.sandbox.restore.git_history import GitHistory, WorkspaceWatch
@@ -65,7 +64,7 @@ from bradawl.sandbox.running_covers.cover_list import CoverList
 from bradawl.sandbox.running_covers.running_covers import RunningCovers
 from bradawl.sandbox.scratch import make_scratch
 from bradawl.sandbox.seccomp import filter_for
-from bradawl.sandbox.tool_caches import cache_variables
+from bradawl.sandbox.shown_in_tmp import NamedPathsAtStart, OpenedPaths
 
 NAME: Final = "bubblewrap"
 _OnEnd = Callable[[], tuple[str, ...]]
@@ -128,6 +127,8 @@ class BubblewrapBackend:
         self._others, self._system_secrets = hidden.folders, hidden.secrets
         self._secrets = credentials(layout.home)
         self._present_secrets, self._aliases = PresentKeys(self._secrets, layout.home, layout.roots), MountAliases()
+        self._named = NamedPathsAtStart(layout, self._present_secrets, self._aliases, opens=features.binds_descriptors)
+        self._opened = OpenedPaths()
         self._shown: tuple[str, ...] = ()
         self._shown_secrets: tuple[str, ...] = ()
         self._shown_for: str | None = None
@@ -174,6 +175,10 @@ class BubblewrapBackend:
 
     def launch(self, program: Program, grant: Grant) -> Launch:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
+        with contextlib.closing(self._opened):
+            return self._launched(program, grant)
+
+    def _launched(self, program: Program, grant: Grant) -> Launch:
         self._make_ready(program)
         is_watched = self._watched is not None and writes_in_workspace(grant, self._layout)
         search = self._search.around() if is_watched else None
@@ -192,7 +197,7 @@ class BubblewrapBackend:
             place = next(iter(plan.roots), "/")
             on_end = ending(place, covers.close, release)
             undo.callback(ending(place, covers.close, withdraw))
-            environment = _environment(self._layout, self._translator, program, grant)
+            environment = program_environment(self._layout, self._translator, program, grant)
             arguments = [*self._arguments(program, grant, plan, hidden), *set_variables(environment)]
             launch = self._launch(program, grant, arguments, on_end)
             undo.pop_all()
@@ -227,11 +232,13 @@ class BubblewrapBackend:
         if self._watched:
             _close_replaceable(plan, grant, self._watched, self.running_covers, can_write=search is not None)
         self._rule_mounts.set_rules(grant.rules)
+        hidden = (*self._others, *self._system_secrets, *self._present_secrets.now())
+        plan.named = self._named.opened(self._opened, hidden, self._rule_mounts.hidden, grant.uncovered)
         if grant.rules:
-            shown = (*self._layout.readable, *self._shown, *self._layout.shown_in_tmp())
-            seen = tuple(path for path in (*shown, self._layout.cache) if path)
+            seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
             unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant, plan))
-            plan.mounts = self._rule_mounts.add_to(plan.mounts, ProgramView(grant.writable, program.cwd, seen, unseen))
+            view = ProgramView(grant.writable, program.cwd, seen, unseen, tuple(each.path for each in plan.named))
+            plan.mounts = self._rule_mounts.add_to(plan.mounts, view)
         watched = self._watched if search else None
         return plan, *_hold_placeholders(self._placeholders, plan, grant, watched, search)
 
@@ -244,7 +251,8 @@ class BubblewrapBackend:
         rules = filter_for(internet=True, streams_only=True)
         try:
             roots = self._layout.roots if self._features.binds_descriptors else ()
-            opened = StartDescriptors(arguments, rules, waits=is_proxied(program, grant), roots=roots)
+            waits, named = is_proxied(program, grant), self._opened.take()
+            opened = StartDescriptors(arguments, rules, waits=waits, roots=roots, opened=named)
         except OSError as error:
             raise ToolError(
                 f"the sandbox can't be set up now: {' '.join(filter(None, (error.filename, error.strerror)))}; "
@@ -264,7 +272,7 @@ class BubblewrapBackend:
             reports_signals_as_codes=True,
             on_end=on_end,
             explain_setup_error=explain_setup_error,
-            notes=self._notes(),
+            notes=(*self._notes(), *self._named.take_remarks()),
             limit_processes=self._processes.limit_processes,
         )
 
@@ -336,8 +344,9 @@ class BubblewrapBackend:
             (arguments if contains_any(path, seen) else last).extend(hide(path, seen, self._empties))
         last += [word for folder in interface_folders() for word in hide(folder, (), self._empties)]
         arguments += ["--bind", layout.scratch, TEMPORARY]
-        arguments += bind_parents_in_tmp((*seen, *layout.shown_in_tmp()), self._shown, layout.scratch)
-        arguments += show_in_tmp(layout.shown_in_tmp(), layout.scratch)
+        named = [each.path for each in plan.named]
+        arguments += bind_parents_in_tmp((*seen, *named), self._shown, layout.scratch)
+        arguments += show_in_tmp(plan.named, self._opened, self._empties)
         arguments += [word for path in self._shown for word in ("--ro-bind", path, path)]
         for path in not_hidden_by(hidden, plan.mounts):
             if path in self._secrets and not contains_any(path, seen):  # read-only, to refuse programs that write there
@@ -348,7 +357,8 @@ class BubblewrapBackend:
         for path in (*layout.readable, *program.readable):
             if os.path.lexists(path) and self._is_covered_up(path, hidden):
                 arguments += ["--ro-bind", path, path]
-        arguments += self._mount_all(plan, grant, hidden)
+        covered = [root for root in layout.roots if self._is_covered_up(root, hidden)]
+        arguments += _mount_all(plan, grant, covered, made_cache(layout.cache, grant), self._empties)
         # As root, a program could write the kernel's settings, one of which names a program that the kernel starts.
         arguments += ["--proc", "/proc", "--remount-ro", "/proc"] * features.own_proc
         return [*arguments, "--dev", "/dev", *last, "--chdir", self._place_of(program.cwd, hidden), "--clearenv"]
@@ -365,20 +375,6 @@ class BubblewrapBackend:
         away = (*emptied_folders(), TEMPORARY, *_NOT_BOUND, *layout.roots, *grant.uncovered)
         return (*found, *self._aliases.of((*found, *self._others, *self._system_secrets, *plan.hidden()), away))
 
-    def _mount_all(self, plan: MountSet, grant: Grant, hidden: tuple[str, ...]) -> Iterator[str]:
-        """Outer folders first: mounts inside a folder must come after the mount of the folder."""
-        cache = _made_cache(self._layout.cache, grant)
-        mounts = {**plan.mounts, **({cache: Mount(cache, "write")} if cache else {})}
-        for root in self._layout.roots:  # before the mounts on parts of them
-            if root not in mounts and self._is_covered_up(root, hidden):
-                yield from ("--ro-bind", root, root)
-        for path in sorted(mounts, key=lambda each: each.split("/")):
-            yield from mount_arguments(mounts[path], self._empties)
-        for path in grant.uncovered:
-            if os.path.lexists(path) and not any(is_within(path, each) for each in _NOT_BOUND):
-                is_writable = any(is_within(path, each) for each in grant.writable)
-                yield from ("--bind" if is_writable else "--ro-bind", path, path)
-
     def _place_of(self, cwd: str, hidden: tuple[str, ...]) -> str:
         away = () if any(is_within(cwd, each) for each in self._shown) else self._others
         place = self._translator.host_path(cwd)
@@ -387,6 +383,22 @@ class BubblewrapBackend:
 
     def _is_covered_up(self, path: str, hidden: tuple[str, ...]) -> bool:
         return is_replaced(path, (*self._others, *self._system_secrets, *hidden))
+
+
+def _mount_all(plan: MountSet, grant: Grant, covered: list[str], cache: str, empties: str) -> Iterator[str]:
+    """Outer folders first: mounts inside a folder must come after the mount of the folder. `covered` are roots in
+    folders that are hidden or replaced.
+    """
+    mounts = {**plan.mounts, **({cache: Mount(cache, "write")} if cache else {})}
+    for root in covered:  # before the mounts on parts of them
+        if root not in mounts:
+            yield from ("--ro-bind", root, root)
+    for path in sorted(mounts, key=lambda each: each.split("/")):
+        yield from mount_arguments(mounts[path], empties)
+    for path in grant.uncovered:
+        if os.path.lexists(path) and not any(is_within(path, each) for each in _NOT_BOUND):
+            is_writable = any(is_within(path, each) for each in grant.writable)
+            yield from ("--bind" if is_writable else "--ro-bind", path, path)
 
 
 def _close_replaceable(
@@ -458,20 +470,6 @@ def _hold_placeholders(
     return ending(place, release, *changes), ending(place, release, partial(watched.withdraw, grant.uncovered))
 
 
-def _environment(layout: SandboxLayout, names: PathTranslator, program: Program, grant: Grant) -> dict[str, str]:
-    exported = frozenset(program.exported)
-    held = sandbox_environment(program.environment, exported, layout.kept_variables)
-    if is_proxied(program, grant):
-        held |= proxy_variables(held, exported, is_asked=not grant.network)
-    held |= git_variables(held, proxy_of(held))
-    held["PWD"] = names.sandbox_path(names.host_path(program.cwd))
-    cache = _made_cache(layout.cache, grant) or f"{TEMPORARY}/.cache"
-    caches = cache_variables(cache, layout.home, held, os.path.lexists, network=grant.network)
-    if os.geteuid() == 0:  # tar run by root would try to give files to other users, which this namespace does not know
-        caches["TAR_OPTIONS"] = "--no-same-owner"
-    return {**caches, **held, **({PROCESS_LIMIT: str(PROCESSES)} if "BASH_ENV" in held else {})}
-
-
 def _plan_outside(path: str, grant: Grant, plan: MountSet, layout: SandboxLayout) -> None:
     """Add a path outside the workspace. If it is missing, the nearest existing folder becomes writable."""
     place = nearest_existing(path)
@@ -482,15 +480,3 @@ def _plan_outside(path: str, grant: Grant, plan: MountSet, layout: SandboxLayout
     mounts = MountPlan(place).for_workspace(found).mounts if found else {}
     plan.add([Mount(place, "write")], ())
     plan.add([each for each in mounts.values() if os.path.lexists(each.path)], (*grant.uncovered, path))
-
-
-def _made_cache(cache: str, grant: Grant) -> str:
-    """Folder for tool caches; empty if nothing may be written or it can't be created."""
-    if not cache or not grant.writable:
-        return ""
-    try:
-        if not os.path.isdir(cache):  # noqa: PTH112 - a part of the time of `mkdir`
-            Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
-        return ""
-    return cache

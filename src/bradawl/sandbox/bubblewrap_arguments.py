@@ -6,13 +6,14 @@ import stat
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.sandbox.filesystem.memory_file import file_in_memory
 from bradawl.sandbox.mounts.plan import Mount, is_empty_folder
 from bradawl.sandbox.path_translation import TEMPORARY
+from bradawl.sandbox.shown_in_tmp import OpenedPaths, ShownPath
 
 _CLOSED: Final = ("--perms", "0555")
 _HELP_WITHIN_S: Final = 1.0
@@ -42,14 +43,19 @@ def bind_parents_in_tmp(places: Iterable[str], shown: Sequence[str], scratch: st
         yield from ("--bind", own, folder)
 
 
-def show_in_tmp(named: Iterable[str], scratch: str) -> Iterator[str]:
-    """Mount files and folders of the machine's `/tmp` read-only, except where they are gone or are links by now, or
-    where a command put a link in their place: the mount would be at its target.
-    """
-    for path in named:
-        own = scratch + path[len(TEMPORARY) :]
-        if os.path.realpath(path) == path and os.path.lexists(path) and not os.path.islink(own):  # noqa: PTH114 - for each command
-            yield from ("--ro-bind", path, path)
+def show_in_tmp(named: Iterable[ShownPath], opened: OpenedPaths, empties: str) -> Iterator[str]:
+    """Mount files and folders of the machine's `/tmp` read-only, and cover what is hidden in them."""
+    for each in named:
+        yield from ("--ro-bind-fd", str(opened.descriptor(each.path)), each.path)
+        for path in each.hidden:
+            yield from mount_arguments(Mount(path, _kind_of_hidden(path)), empties)
+
+
+def _kind_of_hidden(path: str) -> Literal["secret", "unreadable"]:
+    try:
+        return "secret" if stat.S_ISREG(os.lstat(path).st_mode) else "unreadable"
+    except OSError:
+        return "unreadable"
 
 
 def check_visible(cwd: str, hidden: Iterable[str], roots: Iterable[str]) -> None:
@@ -177,20 +183,29 @@ def _name_of(opened: int) -> str:
 class StartDescriptors:
     """The descriptors of one start. Their caller closes them: `given` after the start, the others at the end."""
 
-    def __init__(self, arguments: Sequence[str], rules: bytes, *, waits: bool, roots: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        rules: bytes,
+        *,
+        waits: bool,
+        roots: Sequence[str] = (),
+        opened: Iterable[int] = (),
+    ) -> None:
         """`rules` is the system call filter. With `waits` the program starts when `release_fd` is closed. Writable
-        binds in the `roots` are made by descriptors.
+        binds in the `roots` are made by descriptors. `opened` are further ones that the arguments name.
 
         Raises `OSError`; then nothing is open.
         """
         self.release_fd = -1
-        opened: list[int] = []
+        opened = [*opened]
         try:
-            opened.append(file_in_memory("filter", rules))
+            rules_fd = file_in_memory("filter", rules)
+            opened.append(rules_fd)
             self.info_fd, info_sink = os.pipe()
             opened += (info_sink, self.info_fd)
             words = [*_by_descriptors(arguments, roots, opened)]
-            words += ("--seccomp", str(opened[0]), "--info-fd", str(info_sink))
+            words += ("--seccomp", str(rules_fd), "--info-fd", str(info_sink))
             if waits:
                 block_fd, self.release_fd = os.pipe()
                 opened += (block_fd, self.release_fd)

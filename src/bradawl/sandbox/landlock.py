@@ -55,6 +55,7 @@ from bradawl.sandbox.restore.workspace_search import (
 )
 from bradawl.sandbox.scratch import make_scratch
 from bradawl.sandbox.seccomp import filter_for, is_known
+from bradawl.sandbox.shown_in_tmp import NamedPathsAtStart
 from bradawl.sandbox.tool_caches import cache_variables
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -195,6 +196,7 @@ class LandlockBackend:
         rule_mounts = self._rule_mounts = RuleMounts(layout.roots)
         self._aliases = MountAliases()
         self._keys = PresentKeys(credentials(layout.home), layout.home, layout.roots)
+        self._named = NamedPathsAtStart(layout, self._keys, self._aliases)
         files = ProtectedFiles(
             self._places,
             f"{_state(layout)}/changed",
@@ -294,6 +296,7 @@ class LandlockBackend:
             close_after_start=(held, control),
             info_fd=info,
             is_supervised=True,
+            notes=self._named.take_remarks(),
             limit_processes=self._processes.limit_processes,
         )
 
@@ -373,7 +376,6 @@ class LandlockBackend:
         reads = (
             *self._seen(program, hidden),
             *self._layout.readable,
-            *self._layout.shown_in_tmp(),
             *program.readable,
             *grant.uncovered,
         )
@@ -383,10 +385,18 @@ class LandlockBackend:
             Path(self._layout.cache).mkdir(mode=0o700, parents=True, exist_ok=True)
         return [
             b"l" + _SETTINGS,
-            *(b"r" + os.fsencode(path) for path in dict.fromkeys(reads)),
-            *(b"w" + os.fsencode(path) for path in dict.fromkeys(writes) if path),
+            *(self._letter(path, b"rs") + os.fsencode(path) for path in dict.fromkeys(reads)),
+            *(b"s" + os.fsencode(path) for path in self._entries_of_named(grant)),
+            *(self._letter(path, b"wt") + os.fsencode(path) for path in dict.fromkeys(writes) if path),
             *(b"d/dev/" + name.encode() for name in _DEVICES),
         ]
+
+    def _letter(self, path: str, kinds: bytes) -> bytes:
+        """The first letter, or the second for a path of `/tmp` to which no link may lead; see the helper."""
+        layout = self._layout
+        own = (*layout.roots, layout.scratch, layout.cache, layout.home, sys.prefix, sys.base_prefix)
+        is_shared = is_within(path, _HIDDEN[0]) and not any(each and is_within(path, each) for each in own)
+        return kinds[1:] if is_shared else kinds[:1]
 
     def _hidden(self, grant: Grant) -> frozenset[str]:
         """Hidden paths: names and, for links, their targets. Missing ones are left out."""
@@ -407,6 +417,14 @@ class LandlockBackend:
         secrets = secrets_within(programs, self._others)
         for place in programs:
             yield from allowed_entries(place, hidden | frozenset(secrets))
+
+    def _entries_of_named(self, grant: Grant) -> Iterator[str]:
+        """What is shown of the paths in `/tmp` that prompts name; of folders in which something is hidden, the rest."""
+        refused = self._rule_mounts.hidden
+        hidden = (*self._others, *self._system_secrets, *self._keys.now())
+        for named in self._named.shown(hidden, refused, grant.uncovered):
+            inside = [path for path in refused() if is_within(path, named.path)]
+            yield from allowed_entries(named.path, frozenset((*named.hidden, *inside)))
 
     def _shown(self, program: Program) -> tuple[str, ...]:
         return reexposed_paths(self._layout, agent_search_path(program), self._others) if self._others else ()

@@ -36,7 +36,10 @@ _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _WRITE = 0xFFFF & ~_MAKE_DEVICES & ~_IOCTL_DEV
 _DEVICE = _READ_FILE | _WRITE_FILE | _IOCTL_DEV
-_RIGHTS = {b"l": _READ_DIR, b"r": _READ, b"w": _WRITE, b"d": _DEVICE}
+_RIGHTS = {b"l": _READ_DIR, b"r": _READ, b"s": _READ, b"w": _WRITE, b"t": _WRITE, b"d": _DEVICE}
+_STEP_BY_STEP = (b"s", b"t")
+"""Rules whose paths contain no link: other users may put one there at any moment."""
+_NOT_FOLLOWED = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
 _BITS_BY_VERSION = (0, 13, 14, 15, 15, 16)
 
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2  # scopes of Landlock
@@ -80,14 +83,36 @@ def rule_set(rules: list[bytes], version: int, *, network: bool) -> int:
     wanted = struct.pack("=QQQ", handled, tcp, scopes)[:size]
     made = must(libc.syscall(_CREATE_RULESET, wanted, ctypes.c_size_t(size), ctypes.c_uint(0)))
     for rule in rules:
-        add(made, rule[1:], _RIGHTS[rule[:1]] & handled)
+        kind, path = rule[:1], rule[1:]
+        add(made, path, _RIGHTS[kind] & handled, opening=open_step_by_step if kind in _STEP_BY_STEP else open_path)
     return made
 
 
-def add(made: int, path: bytes, rights: int) -> None:
+def open_path(path: bytes) -> int:
+    """A descriptor of a path that may lead through links. Raises `OSError`."""
+    return os.open(path, _NOT_FOLLOWED)
+
+
+def open_step_by_step(path: bytes) -> int:
+    """A descriptor of a regular file or a folder to which no link leads. Raises `OSError`."""
+    opened = os.open(b"/", _NOT_FOLLOWED)
+    *folders, last = path.strip(b"/").split(b"/")
+    for name, flags in (*((folder, os.O_DIRECTORY) for folder in folders), (last, 0)):
+        above = opened
+        try:
+            opened = os.open(name, _NOT_FOLLOWED | flags, dir_fd=above)
+        finally:
+            os.close(above)
+    if stat.S_IFMT(os.fstat(opened).st_mode) in (stat.S_IFREG, stat.S_IFDIR):
+        return opened
+    os.close(opened)
+    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+
+def add(made: int, path: bytes, rights: int, *, opening: "Callable[[bytes], int]" = open_path) -> None:
     """Allow access beneath a path. A path that does not exist or can't be reached needs no rule."""
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
+        place = opening(path)
     except OSError:
         return
     if not stat.S_ISDIR(os.fstat(place).st_mode):

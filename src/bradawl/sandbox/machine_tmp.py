@@ -7,16 +7,16 @@ nothing exists is copied there when the turn ends. Nothing of others is replaced
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from bradawl.core.effects import is_within
-from bradawl.safety.permissions.protected_paths import is_secret_name
 from bradawl.sandbox.copy_records import Copied, CopyRecord, digest, opened_folder
 from bradawl.sandbox.machine_tmp_copies import MOST_BYTES, Copying
 from bradawl.sandbox.named_paths import MOST_NAMED, named_in_tmp
 from bradawl.sandbox.path_translation import TEMPORARY
 from bradawl.sandbox.scratch import COPIED, SessionScratch
+from bradawl.sandbox.shown_in_tmp import NotShown, check_named
 
 _MOST_PARTS: Final = 100
 """Entries of a folder that are shown one by one."""
@@ -59,6 +59,7 @@ class MachineTmp:
         self._existing: tuple[str, ...] = ()
         """Named files and folders that exist."""
         self._shown: tuple[str, ...] = ()
+        self._not_shown: dict[str, str] = {}
         self._wanted: tuple[str, ...] = ()
         """Named paths where nothing exists but what the session made."""
         self._record = CopyRecord()
@@ -67,6 +68,10 @@ class MachineTmp:
     def shown(self) -> tuple[str, ...]:
         """Existing files and folders of the machine's `/tmp` that commands may read."""
         return self._shown
+
+    def not_shown(self) -> Mapping[str, str]:
+        """Existing paths of the machine's `/tmp` that prompts name, and why commands may not read them."""
+        return self._not_shown
 
     def copies(self, path: str) -> bool:
         """Whether a path below `/tmp` is copied to the machine's at the end of the turn, because a prompt named it."""
@@ -122,6 +127,7 @@ class MachineTmp:
         if self._session and self._session == self._scratch.known:
             return
         self._session, self._existing, self._shown, self._wanted = self._scratch.place(), (), (), ()
+        self._not_shown = {}
         self._record = CopyRecord(self._session + COPIED if self._scratch.is_kept else "")
 
     def _take(self, readings: tuple[str, ...]) -> None:
@@ -129,6 +135,7 @@ class MachineTmp:
         if existing := next((path for path in names if self._may_be_shown(path)), ""):
             self._existing = tuple(dict.fromkeys((*self._existing, existing)))
         elif names and all(map(self._is_free, names)):
+            self._not_shown.pop(names[0], None)
             self._wanted = tuple(dict.fromkeys((*self._wanted, names[0])))
 
     def _apart(self) -> tuple[str, ...]:
@@ -155,17 +162,16 @@ class MachineTmp:
         return any(is_within(path, each) for each in self._shown)
 
     def _may_be_shown(self, path: str) -> bool:
-        """Whether it is an existing file or folder, not by way of a link, of which the session has no version."""
-        if os.path.realpath(path) != path or is_secret_name(path.rpartition("/")[2]):
-            return False
+        """Whether it is an existing file or folder, not by way of a link, that the session did not write itself."""
+        self._not_shown.pop(path, None)
         try:
-            mode = os.lstat(path).st_mode
-            own = os.lstat(self._session + path[len(TEMPORARY) :])
-        except FileNotFoundError:
-            return os.path.lexists(path) and _is_plain(os.lstat(path).st_mode)
+            check_named(path, self._session)
+        except NotShown as why:
+            self._not_shown[path] = str(why)
+            return False
         except OSError:
             return False
-        return _is_plain(mode) and stat.S_IFMT(mode) == stat.S_IFMT(own.st_mode) and not self._record.is_own(path)
+        return not (os.path.lexists(self._session + path[len(TEMPORARY) :]) and self._record.is_own(path))
 
     def _parts(self, path: str) -> Iterator[str]:
         """What is shown of a named path: its entries one by one if a path in it is to be written, else all of it.
@@ -188,10 +194,6 @@ class MachineTmp:
 
 def _no_objection(_: str) -> str:
     return ""
-
-
-def _is_plain(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
 
 
 def _overlap(one: str, other: str) -> bool:

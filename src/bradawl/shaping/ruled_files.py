@@ -1,4 +1,7 @@
-"""A `Files` port that hides files which permission rules refuse to read."""
+"""A `Files` port that hides files which permission rules refuse to read, and the names it has for paths."""
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from bradawl.core.errors import ToolError
 from bradawl.core.ports import Files
@@ -9,6 +12,20 @@ from bradawl.core.workspace import FileContent, FileEntry
 def ruled(files: Files, rules: tuple[Rule, ...]) -> Files:
     """The port with refused files hidden; `files` itself if no rule refuses reading."""
     return _RuledFiles(files, rules) if rules else files
+
+
+@runtime_checkable
+class NamesPaths(Protocol):
+    """`Files` where programs call some paths otherwise, such as those below a `/tmp` of their own."""
+
+    def name_of(self, path: str, /) -> str:
+        """How programs call an absolute path; most paths are the same."""
+        ...
+
+
+def names_of(files: Files) -> Callable[[str], str]:
+    """The function that returns how programs call an absolute path."""
+    return files.name_of if isinstance(files, NamesPaths) else str
 
 
 class _RuledFiles:

@@ -109,6 +109,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     """Lists folders of a virtual tree; lines can then be analyzed but not run."""
     own: tuple[str, ...] = ()
     """bradawl's own folders outside the home folder: lines may not write there or read keys there."""
+    scratch: Callable[[], str] = str
+    """The part of them that programs of the session call `/tmp`; empty if there is none."""
     environment: Mapping[str, str] | None = None
     """Environment of bash before the session changes it; None if unknown."""
     user_is_there: bool = True
@@ -233,6 +235,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             rules=context.rules,
             is_covered=partial(self._is_covered, is_lifted=params.lifted == "off"),
             own=self.own,
+            scratch=self.scratch(),
             environment=self.environment,
         )
         return line_effects(params.command, cwd, context.env, around)

@@ -177,7 +177,11 @@ def _place(params: GlobParams, context: CallContext) -> tuple[str, str]:
 
 
 def _nothing(search: GlobResult, params: GlobParams, context: CallContext) -> str:
-    root = context.relative(search.root) if search.root != context.cwd else f"the working directory {search.root}"
+    root = (
+        context.relative(search.root)
+        if search.root != context.cwd
+        else f"the working directory {context.name_of(search.root)}"
+    )
     looked = f"searched {search.searched} file{'' if search.searched == 1 else 's'} in {on_one_line(root)}"
     is_class = "[" in params.pattern and "\\[" not in params.pattern
     hint = " [...] is one character of those; \\[ is the bracket itself." if is_class else ""

@@ -56,18 +56,20 @@ class Grep:
         ignore_file: Callable[[str], str | None] = lambda _: None,
         home: str = "",
         own: tuple[str, ...] = (),
+        scratch: Callable[[], str] = str,
     ) -> None:
         """`rg` is the path of ripgrep; without it each call fails with an error that explains how to install it.
 
         A search that takes longer than `timeout_s` is ended. `ignore_file` returns the `.bradawlignore` that applies to
         a folder. Files with keys are left out everywhere, also in the user's `home` and in bradawl's `own` folders,
-        unless the search names one of them alone.
+        unless the search names one of them alone; `scratch` returns the part of them that the session calls `/tmp`.
         """
         self._rg = rg
         self._timeout_s = timeout_s
         self._ignore_file = ignore_file
         self._home = home
         self._own = own
+        self._scratch = scratch
 
     def effects(self, params: GrepParams, context: CallContext) -> Effects:
         """Reads below `path`. Raises `ToolError` for invalid arguments, such as a pattern of two lines."""
@@ -79,9 +81,9 @@ class Grep:
         (root,) = self.effects(params, context).reads
         with named_as_given(root, params.path, context):
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
-        query = _without_refused(without_keys(query, self._home, self._own), context)
+        query = _without_refused(without_keys(query, self._home, self._own, self._scratch()), context)
         found = await self._search(query, context)
-        where = context.relative(root) if root != context.cwd else f"the working directory {root}"
+        where = context.relative(root) if root != context.cwd else f"the working directory {context.name_of(root)}"
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
         text = shown(found, query, on_one_line(where), context, await self._symbols(found, query, context))
         return ToolOutput((Text(presentable(text)),), limit=None)
@@ -104,11 +106,11 @@ class Grep:
         return await ripgrep.search(runner, query, context)
 
 
-def without_keys(query: Query, home: str, own: tuple[str, ...]) -> Query:
+def without_keys(query: Query, home: str, own: tuple[str, ...], scratch: str = "") -> Query:
     """The query without files with keys and files of other users, except in such a folder that the search names."""
     from bradawl.safety.permissions.protected_paths import other_homes_matcher, search_exclusion
 
-    holds_keys, is_anothers = search_exclusion(home, own), other_homes_matcher(home)
+    holds_keys, is_anothers = search_exclusion(home, own, scratch), other_homes_matcher(home)
     inside = f"{query.root.rstrip('/')}/name"
     if holds_keys(inside):
         return query

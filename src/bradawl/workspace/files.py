@@ -41,13 +41,16 @@ class LocalFiles:
         real: Callable[[str], str] | None = None,
         about_missing: Callable[[str], str] | None = None,
         writing: Callable[[str], AbstractContextManager[None]] = contextlib.nullcontext,
+        name_of: Callable[[str], str] = str,
     ) -> None:
         """`home` replaces `~`; without it `~` is refused.
 
         `real` translates a path that programs use to the path on the host, for a sandbox with its own `/tmp`.
         `about_missing` returns a remark on a resolved path that does not exist, such as one about the host's `/tmp`;
-        empty for none. `writing` is entered around each write of a resolved path.
+        empty for none. `writing` is entered around each write of a resolved path. `name_of` returns how programs call a
+        resolved path.
         """
+        self.name_of = name_of
         self._home = home
         self._real = real
         self._about_missing = about_missing

@@ -28,7 +28,7 @@ from bradawl.core.ports import (
     Spawner,
 )
 from bradawl.core.rules import path_rules
-from bradawl.shaping.ruled_files import ruled
+from bradawl.shaping.ruled_files import names_of, ruled
 
 MakeSpawner = Callable[[str, Mapping[str, str | None], Callable[[str], None]], Spawner]
 """Makes the spawner of a call from its cwd, its variables, and the callback that shows its progress."""
@@ -126,4 +126,5 @@ def context_of(
         approver=SerializedApprover(services.approver, services.asking),
         rules=rules,
         messages=lambda: tuple(conversation.transcript.messages),
+        name_of=names_of(services.files),
     )

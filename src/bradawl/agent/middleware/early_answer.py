@@ -4,7 +4,8 @@ Most tasks end with a check. A model that knows what it will say if the check su
 request with the whole conversation is saved.
 """
 
-from bradawl.agent.calls.denials import Denials
+from collections.abc import Callable
+
 from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext, StepOutcome
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.deltas import TextDelta
@@ -29,9 +30,10 @@ class EarlyAnswer(Middleware):
     The tool itself counts as failed if its success is doubtful, as in a pipeline of which one part failed.
     """
 
-    def __init__(self, context: MiddlewareContext, denials: Denials) -> None:
+    def __init__(self, context: MiddlewareContext, gave_up: Callable[[], bool]) -> None:
+        """`gave_up` returns whether the model gave up on a call that no user was there to allow."""
         self._conversation = context.conversation
-        self._denials = denials
+        self._gave_up = gave_up
         self._has_schema = False
         self._did_something = False
         context.conversation.listen(self._follow)
@@ -52,7 +54,7 @@ class EarlyAnswer(Middleware):
             return None
         text = f"{answer}{self._last_line_of(call_id)}"
         self._conversation.show(TextDelta(len(outcome.reply.parts), text))
-        return Finish(TurnFinished("refused" if self._denials.end_the_turn else "completed"), text)
+        return Finish(TurnFinished("refused" if self._gave_up() else "completed"), text)
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, CallPrepared) and not event.effects.is_read_only:

@@ -1,7 +1,7 @@
 """The `/tmp` of a session: its own folder, and what the user's prompts name in the machine's `/tmp`."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -97,6 +97,10 @@ class SessionTmp:
         """Paths of the machine's `/tmp` that commands may read."""
         return () if self._machine is None else self._machine.shown()
 
+    def not_shown(self) -> Mapping[str, str]:
+        """Paths of the machine's `/tmp` that prompts name and commands may not read, and why."""
+        return {} if self._machine is None else self._machine.not_shown()
+
     def writable(self) -> tuple[str, ...]:
         """Paths of the machine's `/tmp` that file tools may write, unless a rule is against it."""
         return () if self._machine is None else self._machine.writable()
@@ -117,6 +121,11 @@ class SessionTmp:
         is_new, self._said_for = self._said_for != self.known, self.known
         return name, f" ({self._where(path)}; the real /tmp is not changed)" if is_new else ""
 
+    def plain_name_of(self, path: str) -> str:
+        """How commands call a path; the same for most paths."""
+        is_inside = bool(self.known) and is_within(path, self.known) and self._is_private()
+        return _TMP + path[len(self.known) :] if is_inside else path
+
     def _where(self, path: str) -> str:
         return f"kept in {path}" if self.scratch.is_kept else f"in {path} until the session ends"
 
@@ -125,9 +134,12 @@ class SessionTmp:
         if not (self.known and is_within(path, self.known)) or os.path.lexists(path):
             return ""
         name = _TMP + path[len(self.known) :]
+        if why := self.not_shown().get(name, ""):
+            return _NOT_SHOWN.format(_TMP, name, why)
         return _ONLY_THERE.format(_TMP, name) if os.path.lexists(name) else ""
 
 
+_NOT_SHOWN: Final = "{0} here is the session's own folder. The machine's {1} is not shown: {2}"
 _ONLY_THERE: Final = (
     "{0} here is the session's own folder. The machine's {1} is shown only if a prompt of the user names it"
 )

@@ -36,7 +36,7 @@ _SELDOM = (AgentTool, Glob, MultiEdit, TodoWrite, WebFetch)
 """Tools that are not listed where nobody can answer, unless settings name them. The others do as well."""
 _FIELDS_OF_THE_WORKSPACE = (
     *("home", "search_path", "workspace", "changeable", "git_is_safe", "git_reads", "resolve", "sandbox"),
-    *("own", "environment", "user_is_there"),
+    *("own", "scratch", "environment", "user_is_there"),
 )
 """Fields of `Bash` that `build_agent` sets where its caller has not."""
 
@@ -168,7 +168,11 @@ def _exit_plan(settings: Settings | None, *, headless: bool) -> "tuple[ExitPlan,
 def _grep(rg: str | None, settings: Settings | None, workspace: Workspace | None) -> Grep:
     home = (settings.user_home if settings else "") or home_in(settings.environment if settings else os.environ)
     own = workspace.folders.own if workspace else ()
-    return Grep(rg, ignore_file=_own_ignore_file, home=home, own=own)
+    return Grep(rg, ignore_file=_own_ignore_file, home=home, own=own, scratch=_scratch(workspace))
+
+
+def _scratch(workspace: Workspace | None) -> Callable[[], str]:
+    return (lambda: workspace.tmp.known) if workspace else str
 
 
 def _own_ignore_file(root: str) -> str | None:
@@ -189,6 +193,7 @@ def _bash(settings: Settings, workspace: Workspace, *, user_is_there: bool) -> B
         resolve=files.resolve if files else None,
         sandbox=workspace.sandbox,
         own=workspace.folders.own,
+        scratch=_scratch(workspace),
         environment=without_keys(environment, settings.key_names),
         user_is_there=user_is_there,
     )

@@ -121,7 +121,7 @@ def open_workspace(
         choice=choice,
         tmp=tmp,
         processes=processes,
-        files=LocalFiles(settings.user_home, real, tmp.about_missing, tmp.writing),
+        files=LocalFiles(settings.user_home, real, tmp.about_missing, tmp.writing, tmp.plain_name_of),
         files_of_commands=None if real is None else LocalFiles(settings.user_home, real),
         git=git,
         git_status=GitStatus(git, processes, programs.find("git"), folders.private),
@@ -183,7 +183,8 @@ def choose_sandbox(
     proxy = command_proxy(settings, cache(partial(private_hosts, settings, folders.roots)))
     layout, scratch = layout_of(settings, folders), None
     if tmp is not None:
-        layout, scratch = msgspec.structs.replace(layout, shown_in_tmp=tmp.shown), tmp.scratch
+        layout = msgspec.structs.replace(layout, shown_in_tmp=tmp.shown, not_shown_in_tmp=tmp.not_shown)
+        scratch = tmp.scratch
     choice = SandboxSelection(layout, environment, programs, proxy, scratch)
     if settings.sandbox == "required" and not choice.sandbox.name:
         why = "; ".join(choice.report)

@@ -157,10 +157,13 @@ def may_hold_secrets(name: str) -> bool:
     return re.fullmatch(_caseless(f"{_ENV}|{_KEYS}|{_ALSO_SECRET}"), name, re.DOTALL) is not None
 
 
-def search_exclusion(home: str = "", own: tuple[str, ...] = ()) -> Callable[[str], bool]:
-    """A function that tells whether reading an absolute path needs permission; searches skip such paths."""
+def search_exclusion(home: str = "", own: tuple[str, ...] = (), scratch: str = "") -> Callable[[str], bool]:
+    """A function that tells whether reading an absolute path needs permission; searches skip such paths.
+
+    `scratch` is the folder that programs of the present session call `/tmp`, which may lie in bradawl's.
+    """
     everywhere = f"{_SECRETS}|{_ENVIRONS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}|{below_home(home, CREDENTIALS)}"
-    ours = _but_scratch(f"{below_home(home, ' '.join(_BRADAWL_FOLDERS))}|{_below(own)}")
+    ours = _but_in(scratch, f"{below_home(home, ' '.join(_BRADAWL_FOLDERS))}|{_below(own)}")
     places = re.compile(_caseless(f"{everywhere}|{ours}"), re.DOTALL)
     return lambda path: places.fullmatch(path) is not None
 
@@ -251,13 +254,13 @@ def _below(folders: Iterable[str]) -> str:
 _SCRATCH_PLACE = re.compile(rf"(?i:.*{_SCRATCH}|.*/{_SCRATCH_NAME}{_BELOW})", re.DOTALL)
 
 
-def _but_scratch(places: str) -> str:
-    """The pattern `places`, for paths in bradawl's folders, without what commands call `/tmp`."""
-    return rf"(?!.*{_SCRATCH}\Z)(?:{places})"
+def _but_in(scratch: str, places: str) -> str:
+    """The pattern `places`, for paths in bradawl's folders, without the present session's `/tmp`."""
+    return rf"(?!{_below((scratch,))}\Z)(?:{places})" if scratch else places
 
 
 def is_scratch(path: str) -> bool:
-    """Whether an absolute path is in the folder that commands of some session call `/tmp`."""
+    """Whether an absolute path is in the folder that commands of some session call `/tmp`, this one or another."""
     return _SCRATCH_PLACE.fullmatch(path) is not None
 
 
@@ -295,9 +298,9 @@ def bradawl_folders(home: str, own: Iterable[str]) -> tuple[str, ...]:
     return (*own, *(f"{base}/{name}" for name in _BRADAWL_FOLDERS if base))
 
 
-def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _never_written(home: str, own: tuple[str, ...], scratch: str) -> tuple[tuple[str, str], ...]:
     """Pairs of a pattern and a reason, for all paths that no mode allows to write."""
-    ours = rf"{_PROJECTS_OWN}|{_but_scratch(_below(bradawl_folders(home, own)))}"
+    ours = rf"{_PROJECTS_OWN}|{_but_in(scratch, _below(bradawl_folders(home, own)))}"
     lasting = rf"{below_home(home, LOGIN_FILES)}|(?:/private)?/var/(?:spool/cron|at|spool/at|cron){_BELOW}"
     return (
         (_GIT, f"git obeys what it finds there and runs programs that it names; {_ASK_THE_USER}"),
@@ -309,24 +312,26 @@ def _never_written(home: str, own: tuple[str, ...]) -> tuple[tuple[str, str], ..
 
 
 @lru_cache(maxsize=4)
-def _compiled(roots: tuple[str, ...], home: str, own: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
-    never = _never_written(home, own)
+def _compiled(
+    roots: tuple[str, ...], home: str, own: tuple[str, ...], scratch: str
+) -> tuple[tuple[re.Pattern[str], str], ...]:
+    never = _never_written(home, own, scratch)
     return tuple((re.compile(_outside_roots(roots, places), re.DOTALL), why) for places, why in never)
 
 
-def write_refusal(path: str, roots: tuple[str, ...], home: str, own: tuple[str, ...] = ()) -> str:
+def write_refusal(path: str, roots: tuple[str, ...], home: str, own: tuple[str, ...] = (), scratch: str = "") -> str:
     """Why nothing may write to this absolute path in any mode; empty if something may.
 
     System folders are not included: in a container they are changed on purpose.
     """
-    return next((why for places, why in _compiled(roots, home, own) if places.fullmatch(path)), "")
+    return next((why for places, why in _compiled(roots, home, own, scratch) if places.fullmatch(path)), "")
 
 
 @lru_cache(maxsize=8)
-def unreadable_patterns(home: str, own: tuple[str, ...] = ()) -> tuple[str, str]:
+def unreadable_patterns(home: str, own: tuple[str, ...] = (), scratch: str = "") -> tuple[str, str]:
     """Patterns for what no mode allows to read: bradawl's keys and environments of processes; keys of other users."""
     ours = bradawl_folders(home, own)
-    stores = _but_scratch(rf"{any_of(ours)}/(?:.*/)?credentials[^/]*") if ours else r"(?!)"
+    stores = _but_in(scratch, rf"{any_of(ours)}/(?:.*/)?credentials[^/]*") if ours else r"(?!)"
     return _caseless(f"{_ENVIRONS}|{stores}"), _caseless(below_other_homes(home))
 
 
@@ -338,21 +343,31 @@ def is_system(path: str, roots: tuple[str, ...]) -> bool:
 
 
 def built_in_rules(
-    roots: tuple[str, ...], home: str, own: tuple[str, ...] = (), readable: tuple[str, ...] = ()
+    roots: tuple[str, ...],
+    home: str,
+    own: tuple[str, ...] = (),
+    readable: tuple[str, ...] = (),
+    scratch: str = "",
 ) -> tuple[Rule, ...]:
     """The rules that apply before the user's: what is denied, and what needs permission.
 
-    `own` are bradawl's folders besides the usual ones; `readable` the parts of them that contain the model's own files.
-    All paths are absolute and resolved. `home` is empty if unknown.
+    `own` are bradawl's folders besides the usual ones; `readable` the parts of them that contain the model's own
+    files, and `scratch` the one that programs of the present session call `/tmp`. All paths are absolute and resolved.
+    `home` is empty if unknown.
     """
-    never = _never_written(home, own)
+    never = _never_written(home, own, scratch)
     ours = bradawl_folders(home, own)
     kept = rf"(?!{_below(readable)}\Z)" if readable else ""
     secret = _outside_roots(roots, rf"{_SECRETS}|(?:{_SECRETS_OF_SYSTEM}){_BELOW}|{below_home(home, CREDENTIALS)}")
     return (
         *(Rule("deny", "write", _outside_roots(roots, places), why=why) for places, why in never),
         Rule("deny", "write", _outside_roots(roots, _below(system_folders())), why=_SYSTEM_WHY, in_bypass=False),
-        Rule("deny", "read", unreadable_patterns(home, own)[0], why="keys are kept there; do the work without them"),
+        Rule(
+            "deny",
+            "read",
+            unreadable_patterns(home, own, scratch)[0],
+            why="keys are kept there; do the work without them",
+        ),
         Rule("deny", "read", _outside_roots(roots, below_other_homes(home)), why=_KEYS_OF_OTHERS_WHY),
         Rule(
             "ask", "write", _outside_roots(roots, _BARE_REPOSITORY), why="git may take the file for its configuration"
@@ -381,7 +396,7 @@ def built_in_rules(
         Rule(
             "ask",
             "read",
-            _caseless(kept + _but_scratch(_below(ours))),
+            _caseless(kept + _but_in(scratch, _below(ours))),
             why="these are bradawl's own settings and records",
         ),
     )

@@ -125,8 +125,6 @@ def _for_tool(name: str) -> list[str]:
 def _for_paths_and_hosts(effects: Effects, cwd: str, home: str, roots: tuple[str, ...]) -> list[str]:
     if "*" in effects.hosts or not set(effects.session) <= {"cwd", "jobs", "todos", "user"}:
         return []
-    if any(map(is_scratch, (*effects.writes, *effects.reads))):
-        return []  # no later session has the folder
     read = [path for path in effects.reads if not any(is_within(path, root) for root in roots)]
     rules = workspace_rules(roots, home) if effects.writes else ()
     written = [
@@ -141,9 +139,10 @@ def _for_paths_and_hosts(effects: Effects, cwd: str, home: str, roots: tuple[str
 def path_rule(tool: str, path: str, cwd: str, home: str, *, is_alone: bool = False) -> str:
     """A rule for the folder of a path; empty if none can be written.
 
-    It names the path alone if the folder is too wide, if a built-in rule asks about the file, and if `is_alone`.
+    It names the path alone if the folder is too wide, if a built-in rule asks about the file, and if `is_alone`. There
+    is none for what commands of a session call `/tmp`: no later session has the folder.
     """
-    if not path.isprintable() or path != path.strip():
+    if not path.isprintable() or path != path.strip() or is_scratch(path):
         return ""
     folder = dirname(path)
     is_wide = folder.count("/") < 2 or is_within(cwd, folder) or is_within(home, folder)

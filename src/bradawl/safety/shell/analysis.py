@@ -76,6 +76,8 @@ class ShellContext(msgspec.Struct, frozen=True):
     """Whether a sandbox keeps programs from the paths that the rules deny."""
     own: tuple[str, ...] = ()
     """bradawl's folders besides those in the home folder."""
+    scratch: str = ""
+    """The folder that programs of the session call `/tmp`, which may lie in bradawl's; empty if there is none."""
     environment: Mapping[str, str] | None = None
     """Variables of the shell before the session changed any; None if unknown."""
 
@@ -145,7 +147,13 @@ def _whole_line_effects(text: str, cwd: str, env: Mapping[str, str | None], arou
         return effects
     environment = None if around.environment is None else {**around.environment, **env}
     protected = ProtectedTargets(
-        home, around.roots, around.resolve, own=around.own, refused=around.refused, environment=environment
+        home,
+        around.roots,
+        around.resolve,
+        own=around.own,
+        scratch=around.scratch,
+        refused=around.refused,
+        environment=environment,
     )
     scanned = scan(text, cwd=cwd, protected=protected)
     if effects.understood:
@@ -179,7 +187,7 @@ def _keys_danger(effects: Effects, home: str, around: ShellContext) -> str:
     """Why an understood line must not run: it reads or moves files with keys."""
     from bradawl.safety.shell.paths.secret_reads import SecretFiles, secret_in_effects
 
-    path = secret_in_effects(SecretFiles(home, around.own), effects, is_covered=around.is_covered)
+    path = secret_in_effects(SecretFiles(home, around.own, around.scratch), effects, is_covered=around.is_covered)
     return f"it would read {path}: {_KEYS}" if path else ""
 
 
@@ -197,7 +205,7 @@ def _unsandboxed_keys_danger(
         return ""
     from bradawl.safety.shell.paths.secret_reads import SecretFiles, secret_in_words
 
-    path = secret_in_words(SecretFiles(home, around.own), text, argvs, scanned, cwd)
+    path = secret_in_words(SecretFiles(home, around.own, around.scratch), text, argvs, scanned, cwd)
     return f"it would read {path}: {_KEYS}" if path else ""
 
 

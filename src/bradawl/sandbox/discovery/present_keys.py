@@ -37,6 +37,11 @@ class PresentKeys:
         linked = (target for folder in found for target in self._targets(folder))
         return (*found, *dict.fromkeys(target for target in linked if self._may_hide(target)))
 
+    def targets_in(self, place: str) -> tuple[str, ...]:
+        """The real paths in a folder to which such links lead, although programs usually don't see the folder."""
+        linked = (target for folder in self._present.now() for target in self._targets(folder))
+        return tuple(dict.fromkeys(target for target in linked if is_within(target, place)))
+
     def _targets(self, folder: str) -> Iterator[str]:
         try:
             status = os.stat(folder)  # noqa: PTH116 - for each command

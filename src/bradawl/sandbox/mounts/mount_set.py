@@ -8,6 +8,7 @@ from bradawl.core.permissions import Grant
 from bradawl.sandbox.discovery.git_folders import data_folders
 from bradawl.sandbox.mounts.placeholders import Placeholder
 from bradawl.sandbox.mounts.plan import Mount, MountPlan
+from bradawl.sandbox.shown_in_tmp import ShownPath
 
 
 class MountSet:
@@ -19,6 +20,8 @@ class MountSet:
         self.repositories: tuple[str, ...] = ()
         self.mounts: dict[str, Mount] = {}
         self.placeholders: dict[str, Placeholder] = {}
+        self.named: tuple[ShownPath, ...] = ()
+        """What is shown of the machine's `/tmp`."""
 
     def is_writable_by_path(self) -> dict[str, bool]:
         """Whether programs may write to a path, for each path that is mounted."""

@@ -41,6 +41,8 @@ class ProgramView(NamedTuple):
     seen: tuple[str, ...] = ()
     """Visible places outside the workspace that lie inside hidden ones."""
     unseen: tuple[str, ...] = ()
+    dispensable: tuple[str, ...] = ()
+    """As `seen`, places that programs can do without."""
 
     def is_writable(self, path: str) -> bool:
         """Whether the program may write to a path."""
@@ -109,7 +111,7 @@ class RuleMounts:
             )
 
     def _is_visible(self, path: str, wanted: ProgramView) -> bool:
-        seen = any(is_within(path, each) for each in (*self._roots, *wanted.seen))
+        seen = any(is_within(path, each) for each in (*self._roots, *wanted.seen, *wanted.dispensable))
         return seen or not any(is_within(path, each) for each in wanted.unseen)
 
     def hidden(self) -> tuple[str, ...]:

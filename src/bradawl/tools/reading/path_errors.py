@@ -15,7 +15,9 @@ _LEVELS = 5
 
 @contextlib.contextmanager
 def named_as_given(real: str, given: str, context: CallContext) -> Iterator[None]:
-    """Reword errors raised inside: `real` as it was `given`, other paths relative to the working directory."""
+    """Reword errors raised inside: `real` as it was `given`, other paths relative to the working directory, or as
+    programs call them.
+    """
     try:
         yield
     except ToolError as error:
@@ -23,6 +25,7 @@ def named_as_given(real: str, given: str, context: CallContext) -> Iterator[None
         root = context.cwd.rstrip("/") + "/"
         if root != "/":
             rest = re.sub(r"(?<!\S)" + re.escape(root), "", rest)
+        rest = re.sub(r"(?<!\S)/[^\s;,:]+", lambda found: context.name_of(found[0]), rest)
         raise ToolError(head + rest) from None
 
 
@@ -32,7 +35,9 @@ async def with_suggestion(error: ToolError, real: str, context: CallContext) -> 
         await context.files.list(real, 0)
     except ToolError:
         if above := await _above(real, context):
-            return ToolError(f"{real} does not exist: the working directory is {context.cwd}; {above} exists")
+            return ToolError(
+                f"{real} does not exist: the working directory is {context.name_of(context.cwd)}; {above} exists"
+            )
         if others := await _alike(real, context):
             # Better than the names in the wrong folder, which the message would list.
             return ToolError(f"{str(error).partition(';')[0]}; did you mean {presentable(', '.join(others))}?")

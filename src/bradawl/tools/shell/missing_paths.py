@@ -34,7 +34,7 @@ async def note_on(command: str, result: CommandResult, cwd: str, context: CallCo
     paths = tuple(dict.fromkeys(filter(None, (_relative(found, cwd) for found in re.finditer(_MISSING, errors)))))
     if not paths:
         return ()
-    where = f"the working directory is {in_remark(cwd)}, since an earlier cd"
+    where = f"the working directory is {in_remark(context.name_of(cwd))}, since an earlier cd"
     for path in paths[:_MOST_PATHS]:
         if await _is_there(normpath(join(context.project, path)), context):
             return (f"[{where}; {in_remark(path)} is in {in_remark(context.project)}]",)

@@ -2,6 +2,8 @@
 
 import re
 import sys
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from bradawl.core.effects import is_within
@@ -161,20 +163,19 @@ def notes_on(
     if grant is None or not result.sandbox:
         return put_back
     is_success = not (result.exit_code or any(result.pipe_status) or result.earlier_failures)
-    if found := _of_git(result, is_success=is_success):
-        what, lift = found, "off"
+    if of_git := _of_git(result, is_success=is_success):
+        found = ((of_git, "off"),)
     elif is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
-        what, lift = _NOT_WRITTEN, "off"
+        found = ((_NOT_WRITTEN, "off"),)
     elif is_success and (denied := re.search(_READ_ONLY_FILE, errors_in(command, b"", result.stderr[-_LOOKED_AT:]))):
-        what, lift = _not_writable(denied.string, grant), "off"
+        found = ((_not_writable(denied.string, grant), "off"),)
     elif is_success and not (by_domain and re.search(_SSH_FAILED, _end_of(result))):
         return put_back
     else:
         text = errors_in(command, result.stdout[-_LOOKED_AT:], result.stderr[-_LOOKED_AT:])
-        what, lift = _why(result, grant, text, own_errors(command, text), by_domain=by_domain)
-    if not what:
-        return put_back
-    return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
+        found = tuple(_reasons(result, grant, text, own_errors(command, text), by_domain=by_domain))
+    how = partial(_how, user_is_there=user_is_there)
+    return (*put_back, *(f"[{result.sandbox} sandbox: {what}. {how(lift)}]" for what, lift in found if what))
 
 
 def _of_git(result: CommandResult, *, is_success: bool) -> str:
@@ -210,21 +211,33 @@ def _how(lift: str, *, user_is_there: bool) -> str:
             return f'If the task needs it, send the call again with sandbox: "{lift}"; the user is then asked'
 
 
-def _why(result: CommandResult, grant: Grant, text: str, own: str, *, by_domain: bool) -> tuple[str, str]:
-    """What the sandbox blocked, and which of its limits to lift; empty if the errors do not show it.
+def _reasons(result: CommandResult, grant: Grant, text: str, own: str, *, by_domain: bool) -> Iterator[tuple[str, str]]:
+    """What the sandbox blocked, and which of its limits to lift, as far as the errors show it.
 
-    `own` are the errors in which words about the network and about files count.
+    `own` are the errors in which words about the network and about files count. A line may have failed by both.
     """
     if re.search(_ENGINES, text):
-        return _POWERS, "off"
-    if by_domain and (found := _by_proxy(result, own)) is not None:
-        return found
-    if not by_domain and not grant.network and re.search(f"{NO_NETWORK}|{NOTHING_FOUND}", own):
-        host = host_in(own)
-        reason = f"so {in_remark(host)} can't be reached" if host else "which is probably why it failed"
-        return _NETWORK.format(reason=reason), "network"
+        yield _POWERS, "off"
+        return
+    if (of_network := _by_network(result, grant, own, by_domain=by_domain)) is not None:
+        yield of_network
     if re.search(_READ_ONLY, own):
-        return _not_writable(own, grant), "off"
+        yield _not_writable(own, grant), "off"
+    elif of_network is None:
+        yield _other_reason(result, grant, text, by_domain=by_domain)
+
+
+def _by_network(result: CommandResult, grant: Grant, text: str, *, by_domain: bool) -> tuple[str, str] | None:
+    if by_domain:
+        return _by_proxy(result, text)
+    if grant.network or not re.search(f"{NO_NETWORK}|{NOTHING_FOUND}", text):
+        return None
+    host = host_in(text)
+    reason = f"so {in_remark(host)} can't be reached" if host else "which is probably why it failed"
+    return _NETWORK.format(reason=reason), "network"
+
+
+def _other_reason(result: CommandResult, grant: Grant, text: str, *, by_domain: bool) -> tuple[str, str]:
     if re.search(_RIGHTS, text):
         return _POWERS, "off"
     if result.sandbox != _ONLY_READ and (path := _refused_outside(text, grant)):

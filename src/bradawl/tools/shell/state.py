@@ -28,19 +28,20 @@ def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_mov
     a command that may have changed it is unknown.
     """
     notes: list[str] = []
+    name = context.name_of(cwd)
     if cwd != context.cwd:
-        notes.append(f"[working directory {context.cwd} is gone; this ran in {cwd}]")
+        notes.append(f"[working directory {context.name_of(context.cwd)} is gone; this ran in {name}]")
     if result.cwd and not _is_text(result.cwd):
         shown = os.fsencode(result.cwd).decode("utf-8", "backslashreplace")
-        notes.append(f"[the name of {shown} is not UTF-8, so it is not kept: the working directory is still {cwd}]")
+        notes.append(f"[the name of {shown} is not UTF-8, so it is not kept: the working directory is still {name}]")
     elif result.cwd and result.cwd != cwd:
         context.change(Cwd(result.cwd))
-        notes.append(f"[working directory is now {result.cwd}]")
+        notes.append(f"[working directory is now {context.name_of(result.cwd)}]")
     if may_move and not result.cwd:
         # Every report that the shell writes at its end contains the codes of the last pipeline.
         gone = "the folder it ended in is gone" if result.pipe_status else "it is unknown where this ended"
         exports = "" if result.pipe_status else ", and exports are as before"
-        notes.append(f"[{gone}: the working directory is still {cwd}{exports}]")
+        notes.append(f"[{gone}: the working directory is still {name}{exports}]")
     if result.exports:
         notes += _keep_exports(result, context)
     return tuple(notes)

@@ -60,6 +60,8 @@ class ProtectedTargets(msgspec.Struct, frozen=True):
     """Why a rule refuses to write to a path; empty if none does."""
     own: tuple[str, ...] = ()
     """bradawl's folders besides those in the home folder."""
+    scratch: str = ""
+    """The part of them that programs of the session call `/tmp`."""
     links: tuple[tuple[str, str], ...] = ()
     """Links that the line has created, as (link, target). `safety.shell.links.Links` has them for checks that read the
     disk: here a copy counts as a link, and too many of them end the scan.
@@ -182,7 +184,7 @@ class ProtectedTargets(msgspec.Struct, frozen=True):
                 return f"it would write to the device {path}"
             if re.fullmatch(ACCESS_CONTROL_FILES, path):
                 return f"it would write to {path}, which decides who may do what on this machine"
-            if why := write_refusal(path, self.roots, self.home, self.own) or self.refused(path):
+            if why := write_refusal(path, self.roots, self.home, self.own, self.scratch) or self.refused(path):
                 return f"it would write to {path}: {why}"
         return ""
 

@@ -41,12 +41,16 @@ class SecretFiles(msgspec.Struct, frozen=True):
     home: str
     own: tuple[str, ...] = ()
     """bradawl's folders outside the home folder."""
+    scratch: str = ""
+    """The part of them that programs of the session call `/tmp`."""
 
     def matches(self, path: str) -> bool:
         """Whether an absolute path is one of these files."""
         if _ITSELF.match(path):
             return False
-        return any(re.fullmatch(pattern, path, re.DOTALL) for pattern in unreadable_patterns(self.home, self.own))
+        return any(
+            re.fullmatch(pattern, path, re.DOTALL) for pattern in unreadable_patterns(self.home, self.own, self.scratch)
+        )
 
     def below(self, folder: str) -> Iterator[str]:
         """Yield those that exist and can be read, at or below a folder."""
