@@ -19,7 +19,7 @@ SIZES = {
 BUDGETS = {
     "system prompt: rules": 1_050,
     "system prompt: environment": 450,
-    "bash": 740,
+    "bash": 770,
     "bash_output": 290,
     "bash_kill": 160,
     "read_file": 520,

@@ -50,8 +50,8 @@ class UnattendedBashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     answer_if_ok: Annotated[
         str,
         msgspec.Meta(
-            description="Your final answer, with the last check: ends the task if all calls of the reply succeed. Its "
-            "last line of output is added."
+            description="Your final answer, with the last check: ends the task if all calls of the reply and all "
+            "commands of this one succeed. Its last line of output is added."
         ),
     ] = ""
 
