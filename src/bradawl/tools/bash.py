@@ -17,7 +17,7 @@ from bradawl.core.ports import CallContext, Process, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command
 from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
-from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, nearest_folder
+from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, mark_written, nearest_folder
 
 if TYPE_CHECKING:
     from bradawl.safety.shell.allow.path_effects import Entries
@@ -167,6 +167,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             result = process.result()
             if effects.understood:
                 await mark_seen(effects.reads, result.stdout, context)
+            await mark_written(params.command, context)
         elif context.jobs is not None and (params.run_in_background or not params.timeout):
             progress.is_over = True
             said = "" if params.run_in_background else f"still running after {timeout_s} s, "

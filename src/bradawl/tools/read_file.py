@@ -11,7 +11,16 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.tools.reading.decoding import encoding_of, notes_on, presentable, split_lines
-from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, fitting, range_head, text_page
+from bradawl.tools.reading.paging import (
+    DEFAULT_LIMIT,
+    LONGEST_LINE,
+    MOST_CHARACTERS,
+    Page,
+    Span,
+    fitting,
+    range_head,
+    text_page,
+)
 from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
 _READ_LIMIT = 50_000_000
@@ -135,7 +144,7 @@ async def _show(span: Span, params: ReadFileParams, room_for_images: int, readin
     if outline := await _outline(content, span, params, context):
         return outline  # it shows no lines, so nothing of the file counts as seen
     page = await _requested(content, span, params, context)
-    if page.what and (context.seen.has_seen(content, page.what) or (content, page.what) in reading.shown):
+    if page.what and (page.what in context.seen.parts(content, held=True) or (content, page.what) in reading.shown):
         return text_page(f"({span.path} has not changed: the earlier answer with {page.what} still holds)", page.what)
     if any(isinstance(part, Image) and len(part.data) > room_for_images for part in page.parts):
         raise ToolError(f"{span.path} is one image too many for one answer; read it by itself")
@@ -224,4 +233,6 @@ def _text_page(data: bytes, span: Span) -> Page:
     notes = notes_on(shown, encoding)
     if last < total and (span.limit == DEFAULT_LIMIT or len(shown) < span.limit):  # less than was asked for
         notes.append(f"[{span.rest(last)} shows what follows]")
-    return text_page("\n".join([*head, *shown, *notes]), f"lines {span.first}-{last}")
+    is_cut = max(map(len, lines[span.first - 1 : last])) > LONGEST_LINE
+    what = f"lines {span.first}-{last}{', long ones cut' if is_cut else ''}"
+    return text_page("\n".join([*head, *shown, *notes]), what)

@@ -1,5 +1,7 @@
 """Short unified diffs for a model to read."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from bradawl.tools.reading.decoding import split_lines
@@ -12,6 +14,7 @@ _MOST_CHARACTERS = 3_000
 _MOST_LINES_COMPARED = 4_000
 _LONGEST_LINE = 500
 Codes = list[list[tuple[str, int, int, int, int]]]
+Block = tuple[int, int, int]
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -51,6 +54,23 @@ def change_between(before: str, after: str, *, is_known: bool = False) -> Differ
     return _render(old_window, new_window, first, around, is_known=is_known)
 
 
+def equal_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
+    """The lines that two texts have in common, in order: index in `old`, index in `new`, number of lines.
+
+    Between the common beginning and the common end of texts with very many changed lines there is none.
+    """
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    middle = (old[start : len(old) - end], new[start : len(new) - end])
+    blocks = [(0, 0, start), (len(old) - end, len(new) - end, end)]
+    if all(middle) and sum(map(len, middle)) <= _MOST_LINES_COMPARED:
+        from difflib import SequenceMatcher
+
+        found = SequenceMatcher(None, *middle, autojunk=False).get_matching_blocks()
+        blocks[1:1] = [(start + i, start + j, size) for i, j, size in found]
+    return [block for block in blocks if block[2]]
+
+
 def _lines(text: str) -> list[str]:
     lines = split_lines(text)
     if lines and not text.endswith("\n"):
@@ -58,7 +78,7 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _common(first: list[str], second: list[str]) -> int:
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
     """Number of equal lines at the beginning."""
     count, step = 0, min(len(first), len(second))
     while step:  # compares slices: much faster than a loop over lines
@@ -82,20 +102,20 @@ def _render(old: list[str], new: list[str], skipped: int, around: int, *, is_kno
             if tag == "equal":
                 lines.extend(" " + line for line in old[i1:i2])
                 continue
-            lines += _run("-", old[i1:i2], is_folded=is_known)
-            lines += _run("+", new[j1:j2], is_folded=is_known)
+            lines += _run("-", old[i1:i2], "more lines removed", is_folded=is_known)
+            lines += _run("+", new[j1:j2], "lines as given", is_folded=is_known)
     text, is_whole = _cut([_shown(line) for line in lines])
     is_whole = is_whole and not (is_known and any(max(c[2] - c[1], c[4] - c[3]) > _LONGEST_RUN for c in changes))
     return Difference(added, removed, text, is_whole and max(map(len, lines), default=0) <= _LONGEST_LINE)
 
 
-def _run(sign: str, lines: list[str], *, is_folded: bool) -> list[str]:
+def _run(sign: str, lines: list[str], what: str, *, is_folded: bool) -> list[str]:
     """Added or removed lines in a row."""
     signed = [sign + line for line in lines]
     if not is_folded or len(lines) <= _LONGEST_RUN:
         return signed
     left_out = len(lines) - _RUN_HEAD - _RUN_TAIL
-    return [*signed[:_RUN_HEAD], f"[... {left_out} lines as given]", *signed[-_RUN_TAIL:]]
+    return [*signed[:_RUN_HEAD], f"[... {left_out:,} {what}]", *signed[-_RUN_TAIL:]]
 
 
 def _groups(old: list[str], new: list[str], around: int) -> Codes:
