@@ -70,7 +70,7 @@ async def test_a_file_of_which_only_some_lines_were_seen_is_not_overwritten(plac
 async def test_a_file_with_long_lines_that_were_cut_is_not_overwritten(place, tmp_path):
     (tmp_path / "f.js").write_text("short\n" + "x" * 9_000)
     await place.call(READ, file_path="f.js")
-    with pytest.raises(ToolError, match="^you have seen parts of 2 lines of f.js; nothing was written"):
+    with pytest.raises(ToolError, match=r"^you have seen parts of 2 lines of f\.js; nothing was written"):
         await place.call(WRITE, file_path="f.js", content="x")
 
 

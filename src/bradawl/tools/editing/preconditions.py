@@ -48,8 +48,8 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def known_for(edits: Sequence[Change], content: FileContent, context: CallContext) -> Known:
-    """What the model knows of the content. Raises `ToolError` as `check_unchanged` does if the content has changed since
-    the model saw it, unless all edits match exactly, in lines that are as they were.
+    """What the model knows of the content. Raises `ToolError` as `check_unchanged` does if the content has changed,
+    unless all edits match exactly, in lines that are as the model saw them.
     """
     if context.seen.sha256(content.path) is None or context.seen.parts(content):
         return Known(context.seen.parts(content))
@@ -74,8 +74,8 @@ def check_all_seen(content: FileContent, context: CallContext) -> None:
         shown, count = context.relative(content.path), len(lines) - len(unseen)
         what = f"{count:,} of {len(lines):,} lines" if count else f"parts of {len(lines):,} lines"
         raise ToolError(
-            f"you have seen {what} of {shown}; nothing was written. read_file the rest (from offset={unseen[0]}) before "
-            "you overwrite it, or change parts of it with edit_file"
+            f"you have seen {what} of {shown}; nothing was written. read_file the rest (from offset={unseen[0]}) "
+            "before you overwrite it, or change parts of it with edit_file"
         )
 
 
