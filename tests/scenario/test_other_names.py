@@ -9,6 +9,7 @@ from bradawl.core.messages import Assistant, ToolCall, calls_of
 from bradawl.core.permissions import Policy
 from bradawl.testing.fakes import FakeHook, MemoryFiles, RecordingEmit, ScriptedApprover
 from bradawl.tools.edit_file import EditFile
+from bradawl.tools.todo_write import TodoWrite
 
 OTHER = {"path": "a.py", "old_str": "one", "new_str": "two"}
 OWN = {"file_path": "a.py", "old_string": "one", "new_string": "two"}
@@ -50,3 +51,31 @@ async def test_a_contradiction_is_refused_and_names_the_parameters() -> None:
         "edit_file was not run: file_path and path mean the same and differ; give one of them.\nIts parameters are: "
         "file_path (string), old_string (string), new_string (string), replace_all (boolean, optional)."
     )
+
+
+async def test_a_tool_named_in_other_capitals_runs_and_hooks_get_its_own_name() -> None:
+    seen: list[ToolCall] = []
+    emit, files = RecordingEmit(), MemoryFiles({"/project/a.py": b"one\n"})
+    script = [{"tool_calls": [{"id": "x", "name": "Edit_File", "arguments": OTHER}]}, {"text": "ok"}]
+    hooks = (FakeHook(lambda call: seen.append(call) or call),)
+    agent, *_ = build(script, tools=(EditFile(),), files=files, hooks=hooks)
+    async with agent.open() as session:
+        await session.run("go", emit)
+        messages = session.transcript.messages
+    assert files.files["/project/a.py"] == b"two\n"
+    assert [seen[0].name, only(list(emit.events), CallPrepared)[0].name] == ["edit_file", "edit_file"]
+    reply = messages[1]
+    assert isinstance(reply, Assistant)
+    assert [call.name for call in calls_of(reply)] == ["Edit_File"]
+    assert results(messages)[0].startswith("Edited a.py: +1 -1\n")
+
+
+async def test_the_answer_for_an_unknown_tool_lists_only_tools_that_are_offered() -> None:
+    todo = TodoWrite()
+    todo.is_listed = False
+    script = [{"tool_calls": [{"id": "x", "name": "Edit", "arguments": {}}]}, {"text": "ok"}]
+    agent, *_ = build(script, tools=(EditFile(), todo))
+    async with agent.open() as session:
+        await session.run("go")
+        (said,) = results(session.transcript.messages)
+    assert said == ("There is no tool named 'Edit'; nothing was run. Did you mean edit_file? The tools are: edit_file.")

@@ -16,6 +16,7 @@ from bradawl.core.ports import AnyTool, Params
 from bradawl.shaping import fitting
 from bradawl.shaping.parameter_aliases import translated
 from bradawl.shaping.parameter_values import AmbiguousValue
+from bradawl.shaping.tool_names import meant_by, same_but_for_case
 from bradawl.shaping.validation import declared, half_character
 
 _LONGEST_ARGUMENTS = 4_000_000
@@ -47,7 +48,9 @@ async def prepare(
 
 def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
     """Find the tool, check the arguments, and declare the effects; repeated after earlier calls changed cwd or env."""
-    tool = services.tools.get(call.name)
+    if (name := same_but_for_case(call.name, services.tools)) != call.name:
+        call = msgspec.structs.replace(call, name=name)
+    tool = services.tools.get(name)
     if tool is None or len(call.raw_arguments) > _LONGEST_ARGUMENTS:
         return Refused(call, _unknown_tool(services, call.name) if tool is None else _too_long(call))
     read = _read(services, tool, call)
@@ -91,13 +94,10 @@ def _too_long(call: ToolCall) -> str:
 
 
 def _unknown_tool(services: CallServices, name: str) -> str:
-    known = tuple(services.tools)
+    known = tuple(name for name, tool in services.tools.items() if getattr(tool, "is_listed", True))
     if name in services.conversation.state.removed_tools:
         return f"The tool {name!r} was removed from this session; nothing was run. {_names(known)}"
-    from difflib import get_close_matches  # rarely needed
-
-    near = get_close_matches(name, known, 1, 0.5)
-    guess = f" Did you mean {near[0]}?" if near else ""
+    guess = f" {meant}" if (meant := meant_by(name, known)) else ""
     return f"There is no tool named {name!r}; nothing was run.{guess} {_names(known)}"
 
 
