@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from scripted_agent import build, only, results
 
 from bradawl.core.events import CallPrepared
@@ -9,6 +10,7 @@ from bradawl.core.messages import Assistant, ToolCall, calls_of
 from bradawl.core.permissions import Policy
 from bradawl.testing.fakes import FakeHook, MemoryFiles, RecordingEmit, ScriptedApprover
 from bradawl.tools.edit_file import EditFile
+from bradawl.tools.multi_edit import MultiEdit
 from bradawl.tools.todo_write import TodoWrite
 
 OTHER = {"path": "a.py", "old_str": "one", "new_str": "two"}
@@ -68,6 +70,40 @@ async def test_a_tool_named_in_other_capitals_runs_and_hooks_get_its_own_name() 
     assert isinstance(reply, Assistant)
     assert [call.name for call in calls_of(reply)] == ["Edit_File"]
     assert results(messages)[0].startswith("Edited a.py: +1 -1\n")
+
+
+@pytest.mark.parametrize("more", [{}, {"old_string": "", "new_string": None, "replace_all": False}])
+async def test_several_edits_of_one_file_are_made_all_or_none(more: dict[str, object]) -> None:
+    files = MemoryFiles({"/project/a.py": b"one\ntwo\n"})
+    good = {
+        "file_path": "a.py",
+        "edits": [{"old_string": "one", "new_string": "1"}, {"oldText": "two", "newText": "2"}],
+    }
+    bad = {
+        "file_path": "a.py",
+        "edits": [{"old_string": "1", "new_string": "3"}, {"old_string": "x", "new_string": ""}],
+    }
+    calls = [{"id": f"{n}", "name": "edit_file", "arguments": {**each, **more}} for n, each in enumerate((good, bad))]
+    emit = RecordingEmit()
+    agent, *_ = build([{"tool_calls": calls}, {"text": "ok"}], tools=(EditFile(), MultiEdit()), files=files)
+    async with agent.open() as session:
+        await session.run("go", emit)
+        made, refused = results(session.transcript.messages)
+    assert files.files["/project/a.py"] == b"1\n2\n"
+    assert made.startswith("Edited a.py: +2 -2\n")
+    assert refused.startswith(
+        "1 of 2 edits can't be made, so no file was changed.\nedit 2, a.py: old_string was not found"
+    )
+    assert [each.name for each in only(list(emit.events), CallPrepared)] == ["multi_edit"] * 2
+
+
+async def test_an_empty_list_of_edits_changes_nothing_for_edit_file() -> None:
+    files = MemoryFiles({"/project/a.py": b"one\n"})
+    call = {"id": "x", "name": "edit_file", "arguments": {**OWN, "edits": []}}
+    agent, *_ = build([{"tool_calls": [call]}, {"text": "ok"}], tools=(EditFile(), MultiEdit()), files=files)
+    async with agent.open() as session:
+        await session.run("go")
+    assert files.files["/project/a.py"] == b"two\n"
 
 
 async def test_the_answer_for_an_unknown_tool_lists_only_tools_that_are_offered() -> None:

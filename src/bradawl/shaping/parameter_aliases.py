@@ -74,7 +74,7 @@ _ALIASES: Final[Mapping[str, Mapping[str, Alias]]] = {
         "append": values.only(False, "false"),
         "mode": values.only("overwrite", "w", "write"),
     },
-    "edit_file": _EDIT,
+    "edit_file": {**_EDIT, "edits": values.only([], "[]")},
     "multi_edit": {**_FILE, **_each("changes replacements", "edits"), "file_path": values.file_of_edits},
     "grep": {
         **_FOLDER,
@@ -211,6 +211,17 @@ def _refused_by_name(alias: Callable[[object], Arguments], name: str, value: obj
     except AmbiguousValue as error:
         raise AmbiguousValue(f"{name}: {error}") from None
     return meant if all(key in own or key.startswith("/") for key in meant) else {name: value}
+
+
+def several_edits(tool: str, arguments: Arguments) -> Arguments | None:
+    """The arguments for `multi_edit`, if those for `edit_file` are a list of edits; else None."""
+    alias = _ALIASES["multi_edit"]
+    named = [name for name in arguments if _snake(name) == "edits" or alias.get(_snake(name)) == "edits"]
+    others = {name for name in arguments if _EDIT.get(_snake(name), _snake(name)) in ("old_string", "new_string")}
+    if tool != "edit_file" or len(named) != 1 or not _items(arguments[named[0]]) or any(arguments[o] for o in others):
+        return None
+    others |= {name for name in arguments if _snake(name) == "replace_all" and not arguments[name]}
+    return {name: value for name, value in arguments.items() if name not in others}
 
 
 _ITEM_FIELDS: Final = {

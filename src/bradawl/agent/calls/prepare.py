@@ -14,11 +14,13 @@ from bradawl.core.events import CallPrepared
 from bradawl.core.messages import Part, ToolCall
 from bradawl.core.ports import AnyTool, Params
 from bradawl.shaping import fitting
-from bradawl.shaping.parameter_aliases import translated
+from bradawl.shaping.parameter_aliases import several_edits, translated
 from bradawl.shaping.parameter_values import AmbiguousValue
 from bradawl.shaping.tool_names import meant_by, same_but_for_case
 from bradawl.shaping.validation import declared, half_character
 
+_SEVERAL = "multi_edit"
+"""The tool for a list of edits that is given to `edit_file`, as other agents take it."""
 _LONGEST_ARGUMENTS = 4_000_000
 """Characters, more than any model writes into one call; longer arguments are not even parsed."""
 
@@ -56,7 +58,7 @@ def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
     read = _read(services, tool, call)
     if isinstance(read, Refused):
         return read
-    call, params = read
+    call, tool, params = read
     place = current_place(services.conversation)
     try:
         effects = declared(tool.effects(params, context_of(services, call, place)))
@@ -69,23 +71,30 @@ def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
     return Prepared(call, tool, params, effects, place)
 
 
-def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCall, Params] | Refused:
-    """The call under the tool's own names of its parameters, and the decoded arguments."""
+def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCall, AnyTool, Params] | Refused:
+    """The call under the tool's own names, the tool that is meant, and the decoded arguments."""
     arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
     if arguments is None or call.status != "ok":
         return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
     if fault := half_character(call.raw_arguments, arguments):
         return Refused(call, f"{call.name} was not run: {fault}")
+    several = several_edits(call.name, arguments)
+    if several is not None and (other := services.tools.get(_SEVERAL)) is not None:
+        call, tool, arguments = _with(msgspec.structs.replace(call, name=_SEVERAL), several), other, several
     try:
         own = translated(call.name, arguments, tool.params, services.conversation.state.cwd)
-        call = call if own is arguments else msgspec.structs.replace(call, raw_arguments=json.dumps(own))
-        return call, fitting.decoded(own, tool.params)
+        call = call if own is arguments else _with(call, own)
+        return call, tool, fitting.decoded(own, tool.params)
     except AmbiguousValue as error:
         return Refused(call, f"{call.name} was not run: {error}.\n{fitting.signature(tool.params)}")
     except (msgspec.ValidationError, RecursionError) as error:
         return Refused(call, _unfit(tool, arguments, error))
     except Exception as error:  # raised by `__post_init__` of the struct
         return Refused(call, tool_failed(tool, error))
+
+
+def _with(call: ToolCall, arguments: Arguments) -> ToolCall:
+    return msgspec.structs.replace(call, raw_arguments=json.dumps(arguments))
 
 
 def _too_long(call: ToolCall) -> str:
