@@ -155,6 +155,28 @@ async def test_a_long_diff_is_cut(place):
     assert text.startswith("Edited f.txt: +5000 -5000 (5000 replacements)")
 
 
+async def test_of_a_very_long_line_the_diff_shows_the_part_that_changed(place):
+    data = b"x=1;" * 1_000 + b"needle();" + b"y=2;" * 1_000
+    _, text = await edit(place, data, "needle();", "thread(7);")
+    left, right = "x=1;" * 25, "y=2;" * 25
+    removed, added = text.splitlines()[2:4]
+    assert removed.startswith(f"-[3,900 characters] {left}needle();y=2;") and removed.endswith(" characters]")
+    assert added.startswith(f"+[3,900 characters] {left}thread(7);y=2;") and len(added) < 300
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"a" * 12_000, "old_string matches 10,000 times or more in f.txt, all in line 1; nothing was changed."),
+        (b"a\naa a\na\n", "old_string matches 5 times in f.txt (lines 1, 2, 3); nothing was changed."),
+        (b"\naaa\n", "old_string matches 3 times in f.txt, all in line 2; nothing was changed."),
+        (b"a\n" * 99, "old_string matches 99 times in f.txt (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ...); nothing"),
+    ],
+)
+async def test_the_lines_of_many_matches_are_named_once(place, data, said):
+    assert (await refusal(place, data, "a", "b")).startswith(said)
+
+
 async def test_a_change_of_the_last_line_break_is_shown(place):
     _, text = await edit(place, b"a\nb\n", "b\n", "b")
     assert text.endswith("@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file")

@@ -70,6 +70,7 @@ async def test_every_impossible_edit_is_named_and_nothing_is_changed(place, tmp_
     )
     assert "\nedit 3, b: old_string matches 2 times in b (lines 1, 2)" in message
     assert "\nedit 4, none: none does not exist" in message
+    assert "nothing was" not in message, "the first line says it"
     assert message.endswith("\nThe other 1 would be possible; send all of them again, mended.")
 
 

@@ -1,5 +1,6 @@
 """The tool `multi_edit`: several replacements in one or more files, all or none."""
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -31,6 +32,10 @@ class MultiEditParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Several edits as edit_file makes them: all are made, or none."""
 
     edits: Annotated[tuple[Edit, ...], msgspec.Meta(description="Made in this order.")]
+
+
+_NOTHING = re.compile(r"; nothing was (?:changed|written)(?=\. )")
+"""What the error of one edit says, and that of the call says once."""
 
 
 class PlannedFile(msgspec.Struct):
@@ -101,7 +106,9 @@ def _refusal(problems: list[str], count: int) -> ToolError:
     rest = count - len(problems)
     others = "" if not rest else f"\nThe other {rest} would be possible; send all of them again, mended."
     return ToolError(
-        f"{len(problems)} of {count} edits can't be made, so no file was changed.\n" + "\n".join(problems) + others
+        f"{len(problems)} of {count} edits can't be made, so no file was changed.\n"
+        + _NOTHING.sub("", "\n".join(problems))
+        + others
     )
 
 

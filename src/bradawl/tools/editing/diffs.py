@@ -1,6 +1,7 @@
 """Short unified diffs for a model to read."""
 
 from collections.abc import Sequence
+from os.path import commonprefix
 
 import msgspec
 
@@ -13,6 +14,7 @@ _RUN_HEAD, _RUN_TAIL = 6, 3
 _MOST_CHARACTERS = 3_000
 _MOST_LINES_COMPARED = 4_000
 _LONGEST_LINE = 500
+_AROUND_CHANGE = 100
 Codes = list[list[tuple[str, int, int, int, int]]]
 Block = tuple[int, int, int]
 
@@ -102,11 +104,37 @@ def _render(old: list[str], new: list[str], skipped: int, around: int, *, is_kno
             if tag == "equal":
                 lines.extend(" " + line for line in old[i1:i2])
                 continue
-            lines += _run("-", old[i1:i2], "more lines removed", is_folded=is_known)
-            lines += _run("+", new[j1:j2], "lines as given", is_folded=is_known)
+            gone, come = _around_changes(old[i1:i2], new[j1:j2])
+            lines += _run("-", gone, "more lines removed", is_folded=is_known)
+            lines += _run("+", come, "lines as given", is_folded=is_known)
     text, is_whole = _cut([_shown(line) for line in lines])
     is_whole = is_whole and not (is_known and any(max(c[2] - c[1], c[4] - c[3]) > _LONGEST_RUN for c in changes))
-    return Difference(added, removed, text, is_whole and max(map(len, lines), default=0) <= _LONGEST_LINE)
+    longest = max((len(line) for c in changes for line in (*old[c[1] : c[2]], *new[c[3] : c[4]])), default=0)
+    return Difference(added, removed, text, is_whole and longest <= _LONGEST_LINE)
+
+
+def _around_changes(gone: list[str], come: list[str]) -> tuple[list[str], list[str]]:
+    """The lines; of a very long one in the place of another only the part that changed, with a little around it."""
+    if len(gone) != len(come) or max(map(len, (*gone, *come)), default=0) <= _LONGEST_LINE:
+        return gone, come
+    pairs = [_around_change(*pair) for pair in zip(gone, come, strict=True)]
+    return [before for before, _ in pairs], [after for _, after in pairs]
+
+
+def _around_change(before: str, after: str) -> tuple[str, str]:
+    if max(len(before), len(after)) <= _LONGEST_LINE:
+        return before, after
+    start = len(commonprefix([before, after]))
+    end = len(commonprefix([before[start:][::-1], after[start:][::-1]]))
+    first, rest = max(start - _AROUND_CHANGE, 0), max(end - _AROUND_CHANGE, 0)
+
+    def part(line: str) -> str:
+        shown = line[first : len(line) - rest]
+        if len(shown) > _LONGEST_LINE - 60:  # room for the remarks
+            shown = f"{shown[: _LONGEST_LINE - 60]} [...]"
+        return (f"[{first:,} characters] " if first else "") + shown + (f" [{rest:,} characters]" if rest else "")
+
+    return part(before), part(after)
 
 
 def _run(sign: str, lines: list[str], what: str, *, is_folded: bool) -> list[str]:

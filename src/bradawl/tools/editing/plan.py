@@ -159,15 +159,19 @@ def _all_replaced(job: _Job, matches: list[Match], encoding: Encoding) -> Planne
 def _check_unique(matches: tuple[Match, ...], job: _Job, encoding: Encoding) -> None:
     if len(matches) == 1:
         return
-    numbers = [line_number(job.data, match, encoding) for match in matches[:_PLACES_NAMED]]
+    some = matches[:_PLACES_NAMED]
+    numbers = list(dict.fromkeys(line_number(job.data, match, encoding) for match in (*some, matches[-1])))
+    where = f", all in line {numbers[0]}" if len(numbers) == 1 else ""
+    where = where or f" ({_lines_named(numbers[:_PLACES_NAMED], is_cut=len(matches) > len(some))})"
+    count = f"{len(matches):,} times{' or more' if len(matches) >= MOST_MATCHES else ''}"
     raise ToolError(
-        f"old_string matches {len(matches)} times in {job.shown} ({_lines_named(numbers, len(matches))}); nothing was "
+        f"old_string matches {count} in {job.shown}{where}; nothing was "
         "changed. Add lines around it so that it is unique, or set replace_all=true to change every one"
     )
 
 
-def _lines_named(numbers: list[int], count: int) -> str:
-    more = ", ..." if count > len(numbers) else ""
+def _lines_named(numbers: list[int], *, is_cut: bool) -> str:
+    more = ", ..." if is_cut else ""
     return f"lines {', '.join(map(str, numbers))}{more}"
 
 
