@@ -115,3 +115,22 @@ async def test_the_answer_for_an_unknown_tool_lists_only_tools_that_are_offered(
         await session.run("go")
         (said,) = results(session.transcript.messages)
     assert said == ("There is no tool named 'Edit'; nothing was run. Did you mean edit_file? The tools are: edit_file.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({**OWN, "replace_all": "perhaps"}, "edit_file was not run: Expected bool, got str (in replace_all)."),
+        (
+            {"file_path": "a.py", "old_string": "x"},
+            "edit_file was not run: new_string is missing.\nIts parameters are: file_path (string), old_string (string), "
+            "new_string (string), replace_all (boolean, optional).",
+        ),
+    ],
+)
+async def test_parameters_are_listed_only_where_a_name_is_wrong(arguments: dict[str, object], said: str) -> None:
+    call = {"id": "x", "name": "edit_file", "arguments": arguments}
+    agent, *_ = build([{"tool_calls": [call]}, {"text": "ok"}], tools=(EditFile(),))
+    async with agent.open() as session:
+        await session.run("go")
+        assert results(session.transcript.messages) == [said]

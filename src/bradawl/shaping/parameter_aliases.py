@@ -15,7 +15,7 @@ from bradawl.core.arguments import Arguments, is_object
 from bradawl.core.tools import JsonParams
 from bradawl.shaping import parameter_values as values
 from bradawl.shaping.json_fitting import as_list, read_json
-from bradawl.shaping.parameter_values import AmbiguousValue
+from bradawl.shaping.parameter_values import AmbiguousValue, Contradiction
 
 Alias = str | Callable[[object], Arguments]
 """The parameter that is meant, or a function from the value to the arguments that are meant; `AmbiguousValue`."""
@@ -150,7 +150,7 @@ class _Given(msgspec.Struct):
             if key == values.CONTEXT and key in self.found:
                 value = max(values.number(value), values.number(self.found[key]))
             elif key in self.found and self.found[key] not in (value, None) and value is not None:
-                raise AmbiguousValue(f"{self.by[key]} and {name} mean the same and differ; give one of them")
+                raise Contradiction(f"{self.by[key]} and {name} mean the same and differ; give one of them")
             elif key in self.found and value is None:
                 continue
             self.found[key], self.by[key] = value, name
@@ -194,8 +194,8 @@ def _meant(
         if not isinstance(alias, str):
             return _refused_by_name(alias, name, value, own)
         plain = alias if alias in own else name
-        if tool == "read_file" and plain == "file_path" and values.is_list(value):
-            plain = "file_paths"
+    if tool == "read_file" and plain == "file_path" and values.is_list(value):
+        plain = "file_paths"
     if plain in _OF_ITEMS and (items := _items(value)):
         return {plain: [_item(plain, each) for each in items]}
     read = _PLAIN.get((tool, plain))

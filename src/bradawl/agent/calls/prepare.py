@@ -13,14 +13,17 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import CallPrepared
 from bradawl.core.messages import Part, ToolCall
 from bradawl.core.ports import AnyTool, Params
+from bradawl.core.tools import JsonParams
 from bradawl.shaping import fitting
 from bradawl.shaping.parameter_aliases import several_edits, translated
-from bradawl.shaping.parameter_values import AmbiguousValue
+from bradawl.shaping.parameter_values import AmbiguousValue, Contradiction
 from bradawl.shaping.tool_names import meant_by, same_but_for_case
 from bradawl.shaping.validation import declared, half_character
 
 _SEVERAL = "multi_edit"
 """The tool for a list of edits that is given to `edit_file`, as other agents take it."""
+_MISSING = "Object missing required field "
+"""What msgspec says (0.20, 2026-11)."""
 _LONGEST_ARGUMENTS = 4_000_000
 """Characters, more than any model writes into one call; longer arguments are not even parsed."""
 
@@ -86,7 +89,8 @@ def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCa
         call = call if own is arguments else _with(call, own)
         return call, tool, fitting.decoded(own, tool.params)
     except AmbiguousValue as error:
-        return Refused(call, f"{call.name} was not run: {error}.\n{fitting.signature(tool.params)}")
+        names = f"\n{fitting.signature(tool.params)}" if isinstance(error, Contradiction) else ""
+        return Refused(call, f"{call.name} was not run: {error}.{names}")
     except (msgspec.ValidationError, RecursionError) as error:
         return Refused(call, _unfit(tool, arguments, error))
     except Exception as error:  # raised by `__post_init__` of the struct
@@ -125,12 +129,17 @@ def _unusable_arguments(tool: AnyTool, call: ToolCall, status: str) -> str:
 
 
 def _unfit(tool: AnyTool, arguments: Arguments, error: Exception) -> str:
-    why = fitting.unknown_names(arguments, tool.params) or _readable(error)
-    return f"{tool.spec.name} was not run: {why}.\n{fitting.signature(tool.params)}"
+    unknown = fitting.unknown_names(arguments, tool.params)
+    why = unknown or _readable(error)
+    is_about_names = bool(unknown) or why.endswith(" is missing") or isinstance(tool.params, JsonParams)
+    names = f"\n{fitting.signature(tool.params)}" if is_about_names else ""  # a wrong value is described by itself
+    return f"{tool.spec.name} was not run: {why}.{names}"
 
 
 def _readable(error: Exception) -> str:
     """A message like `Expected int, got str (in timeout)`, without msgspec's path syntax."""
     text = str(error).replace("`", "")
     what, separator, where = text.partition(" - at $")
+    if what.startswith(_MISSING):
+        what = f"{what.removeprefix(_MISSING)} is missing"
     return f"{what} (in {where.lstrip('.')})" if separator and where.strip(".") else what

@@ -115,7 +115,7 @@ async def symbols_page(content: FileContent, names: tuple[str, ...], span: Span,
         if not of_name:
             notes.append(_unknown(name, symbols, span))
         elif len(of_name) > 1:
-            notes.append(f"[{name} is the name of {len(of_name)} definitions: {_places(of_name)}]")
+            notes.append(f"[{name} is the name of {len(of_name)} definitions]")
     if not found:
         raise ToolError("\n".join(notes))
     what = f"the definitions {', '.join(names)}"
