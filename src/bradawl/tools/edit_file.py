@@ -43,7 +43,7 @@ class EditFile:
 
     async def run(self, params: EditFileParams, context: CallContext) -> ToolOutput:
         """Replace the one match, or all. The result is a diff, and a note if the match was not exact."""
-        from bradawl.tools.editing.plan import check_change, plan
+        from bradawl.tools.editing.plan import check_change, check_with_grammar, plan
         from bradawl.tools.editing.preconditions import allowed_path, known_for
 
         check_change(_change(params))
@@ -51,6 +51,7 @@ class EditFile:
         content = await read_for_edit(path, params.file_path, context)
         known = known_for((_change(params),), content, context)
         planned = plan(content.data, _change(params), context.relative(content.path))
+        await check_with_grammar(content, planned, context)
         with named_as_given(content.path, params.file_path, context):
             sha256 = await context.files.replace(content.path, planned.data, content.sha256)
         summary = change_text(content, planned, known, context, count=planned.count if params.replace_all else 0)

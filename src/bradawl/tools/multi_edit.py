@@ -128,7 +128,7 @@ async def _planned_files(params: MultiEditParams, context: CallContext) -> list[
             problems.append(f"edit {number}, {edit.file_path}: {error}")
     for file in files.values() if not problems else ():
         try:
-            _check_syntax(file, context)
+            await _check_syntax(file, context)
         except ToolError as error:
             problems.append(f"{file.given}: {error}")
     if problems:
@@ -167,12 +167,13 @@ def _apply(file: PlannedFile, edit: Edit, number: int, context: CallContext) -> 
         file.notes += (f"edit {number}: {planned.note}",)
 
 
-def _check_syntax(file: PlannedFile, context: CallContext) -> None:
-    from bradawl.tools.editing.plan import check_syntax
+async def _check_syntax(file: PlannedFile, context: CallContext) -> None:
+    from bradawl.tools.editing.plan import check_syntax, check_with_grammar
 
     if file.adapted is not None:
         last = msgspec.structs.replace(file.adapted, data=file.data)
         check_syntax(file.before.data, last, context.relative(file.before.path))
+        await check_with_grammar(file.before, last, context)
 
 
 async def _write(files: list[PlannedFile], context: CallContext) -> list[str]:

@@ -1,7 +1,6 @@
 """Short unified diffs for a model to read."""
 
 from collections.abc import Sequence
-from os.path import commonprefix
 
 import msgspec
 
@@ -124,8 +123,8 @@ def _around_changes(gone: list[str], come: list[str]) -> tuple[list[str], list[s
 def _around_change(before: str, after: str) -> tuple[str, str]:
     if max(len(before), len(after)) <= _LONGEST_LINE:
         return before, after
-    start = len(commonprefix([before, after]))
-    end = len(commonprefix([before[start:][::-1], after[start:][::-1]]))
+    start = _common(before, after)
+    end = _common(before[start:][::-1], after[start:][::-1])
     first, rest = max(start - _AROUND_CHANGE, 0), max(end - _AROUND_CHANGE, 0)
 
     def part(line: str) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bradawl.core.errors import ToolError
+from bradawl.core.ports import CallContext
+from bradawl.core.workspace import FileContent
 from bradawl.tools.editing.exact import MatchContext, joins_lines, reframed, writes_margin
 from bradawl.tools.editing.file_text import FileText, check_encodable, encodings_of, file_text_of
 from bradawl.tools.editing.matching import (
@@ -304,11 +306,24 @@ def check_syntax(before: bytes, planned: Planned, shown: str) -> None:
 
     fault = fault_in(planned.encoding.decode(planned.data), shown)
     if fault is not None and is_parsed(planned.encoding.decode(before), shown):
-        raise ToolError(
-            f"old_string is in {shown} only {planned.note.replace('matched ', '')}, and with new_string in its place "
-            f"the file would not be valid {fault.language} any more (line {fault.line}: {fault.reason}); nothing was "
-            "changed. Repeat the edit with the text as it is in the file"
-        )
+        raise _broken(planned, shown, f"be valid {fault.language} any more (line {fault.line}: {fault.reason})")
+
+
+async def check_with_grammar(before: FileContent, planned: Planned, context: CallContext) -> None:
+    """`check_syntax` for languages with an installed grammar; a program parses the file. Raises `ToolError`."""
+    if not planned.is_adapted or planned.encoding.codec != "utf-8":
+        return
+    from bradawl.tools.outlines.languages import broken_line
+
+    if line := await broken_line(before, planned.data, context):
+        raise _broken(planned, context.relative(before.path), f"parse any more (error in line {line})")
+
+
+def _broken(planned: Planned, shown: str, what: str) -> ToolError:
+    return ToolError(
+        f"old_string is in {shown} only {planned.note.replace('matched ', '')}, and with new_string in its place "
+        f"the file would not {what}; nothing was changed. Repeat the edit with the text as it is in the file"
+    )
 
 
 def _translated(job: _Job) -> Planned | None:
