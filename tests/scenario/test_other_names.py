@@ -123,8 +123,8 @@ async def test_the_answer_for_an_unknown_tool_lists_only_tools_that_are_offered(
         ({**OWN, "replace_all": "perhaps"}, "edit_file was not run: Expected bool, got str (in replace_all)."),
         (
             {"file_path": "a.py", "old_string": "x"},
-            "edit_file was not run: new_string is missing.\nIts parameters are: file_path (string), old_string (string), "
-            "new_string (string), replace_all (boolean, optional).",
+            "edit_file was not run: new_string is missing.\nIts parameters are: file_path (string), "
+            "old_string (string), new_string (string), replace_all (boolean, optional).",
         ),
     ],
 )

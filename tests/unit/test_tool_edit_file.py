@@ -158,7 +158,7 @@ async def test_a_long_diff_is_cut(place):
 async def test_of_a_very_long_line_the_diff_shows_the_part_that_changed(place):
     data = b"x=1;" * 1_000 + b"needle();" + b"y=2;" * 1_000
     _, text = await edit(place, data, "needle();", "thread(7);")
-    left, right = "x=1;" * 25, "y=2;" * 25
+    left = "x=1;" * 25
     removed, added = text.splitlines()[2:4]
     assert removed.startswith(f"-[3,900 characters] {left}needle();y=2;") and removed.endswith(" characters]")
     assert added.startswith(f"+[3,900 characters] {left}thread(7);y=2;") and len(added) < 300
