@@ -174,7 +174,7 @@ async def test_a_question_without_a_user_ends_the_turn_as_refused() -> None:
         ({"id": "x", "name": "probe", "arguments": "{'name': 'a',}"}, "could not be read: Expecting property name"),
         ({"id": "x", "name": "probe", "arguments": "[1]"}, "a JSON list, not an object"),
         ({"id": "x", "name": "probe", "arguments": '{"name": "a"'}, "they end after 12 characters"),
-        ({"id": "x", "name": "probe", "arguments": {}}, "missing required field name"),
+        ({"id": "x", "name": "probe", "arguments": {}}, "name is missing"),
         ({"id": "x", "name": "probe", "arguments": {"name": "a", "oops": 1}}, "there is no parameter oops"),
         ({"id": "x", "name": "probe", "arguments": {"the_name": "a"}}, "did you mean name?"),
         ({"id": "x", "name": "probe", "arguments": {"name": None}}, "in name"),
@@ -412,7 +412,7 @@ async def test_hooks_see_only_valid_calls_and_their_changed_calls_are_validated(
     calls = [{"id": "x", "name": "probe", "arguments": {}}, call("a"), call("spoil")]
     _, messages, events, _, probe = await run([{"tool_calls": calls}, {"text": "ok"}], hooks=(FakeHook(look),))
     assert seen == ["id_a", "id_spoil"] and probe.log == ["+a", "-a"]
-    assert "missing required field" in results(messages)[0] and "Expected str, got array" in results(messages)[2]
+    assert "name is missing" in results(messages)[0] and "Expected str, got array" in results(messages)[2]
     assert [e.name for e in events if isinstance(e, CallPrepared)] == ["probe"] * 3
 
 

@@ -44,6 +44,7 @@ SAME = [
     ("read_file", {"path": "a", "view_range": [5, -1]}, {"file_path": "a", "offset": 5}),
     ("read_file", {"paths": ["a", "b"]}, {"file_paths": ["a", "b"]}),
     ("read_file", {"path": ["a", "b"]}, {"file_paths": ["a", "b"]}),
+    ("read_file", {"file_path": ["a", "b"]}, {"file_paths": ["a", "b"]}),
     ("read_file", {"filePaths": ["a"]}, {"file_paths": ["a"]}),
     ("write_file", {"path": "a", "content": "x"}, {"file_path": "a", "content": "x"}),
     ("write_file", {"path": "a", "file_text": "x"}, {"file_path": "a", "content": "x"}),

@@ -30,9 +30,12 @@ NAMES = ("first", "second", "third")
 PARTS = {(1, 2_000): "lines 1-3", (1, 2): "lines 1-2", (2, 2): "lines 2-3", (3, 1): "lines 3-3"}
 # So few that the old bytes often come back.
 CONTENTS = st.tuples(*[st.sampled_from("12")] * 3).map(
-    lambda digits: "".join(f"{name}:{digit}\n" for name, digit in zip(NAMES, digits, strict=True)).encode()
+    lambda digits: "".join(f"{name}:{digit}{'.' * 210}\n" for name, digit in zip(NAMES, digits, strict=True)).encode()
 )
 AGENTS = st.sampled_from(["main", "main", "main", "agent-1"])
+
+
+ALL = frozenset({1, 2, 3})
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -40,6 +43,7 @@ class Shown(msgspec.Struct, frozen=True):
 
     content: bytes
     part: str = ""
+    lines: frozenset[int] = ALL
     is_compacted: bool = False
 
 
@@ -53,6 +57,16 @@ class Expected(msgspec.Struct):
     def must_refuse(self, content: bytes) -> bool:
         contents = [each.content for each in self.shown]
         return bool(contents) and content not in contents
+
+    def lines_of(self, content: bytes) -> frozenset[int]:
+        """The lines that were shown of this content, at any time."""
+        return frozenset[int]().union(*(each.lines for each in self.shown if each.content == content))
+
+    def with_change(self, content: bytes) -> frozenset[int]:
+        """The lines that are known of this content with the diff from the content that was shown last."""
+        last = self.shown[-1].content
+        pairs = enumerate(zip(last.splitlines(), content.splitlines(), strict=True), 1)
+        return self.lines_of(last) | {number for number, (before, after) in pairs if before != after}
 
     def is_unchanged(self, content: bytes, part: str) -> bool:
         for each in reversed(self.shown):
@@ -134,13 +148,17 @@ class SeenFilesMachine(RuleBasedStateMachine):
             return
         lines = self.world.content.decode().splitlines()[offset - 1 :][:limit]
         assert "\n".join(lines) in text
-        expected.shown.append(Shown(self.world.content, PARTS[part]))
+        shown = frozenset(range(offset, min(offset + limit, 4)))
+        expected.shown.append(Shown(self.world.content, PARTS[part], lines=shown))
 
     def _refused(self, agent: str, text: str) -> None:
-        assert text.startswith("ERROR f has changed since you last saw it; nothing was written.")
+        # The error of `multi_edit` says once for all edits that nothing was written.
+        assert re.match(r"ERROR f has changed since you last saw it(; nothing was written)?\. ", text)
         if "Repeat the change if it still fits" in text:
             assert self.world.content is not None
-            self.expected[agent].shown.append(Shown(self.world.content))
+            expected = self.expected[agent]
+            known = expected.with_change(self.world.content)
+            expected.shown.append(Shown(self.world.content, lines=known))
         else:
             assert text.endswith("read_file it again, then repeat the change on what it is now")
 
@@ -158,13 +176,20 @@ class SeenFilesMachine(RuleBasedStateMachine):
             text = text.replace("ERROR, so no file was changed.\nedit 1, f: ", "ERROR ")
         else:
             text = self.world.call(agent, EditFile(), **change)
-        if expected.must_refuse(before):
+        if expected.must_refuse(before) and text.startswith("ERROR"):
             assert self.world.content == before
             self._refused(agent, text)
             return
         assert text.startswith("Edited f: +1 -1")
+        assert self.world.content == before.replace(match[0].encode(), change["new_string"].encode())
+        known = expected.lines_of(before)
+        if expected.must_refuse(before):
+            assert "f has also changed elsewhere since you last saw it" in text
+            assert match[0].encode() in expected.shown[-1].content
+            known = expected.with_change(before)
         if expected.shown:
-            expected.shown.append(Shown(self.world.content))
+            lines = known | {NAMES.index(name) + 1}
+            expected.shown.append(Shown(self.world.content, lines=lines))
 
     @rule(agent=AGENTS, content=CONTENTS)
     def write(self, agent: str, content: bytes) -> None:
@@ -178,6 +203,10 @@ class SeenFilesMachine(RuleBasedStateMachine):
         elif expected.must_refuse(before):
             assert self.world.content == before
             self._refused(agent, text)
+        elif expected.lines_of(before) != ALL:
+            assert self.world.content == before
+            seen = len(expected.lines_of(before))
+            assert text.startswith(f"ERROR you have seen {seen} of 3 lines of f; nothing was written.")
         else:
             assert text.startswith("Wrote 3 lines to f")
             assert self.world.content == content
@@ -206,7 +235,8 @@ class SeenFilesMachine(RuleBasedStateMachine):
         printed = b"".join(self.world.content.splitlines(keepends=True)[first:last])
         self.world.wait(mark_seen((PATH,), printed, self.world.context(agent)))
         if printed:
-            self.expected[agent].shown.append(Shown(self.world.content))
+            lines = frozenset(range(first + 1, last + 1))
+            self.expected[agent].shown.append(Shown(self.world.content, lines=lines))
 
     @rule(agent=AGENTS)
     def count(self, agent: str) -> None:

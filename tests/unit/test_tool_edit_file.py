@@ -14,9 +14,10 @@ from bradawl.core.permissions import Grant
 from bradawl.core.workspace import FileContent
 from bradawl.tools.edit_file import EditFile
 from bradawl.tools.editing.plan import Change, plan
+from bradawl.tools.write_file import WriteFile
 from patience import cpu_limit
 
-EDIT = EditFile()
+EDIT, WRITE = EditFile(), WriteFile()
 
 
 async def edit(place: Workspace, data: bytes, old: str, new: str, **options) -> tuple[bytes, str]:
@@ -154,6 +155,28 @@ async def test_a_long_diff_is_cut(place):
     assert text.startswith("Edited f.txt: +5000 -5000 (5000 replacements)")
 
 
+async def test_of_a_very_long_line_the_diff_shows_the_part_that_changed(place):
+    data = b"x=1;" * 1_000 + b"needle();" + b"y=2;" * 1_000
+    _, text = await edit(place, data, "needle();", "thread(7);")
+    left = "x=1;" * 25
+    removed, added = text.splitlines()[2:4]
+    assert removed.startswith(f"-[3,900 characters] {left}needle();y=2;") and removed.endswith(" characters]")
+    assert added.startswith(f"+[3,900 characters] {left}thread(7);y=2;") and len(added) < 300
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"a" * 12_000, "old_string matches 10,000 times or more in f.txt, all in line 1; nothing was changed."),
+        (b"a\naa a\na\n", "old_string matches 5 times in f.txt (lines 1, 2, 3); nothing was changed."),
+        (b"\naaa\n", "old_string matches 3 times in f.txt, all in line 2; nothing was changed."),
+        (b"a\n" * 99, "old_string matches 99 times in f.txt (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ...); nothing"),
+    ],
+)
+async def test_the_lines_of_many_matches_are_named_once(place, data, said):
+    assert (await refusal(place, data, "a", "b")).startswith(said)
+
+
 async def test_a_change_of_the_last_line_break_is_shown(place):
     _, text = await edit(place, b"a\nb\n", "b\n", "b")
     assert text.endswith("@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file")
@@ -211,11 +234,76 @@ def change_outside(tmp_path, data: bytes) -> None:
     (tmp_path / "f.txt").write_bytes(data)
 
 
-async def test_a_file_that_changed_since_it_was_seen_is_refused_once_with_what_changed(place, tmp_path):
+async def test_an_exact_edit_is_made_if_other_lines_changed_since_the_file_was_seen(place, tmp_path):
+    await write_as_seen(place, b"one\ntwo\nthree\n")
+    change_outside(tmp_path, b"one\nTWO\nthree\n")
+    text = await place.text(EDIT, file_path="f.txt", old_string="three", new_string="3")
+    assert text == (
+        "Edited f.txt: +1 -1\n@@ -2,2 +2,2 @@\n TWO\n-three\n+3\n"
+        "f.txt has also changed elsewhere since you last saw it, and keeps that:\n"
+        "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three"
+    )
+    assert (tmp_path / "f.txt").read_bytes() == b"one\nTWO\n3\n"
+    assert "elsewhere" not in await place.text(EDIT, file_path="f.txt", old_string="3", new_string="4")
+    await place.call(WRITE, file_path="f.txt", content="")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "old", "options"),
+    [
+        (b"one\ntwo\nthree\n", b"one\nTWO\nthree\n", "one\nTWO", {}),
+        (b"one\ntwo\nthree\n", b"one\nthree\n", "one\nthree", {}),
+        (b"return\na\nreturn\n", b"none\na\nreturn\n", "return", {}),
+        (b"return\na\nreturn\n", b"none\na\nreturn\n", "return", {"replace_all": True}),
+        (b"one  \ntwo\n", b"one  \nTWO\n", "one \n", {}),
+        (b"one\ntwo\n", b"\xef\xbb\xbfone\ntwo\n", "two", {}),
+    ],
+)
+async def test_an_edit_of_lines_that_changed_or_that_were_ambiguous_is_refused(
+    place, tmp_path, before, after, old, options
+):
+    await write_as_seen(place, before)
+    change_outside(tmp_path, after)
+    with pytest.raises(ToolError, match="has changed since you last saw it"):
+        await place.call(EDIT, file_path="f.txt", old_string=old, new_string="x", **options)
+    assert (tmp_path / "f.txt").read_bytes() == after
+
+
+async def test_every_match_is_replaced_if_all_are_in_unchanged_lines(place, tmp_path):
+    await write_as_seen(place, b"x\ny\nx\n")
+    change_outside(tmp_path, b"x\nz\nx\n")
+    await place.call(EDIT, file_path="f.txt", old_string="x", new_string="X", replace_all=True)
+    assert (tmp_path / "f.txt").read_bytes() == b"X\nz\nX\n"
+
+
+async def test_beside_a_change_too_long_to_show_edits_are_made_and_overwriting_is_refused(place, tmp_path):
+    await write_as_seen(place, b"first\n" + b"a\n" * 9_000 + b"last\n")
+    change_outside(tmp_path, b"first\n" + b"b\n" * 9_000 + b"last\n")
+    text = await place.text(EDIT, file_path="f.txt", old_string="last", new_string="end")
+    assert text.endswith("(too many changed lines to show)\n(read_file shows the rest)")
+    await place.call(EDIT, file_path="f.txt", old_string="first", new_string="begin")
+    with pytest.raises(ToolError) as caught:
+        await place.call(WRITE, file_path="f.txt", content="")
+    assert str(caught.value) == (
+        "you have seen 2 of 9,002 lines of f.txt; nothing was written. read_file the rest (from offset=2) before you "
+        "overwrite it, or change parts of it with edit_file"
+    )
+
+
+async def test_a_failed_edit_does_not_make_the_change_elsewhere_seen(place, tmp_path):
+    await write_as_seen(place, b"one\ntrees\nlast line\n")
+    change_outside(tmp_path, b"ONE\ntrees\nlast line\n")
+    with pytest.raises(ToolError, match="End both alike"):
+        await place.call(EDIT, file_path="f.txt", old_string="trees\n", new_string="more")
+    with pytest.raises(ToolError, match="has changed since you last saw it"):
+        await place.call(WRITE, file_path="f.txt", content="")
+
+
+async def test_a_changed_line_is_refused_once_with_what_changed(place, tmp_path):
     await write_as_seen(place, b"one\ntwo\nthree\n")
     change_outside(tmp_path, b"one\nTWO\nthree\n")
     with pytest.raises(ToolError) as caught:
-        await place.call(EDIT, file_path="f.txt", old_string="three", new_string="3")
+        await place.call(EDIT, file_path="f.txt", old_string="two", new_string="2")
     assert str(caught.value) == (
         "f.txt has changed since you last saw it; nothing was written. What changed:\n"
         "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\nRepeat the change if it still fits, or adapt it to this"
@@ -305,5 +393,5 @@ async def test_a_change_that_keeps_size_and_time_of_the_file_is_noticed(place, t
         file.write(b"ONE")
     os.utime(tmp_path / "f.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(ToolError, match="has changed since you last saw it"):
-        await place.call(EDIT, file_path="f.txt", old_string="two", new_string="2")
+        await place.call(EDIT, file_path="f.txt", old_string="one", new_string="2")
     assert (tmp_path / "f.txt").read_bytes() == b"ONE\ntwo\n"

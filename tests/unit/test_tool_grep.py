@@ -72,7 +72,7 @@ async def test_include_selects_files_by_name(place, tmp_path, grep, include, nam
     [
         (b"\xef\xbb\xbfneedle\n", "f\n1: needle"),
         ("\ufeffa\nneedle\n".encode("utf-16-le"), "f\n2: needle"),
-        (b"caf\xe9 needle\n", "f\n1: caf\ufffd needle"),
+        (b"caf\xe9 needle\n", "f\n1: caf\u00e9 needle"),
         (b"needle\n\0\n", "No matches"),
         (b"needle\n" + b"x" * 300_000 + b"\n\0", "No matches"),
         (b"x" * 10_000 + b"needle", "f\n1: ..." + "x" * 494 + "needle"),
@@ -84,15 +84,15 @@ async def test_any_file_is_read_as_text_or_left_out(place, tmp_path, grep, data,
     assert (await found(place, grep, "needle$")).startswith(shown)
 
 
-async def test_two_hundred_lines_are_shown_with_the_total(place, tmp_path, grep):
+async def test_of_more_matches_than_two_hundred_sixty_are_shown_with_the_total(place, tmp_path, grep):
     for name in ("b", "a"):
         (tmp_path / name).write_text("x\n" * 150)
     lines = (await found(place, grep, "x")).splitlines()
-    assert (lines[0], lines[1:101]) == ("a", [f"{n}: x" for n in range(1, 101)])
-    assert (lines[101:103], lines[103:203]) == (["[50 more here]", "b"], lines[1:101])
-    assert lines[203:] == [
-        "[50 more here]",
-        "[300 matches in 2 files: 200 shown, likely files first; narrow with path or include]",
+    assert (lines[0], lines[1:31]) == ("a", [f"{n}: x" for n in range(1, 31)])
+    assert (lines[31:33], lines[33:63]) == (["[120 more here]", "b"], lines[1:31])
+    assert lines[63:] == [
+        "[120 more here]",
+        "[300 matches in 2 files: 60 shown, likely files first; narrow with path or include]",
     ]
 
 
@@ -101,7 +101,7 @@ async def test_a_fifth_more_than_the_default_limit_is_not_cut(place, tmp_path, g
     assert (await found(place, grep, "x")).splitlines()[-1] == "240: x"
     assert (await found(place, grep, "x", limit=100)).endswith("[240 matches: 100 shown; narrow with path or include]")
     (tmp_path / "a").write_text("x\n" * 241)
-    assert (await found(place, grep, "x", path="a")).endswith("200: x\n[241 matches: 200 shown; narrow the pattern]")
+    assert (await found(place, grep, "x", path="a")).endswith("60: x\n[241 matches: 60 shown; narrow the pattern]")
 
 
 @pytest.mark.parametrize("pattern", ["interface{", "(?<=a )b", "(?i)A B", r"\ba b\b", "-b|a", "[[]|a"])
@@ -184,13 +184,13 @@ async def test_context_lines_are_shown_as_grep_shows_them(place, tmp_path, grep)
 
 async def test_context_lines_count_towards_the_limit(place, tmp_path, grep):
     (tmp_path / "a").write_text(("x\n" + "-\n" * 9) * 300)
-    lines = (await found(place, grep, "x", context=2)).splitlines()
+    lines = (await found(place, grep, "x", context=2, limit=300)).splitlines()
     assert lines[-1] == "[300 matches: 100 shown; narrow with path or include]"
     assert sum(": x" in line for line in lines) == 100
     assert len([line for line in lines if line != "--"]) == 1 + 498 + 1
     (tmp_path / "a").write_text("x\n" * 250 + "end\n")
     lines = (await found(place, grep, "x", context=2)).splitlines()
-    assert lines[200:] == ["200: x", "[250 matches: 200 shown; narrow with path or include]"]
+    assert lines[60:] == ["60: x", "[250 matches: 60 shown; narrow with path or include]"]
 
 
 async def test_temporary_files_of_bradawl_are_not_searched(place, tmp_path, grep):
@@ -403,12 +403,12 @@ async def test_the_shown_part_of_many_matches_is_deterministic(place, tmp_path, 
     lines = text.splitlines()
     shown = "showing the first 200"
     if output_mode == "content":
-        shown = "200 shown, likely files first; not shown: ./ 15860 in 260 files"
+        shown = "60 shown, likely files first; not shown: ./ 17568 in 288 files"
         assert (lines[1], lines[7]) == ("1: " + "some words to make the line long " * 3, "001.txt")
     assert lines[-1].startswith("[18300 matches in 300 files")
     assert lines[-1].endswith(f"{shown}; narrow with path or include]")
     assert lines[0].startswith("000.txt")
-    assert len(lines) == (201 if output_mode != "content" else 40 * 7 + 1)
+    assert len(lines) == (201 if output_mode != "content" else 12 * 7 + 1)
 
 
 async def test_lines_of_a_megabyte_give_a_short_answer(place, tmp_path, grep):
@@ -452,3 +452,30 @@ async def test_a_pattern_of_another_dialect_is_supported_or_an_error(place):
     assert await place.text(Grep(RG), pattern="interface{", type="py") == "a.py\n1: interface{"
     with pytest.raises(ToolError, match="not a regular expression"):
         await place.call(Grep(RG), pattern="(", output_mode="count")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [("[", "missing terminating ] for character class"), ("(?<=a", "missing closing parenthesis"), ("*", "quantifier")],
+)
+async def test_the_error_of_a_pattern_names_no_offset_in_another_pattern(place, tmp_path, grep, pattern, reason):
+    (tmp_path / "f").write_text("x")
+    with pytest.raises(ToolError) as caught:
+        await found(place, grep, pattern)
+    assert str(caught.value).startswith(f"pattern {pattern} is not a regular expression: {reason}")
+    assert "offset" not in str(caught.value)
+
+
+async def test_a_binary_file_is_named_as_one(place, tmp_path, grep):
+    (tmp_path / "blob.bin").write_bytes(b"needle\0\1\2" * 20)
+    with pytest.raises(ToolError) as caught:
+        await found(place, grep, "needle", path="blob.bin")
+    assert str(caught.value) == "blob.bin is binary, and grep searches text; use bash (grep -a, strings)"
+    (tmp_path / "f.txt").write_text("text")
+    assert "No matches for needle" in await found(place, grep, "needle", path="f.txt")
+
+
+async def test_a_long_line_of_latin_1_is_cut_around_its_match(place, tmp_path, grep):
+    (tmp_path / "f").write_bytes(("\u00e9" * 900 + "needle" + "\u00e8" * 900).encode("latin-1"))
+    text = await found(place, grep, "needle")
+    assert text == "f\n1: ..." + "\u00e9" * 247 + "needle" + "\u00e8" * 247 + "..."

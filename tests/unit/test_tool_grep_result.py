@@ -71,7 +71,7 @@ async def test_the_defining_file_is_found_among_more_matches_than_are_read(place
     for pattern in ("thing", r"\bthing_of\(|thing"):
         lines = (await found(place, grep, pattern)).splitlines()
         assert (lines[0] == "zz.py") == (pattern == "thing")
-        assert "9001 matches in 151 files: 200 shown" in lines[-1]
+        assert "9001 matches in 151 files: 60 shown" in lines[-1]
 
 
 # ------------------------------------------------------------------ the definition around a match
@@ -139,3 +139,15 @@ async def test_the_name_of_a_definition_is_not_above_lines_of_the_one_before(pla
 async def test_definitions_are_named_for_few_matches_in_small_files_of_a_known_language(place, grep, files, is_named):
     tree(place, **files)
     assert ("  in f (" in await found(place, grep, "^ +x$")) is is_named
+
+
+async def test_definitions_are_named_in_languages_with_a_grammar_for_few_matches(place, grep):
+    code = "type Box struct {}\n\nfunc (b Box) Open() {\n\tneedle()\n}\n"
+    tree(place, **{f"{name}_go": f"package x\n\n{code}" for name in "abcd"})
+    texts = (await found(place, grep, "needle")).splitlines()
+    assert texts == [
+        *(line for name in "abc" for line in (f"{name}.go", "  in Box.Open (5-7)", "6: \tneedle()")),
+        *("d.go", "6: \tneedle()"),
+    ]
+    tree(place, e_go="package x\n" + "func f() {\n\tneedle()\n}\n" * 20)
+    assert "  in " not in await found(place, grep, "needle")

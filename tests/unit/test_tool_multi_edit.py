@@ -1,6 +1,7 @@
 """The tool `multi_edit` edits several files at once or none of them."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from tool_calls import Workspace
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import text_of
-from bradawl.tools.edit_file import EditFileParams
+from bradawl.tools.edit_file import EditFile, EditFileParams
 from bradawl.tools.multi_edit import MultiEdit, MultiEditParams
 from bradawl.tools.read_file import ReadFile
 from bradawl.workspace.files import LocalFiles
@@ -70,6 +71,7 @@ async def test_every_impossible_edit_is_named_and_nothing_is_changed(place, tmp_
     )
     assert "\nedit 3, b: old_string matches 2 times in b (lines 1, 2)" in message
     assert "\nedit 4, none: none does not exist" in message
+    assert "nothing was" not in message, "the first line says it"
     assert message.endswith("\nThe other 1 would be possible; send all of them again, mended.")
 
 
@@ -170,3 +172,37 @@ async def test_the_file_is_parsed_after_all_edits(place, tmp_path):
     )
     (tmp_path / "a.py").write_text(code)
     assert "a.py: old_string is in a.py only after ignoring indentation" in await refusal(place, first)
+
+
+GO = "package x\n\nfunc run() int {\n\tif a {\n\t\treturn 1\n\t}\n\treturn 2\n}\n"
+LOOSE = ("if a {\n    return 1\n}\n", "if a {\n    return 3\n", "if a {\n    return 3\n}\n")
+"""An old text indented otherwise than the file, a new text without its closing brace, and one with it."""
+
+
+@pytest.mark.parametrize("several", [True, False])
+async def test_a_loose_edit_that_breaks_a_file_with_a_grammar_is_refused(place, tmp_path, several):
+    pytest.importorskip("tree_sitter_go")
+    old, broken, good = LOOSE
+    grow(tmp_path, **{"a.go": GO})
+
+    async def edit(new: str) -> str:
+        if several:
+            return await run(place, ("a.go", old, new))
+        return await place.text(EditFile(), file_path="a.go", old_string=old, new_string=new)
+
+    with pytest.raises(ToolError) as caught:
+        await edit(broken)
+    assert re.search(
+        r"old_string is in a\.go only after ignoring indentation, and with new_string in its place the file would not "
+        r"parse any more \(error in line \d\)",
+        str(caught.value),
+    )
+    assert (tmp_path / "a.go").read_text() == GO
+    assert "+1 -1" in await edit(good)
+    (tmp_path / "a.go").write_text(f"func {{\n{GO}")
+    assert "+1 -2" in await edit(broken), "a file that did not parse before may stay so"
+
+
+async def test_an_exact_edit_may_break_a_file_with_a_grammar(place, tmp_path):
+    grow(tmp_path, **{"a.go": GO})
+    assert "-1" in await run(place, ("a.go", "\t}\n", ""))

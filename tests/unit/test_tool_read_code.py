@@ -75,7 +75,8 @@ OUTLINE = f"""\
 [not listed: 2 constants, 1 function]"""
 GO_ON = (
     '[read_file(file_path="a.py", symbols=["Container.add"]) shows definitions; '
-    'read_file(file_path="a.py", offset=1, limit=400) lines]'
+    'read_file(file_path="a.py", offset=1, limit=400) lines; '
+    r'grep(pattern="^\\s*(async )?(def|class) ", path="a.py") all definitions]'
 )
 
 
@@ -88,12 +89,12 @@ async def test_a_small_file_of_code_and_a_large_file_of_data_are_shown_as_they_a
     assert (await place.text(READ, file_path="small.py")).startswith("import os\n")
     for name, text in (("data.py", "x = [\n" + "1,\n" * 10_000 + "]\n"), ("notes.md", "def f(): pass\n" * 3_000)):
         (tmp_path / name).write_text(text)
-        assert "[lines 1-2000 of " in await place.text(READ, file_path=name)
+        assert "[lines 1-" in await place.text(READ, file_path=name)
 
 
 @pytest.mark.parametrize("given", [{"offset": 1}, {"limit": 5}, {"offset": 1, "limit": 2_000}])
 async def test_lines_that_are_asked_for_are_shown(code, given):
-    head = "" if given.get("limit") != 5 else "[lines 1-5 of 1528]\n"
+    head = f"[lines 1-{5 if given.get('limit') == 5 else 951} of 1528]\n"
     assert (await code.text(READ, file_path="a.py", **given)).startswith(f"{head}import os\n\nLIMIT = 3\n")
 
 
@@ -143,8 +144,7 @@ async def test_definitions_are_shown_in_the_order_of_the_file_and_each_line_once
 async def test_a_name_of_several_definitions_shows_all_and_says_where(place, tmp_path):
     (tmp_path / "a.py").write_text("class A:\n    def f(self): 1\n\nclass B:\n    def f(self): 2\n")
     assert await place.text(READ, file_path="a.py", symbols=("f",)) == (
-        "[line 2: A.f]\n    def f(self): 1\n[line 5: B.f]\n    def f(self): 2\n"
-        "[f is the name of 2 definitions: A.f (2-2), B.f (5-5)]"
+        "[line 2: A.f]\n    def f(self): 1\n[line 5: B.f]\n    def f(self): 2\n[f is the name of 2 definitions]"
     )
 
 
@@ -285,20 +285,29 @@ def test_an_outline_leaves_out_what_matters_least_first():
         assert sum(len(line) + 1 for line in lines) <= most + 60
         if not listed or names != listed[-1]:
             listed.append(names)
-    assert listed[:7] == [
+    assert listed[:8] == [
         signatures,
         signatures[1:],
         [*signatures[1:4], *signatures[5:]],
         [*signatures[1:3], *signatures[5:]],
         [*signatures[1:3], *signatures[5:7]],
+        [*signatures[1:3], signatures[6]],
         [signatures[1], signatures[6]],
         [signatures[1]],
     ]
-    assert outline(symbols, 200)[-1] == "[not listed: 1 constant, 5 methods, 1 class]"
+    assert outline(symbols, 200)[-1] == "[not listed: 1 constant, 4 methods, 1 private method, 1 private class]"
 
 
 def test_an_outline_of_thousands_of_classes_is_cut():
     symbols = [Symbol(f"C{number}", "class", number, number, f"class C{number}") for number in range(1, 5_000)]
     lines = outline(symbols)
-    assert lines[-1] == f"[the outline is cut: {5_000 - len(lines)} more lines]"
+    assert lines[-1] == f"[the outline is cut: {5_000 - len(lines):,} more definitions, from line {len(lines)}]"
     assert OUTLINE_CHARACTERS - 100 < sum(map(len, lines)) + len(lines) < OUTLINE_CHARACTERS + 100
+
+
+def test_of_many_methods_as_many_are_listed_as_fit():
+    methods = [Symbol(f"Big.m{n:03}", "method", n, n, f"def m{n:03}(self)") for n in range(2, 802)]
+    lines = outline([Symbol("Big", "class", 1, 900, "class Big"), *methods], 2_000)
+    assert lines[:3] == ["1-900\tclass Big", "2\t  def m002(self)", "3\t  def m003(self)"]
+    assert lines[-1] == f"[not listed: {802 - len(lines)} methods]"
+    assert 1_950 < sum(len(line) + 1 for line in lines) <= 2_000

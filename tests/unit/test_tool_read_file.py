@@ -100,7 +100,7 @@ async def test_a_missing_file_is_an_error_with_similar_names(place, tmp_path):
         ({"file_path": "calc.py"}, "calc.py does not exist; did you mean old/calc.py, src/pkg/calc.py?"),
         ({"file_path": "pkg/calc.py"}, "pkg/calc.py does not exist, nor does its folder; did you mean src/pkg/calc.py"),
         ({"file_path": "deep"}, "deep does not exist; did you mean lib/pkg/deep?"),
-        ({"file_path": "calc.p"}, "calc.p does not exist; did you mean old/calc.py, src/pkg/calc.py, calcs.py?"),
+        ({"file_path": "calc.p"}, "calc.p does not exist; did you mean old/calc.py, src/pkg/calc.py?"),
         ({"file_path": "CALCS.PY"}, "CALCS.PY does not exist; did you mean calcs.py?"),
         ({"file_path": "calsc.py"}, "calsc.py does not exist; did you mean calcs.py"),
         ({"file_path": "calcs.ts"}, "calcs.ts does not exist; did you mean calcs.py"),
@@ -441,11 +441,17 @@ async def test_encodings_of_large_files_are_detected_too(place, tmp_path, data, 
     assert head.startswith("[line 1 of a file of ") and text.startswith(shown)
 
 
-async def test_a_long_result_in_a_blob_is_shown_up_to_a_larger_limit(place, tmp_path):
+async def test_of_a_large_text_16_kb_are_shown_or_as_many_lines_as_are_asked_for(place, tmp_path):
     (tmp_path / "blob").write_text("".join(f"{'w' * 70} {number}\n" for number in range(2_000)))
     output = await place.call(READ, file_path="blob")
     assert output.limit is None
-    assert 30_000 < len(output.parts[0].text) < 51_000
+    text = output.parts[0].text
+    assert 15_900 < len(text) < 16_100
+    assert text.endswith('\n[read_file(file_path="blob", offset=215) shows what follows]')
+    assert text.startswith("[lines 1-214 of 2000]\nwww")
+    more = await place.text(READ, file_path="blob", offset=215)
+    assert more.startswith("[lines 215-427 of 2000]\nwww") and len(more) < 16_100
+    assert 45_000 < len(await place.text(READ, file_path="blob", offset=428, limit=1_000)) < 51_000
 
 
 async def test_a_folder_is_listed_without_ignored_entries(place, tmp_path):

@@ -7,10 +7,12 @@ import pytest
 
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
+from bradawl.tools.bash import Bash
+from bradawl.tools.edit_file import EditFile
 from bradawl.tools.read_file import ReadFile
 from bradawl.tools.write_file import WriteFile
 
-READ, WRITE = ReadFile(), WriteFile()
+EDIT, READ, WRITE = EditFile(), ReadFile(), WriteFile()
 
 
 def test_effects_name_resolved_paths(place, tmp_path):
@@ -39,6 +41,56 @@ async def test_a_file_that_was_not_read_is_not_overwritten(place, tmp_path):
     assert text == "Wrote 1 line to f: +1 -1\n@@ -1,1 +1,1 @@\n-changed\n+new"
     (tmp_path / "f").unlink()
     assert await place.text(WRITE, file_path="f", content="again\n") == "Wrote 1 line to f"
+
+
+GLIMPSE = (
+    "you have seen 2 of 2,630 lines of big.py; nothing was written. read_file the rest (from offset=3) before you "
+    "overwrite it, or change parts of it with edit_file"
+)
+
+
+@pytest.mark.parametrize(
+    "command", ["head -2 big.py", "cat big.py | head -2", "sed -n 1,2p big.py", "head -c 21 big.py"]
+)
+async def test_a_file_of_which_only_some_lines_were_seen_is_not_overwritten(place, tmp_path, command):
+    (tmp_path / "big.py").write_text("".join(f"line {n:04}\n" for n in range(2_630)))
+    await place.text(Bash(), command=command)
+    with pytest.raises(ToolError) as caught:
+        await place.call(WRITE, file_path="big.py", content="x")
+    assert str(caught.value) == GLIMPSE
+    await place.call(EDIT, file_path="big.py", old_string="line 0000\n", new_string="")
+    with pytest.raises(ToolError, match=r"you have seen 1 of 2,629 lines of big.py; .*\(from offset=2\)"):
+        await place.call(WRITE, file_path="big.py", content="x")
+    for offset in (2, 1_100, 2_200):
+        await place.call(READ, file_path="big.py", offset=offset, limit=1_100)
+    text = await place.text(WRITE, file_path="big.py", content="x")
+    assert "\n-line 0006\n[... 2,620 more lines removed]\n-line 2627\n" in text
+
+
+async def test_a_file_with_long_lines_that_were_cut_is_not_overwritten(place, tmp_path):
+    (tmp_path / "f.js").write_text("short\n" + "x" * 9_000)
+    await place.call(READ, file_path="f.js")
+    with pytest.raises(ToolError, match=r"^you have seen parts of 2 lines of f\.js; nothing was written"):
+        await place.call(WRITE, file_path="f.js", content="x")
+
+
+@pytest.mark.parametrize("command", ["echo 'x = 4' > gen.py", "cat > gen.py <<'E'\nx = 4\ny = 5\nE", ": > gen.py"])
+@pytest.mark.parametrize("is_seen", [True, False])
+async def test_a_file_that_the_models_own_command_wrote_counts_as_seen(place, tmp_path, command, is_seen):
+    if is_seen:
+        await place.call(WRITE, file_path="gen.py", content="x = 1\n")
+    await place.text(Bash(), command=command)
+    assert (await place.text(WRITE, file_path="gen.py", content="x = 9\n")).startswith("Wrote 1 line to gen.py")
+    await place.text(Bash(), command="echo 'appended = 1' >> gen.py")
+    assert (await place.text(WRITE, file_path="gen.py", content="x\n")).startswith("Wrote 1 line to gen.py: +1 -2")
+
+
+@pytest.mark.parametrize("command", ["seq 9 > gen.py", "echo $RANDOM > gen.py", "cp other gen.py # secret"])
+async def test_a_file_with_text_that_is_not_in_the_command_does_not_count_as_seen(place, tmp_path, command):
+    (tmp_path / "other").write_text("secret\nlines\n")
+    await place.text(Bash(), command=command)
+    with pytest.raises(ToolError, match="exists and you have not read it"):
+        await place.call(WRITE, file_path="gen.py", content="x")
 
 
 @pytest.mark.parametrize(

@@ -267,11 +267,11 @@ class FilesSeen(Protocol):
         ...
 
     def saw(self, content: FileContent, part: str = "") -> None:
-        """Record that the model sees this content; `part` names the part that the result holds, for `has_seen`."""
+        """Record that the model sees this content; `part` names what the result holds, "" for all."""
         ...
 
-    def has_seen(self, content: FileContent, part: str = "") -> bool:
-        """Whether it has seen this content; with `part`, whether it saw it last and a result with that part holds."""
+    def parts(self, content: FileContent, *, held: bool = False) -> frozenset[str]:
+        """Names of the parts it has seen of this content, "" for all; with `held`, those that a result still shows."""
         ...
 
 

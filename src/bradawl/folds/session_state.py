@@ -35,8 +35,8 @@ from bradawl.core.usage import Usage, add_costs
 class FileShown(msgspec.Struct, frozen=True):
     """What the model has seen of a file."""
 
-    contents: frozenset[str] = frozenset()
-    """sha256 of each content that it saw, at any time."""
+    contents: frozenset[tuple[str, str]] = frozenset()
+    """sha256 of each content that it saw at any time, with the name of the part; empty for the whole."""
     parts: frozenset[str] = frozenset()
     """Parts of the content that it saw last. The conversation holds a result with each, and no later one shows another
     content of the file.
@@ -183,8 +183,8 @@ def _change(state: SessionState, change: State) -> None:
             state.seen_before.setdefault(path, (seen, shown))
             state.files_seen[path] = sha256
             parts = shown.parts if shown and seen == sha256 else frozenset[str]()
-            contents = shown.contents if shown else frozenset[str]()
-            state.files_shown[path] = FileShown(contents | {sha256}, parts | {part} if part else parts)
+            contents = shown.contents if shown else frozenset[tuple[str, str]]()
+            state.files_shown[path] = FileShown(contents | {(sha256, part)}, parts | {part} if part else parts)
         case TodosSet(todos):
             state.todos = todos
         case ModeChosen(mode):

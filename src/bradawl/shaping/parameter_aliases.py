@@ -15,7 +15,7 @@ from bradawl.core.arguments import Arguments, is_object
 from bradawl.core.tools import JsonParams
 from bradawl.shaping import parameter_values as values
 from bradawl.shaping.json_fitting import as_list, read_json
-from bradawl.shaping.parameter_values import AmbiguousValue
+from bradawl.shaping.parameter_values import AmbiguousValue, Contradiction
 
 Alias = str | Callable[[object], Arguments]
 """The parameter that is meant, or a function from the value to the arguments that are meant; `AmbiguousValue`."""
@@ -74,7 +74,7 @@ _ALIASES: Final[Mapping[str, Mapping[str, Alias]]] = {
         "append": values.only(False, "false"),
         "mode": values.only("overwrite", "w", "write"),
     },
-    "edit_file": _EDIT,
+    "edit_file": {**_EDIT, "edits": values.only([], "[]")},
     "multi_edit": {**_FILE, **_each("changes replacements", "edits"), "file_path": values.file_of_edits},
     "grep": {
         **_FOLDER,
@@ -150,7 +150,7 @@ class _Given(msgspec.Struct):
             if key == values.CONTEXT and key in self.found:
                 value = max(values.number(value), values.number(self.found[key]))
             elif key in self.found and self.found[key] not in (value, None) and value is not None:
-                raise AmbiguousValue(f"{self.by[key]} and {name} mean the same and differ; give one of them")
+                raise Contradiction(f"{self.by[key]} and {name} mean the same and differ; give one of them")
             elif key in self.found and value is None:
                 continue
             self.found[key], self.by[key] = value, name
@@ -194,8 +194,8 @@ def _meant(
         if not isinstance(alias, str):
             return _refused_by_name(alias, name, value, own)
         plain = alias if alias in own else name
-        if tool == "read_file" and plain == "file_path" and values.is_list(value):
-            plain = "file_paths"
+    if tool == "read_file" and plain == "file_path" and values.is_list(value):
+        plain = "file_paths"
     if plain in _OF_ITEMS and (items := _items(value)):
         return {plain: [_item(plain, each) for each in items]}
     read = _PLAIN.get((tool, plain))
@@ -211,6 +211,17 @@ def _refused_by_name(alias: Callable[[object], Arguments], name: str, value: obj
     except AmbiguousValue as error:
         raise AmbiguousValue(f"{name}: {error}") from None
     return meant if all(key in own or key.startswith("/") for key in meant) else {name: value}
+
+
+def several_edits(tool: str, arguments: Arguments) -> Arguments | None:
+    """The arguments for `multi_edit`, if those for `edit_file` are a list of edits; else None."""
+    alias = _ALIASES["multi_edit"]
+    named = [name for name in arguments if _snake(name) == "edits" or alias.get(_snake(name)) == "edits"]
+    others = {name for name in arguments if _EDIT.get(_snake(name), _snake(name)) in ("old_string", "new_string")}
+    if tool != "edit_file" or len(named) != 1 or not _items(arguments[named[0]]) or any(arguments[o] for o in others):
+        return None
+    others |= {name for name in arguments if _snake(name) == "replace_all" and not arguments[name]}
+    return {name: value for name, value in arguments.items() if name not in others}
 
 
 _ITEM_FIELDS: Final = {

@@ -14,6 +14,10 @@ class AmbiguousValue(ValueError):
     """Arguments that contradict each other, or that would mean something else here; the text tells the model."""
 
 
+class Contradiction(AmbiguousValue):
+    """Two names of one parameter with different values."""
+
+
 CONTEXT: Final = "context"
 _FLAGS: Final = "/"
 """Begins names of flags that change the pattern of a search. No argument can have such a name in the table."""

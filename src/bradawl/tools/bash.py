@@ -26,7 +26,7 @@ from bradawl.tools.shell.result import (
     ending_of,
     output_of,
 )
-from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, nearest_folder
+from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, mark_written, nearest_folder
 
 if TYPE_CHECKING:
     from bradawl.safety.shell.allow.path_effects import Entries
@@ -178,6 +178,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             result = process.result()
             if effects.understood:
                 await mark_seen(effects.reads, result.stdout, context)
+            await mark_written(params.command, context)
         elif context.jobs is not None and (params.run_in_background or not params.timeout):
             progress.is_over = True
             said = "" if params.run_in_background else f"still running after {timeout_s} s, "

@@ -14,6 +14,7 @@ from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
 if TYPE_CHECKING:  # the engine loads with the first edit: many sessions make none
     from bradawl.tools.editing.plan import Change, Planned
+    from bradawl.tools.editing.preconditions import Known
 
 READ_LIMIT = 50_000_000
 
@@ -42,17 +43,19 @@ class EditFile:
 
     async def run(self, params: EditFileParams, context: CallContext) -> ToolOutput:
         """Replace the one match, or all. The result is a diff, and a note if the match was not exact."""
-        from bradawl.tools.editing.plan import check_change, plan
-        from bradawl.tools.editing.preconditions import allowed_path
+        from bradawl.tools.editing.plan import check_change, check_with_grammar, plan
+        from bradawl.tools.editing.preconditions import allowed_path, known_for
 
         check_change(_change(params))
         path = allowed_path(params.file_path, context)
         content = await read_for_edit(path, params.file_path, context)
+        known = known_for((_change(params),), content, context)
         planned = plan(content.data, _change(params), context.relative(content.path))
+        await check_with_grammar(content, planned, context)
         with named_as_given(content.path, params.file_path, context):
             sha256 = await context.files.replace(content.path, planned.data, content.sha256)
-        summary = change_text(content, planned, context, count=planned.count if params.replace_all else 0)
-        remember_edit(content, planned.data, sha256, context)
+        summary = change_text(content, planned, known, context, count=planned.count if params.replace_all else 0)
+        remember_edit(content, planned.data, sha256, known, context)
         return ToolOutput((Text(summary),))
 
     async def is_in_place(self, params: EditFileParams, context: CallContext | None) -> bool:
@@ -69,9 +72,7 @@ def _change(params: EditFileParams) -> "Change":
 
 
 async def read_for_edit(path: str, given: str, context: CallContext) -> FileContent:
-    """The file's content. Raises `ToolError` if it changed since the model saw it."""
-    from bradawl.tools.editing.preconditions import check_unchanged
-
+    """The file's content. Raises `ToolError` with similar paths if there is no such file."""
     with named_as_given(path, given, context):
         try:
             content = await context.files.read(path, READ_LIMIT)
@@ -79,12 +80,13 @@ async def read_for_edit(path: str, given: str, context: CallContext) -> FileCont
             raise await with_suggestion(error, path, context) from None
         if content.path != path:
             raise ToolError(f"{path} is being moved or replaced at this moment; try again")
-    check_unchanged(content, context)
     return content
 
 
-def change_text(before: FileContent, planned: "Planned", context: CallContext, *, count: int = 0) -> str:
-    """A one-line summary of an edit, and its diff."""
+def change_text(
+    before: FileContent, planned: "Planned", known: "Known", context: CallContext, *, count: int = 0
+) -> str:
+    """A one-line summary of an edit, its diff, and what changed elsewhere."""
     from bradawl.tools.editing.diffs import describe_change
 
     texts = (planned.encoding.decode(data) for data in (before.data, planned.data))
@@ -93,10 +95,14 @@ def change_text(before: FileContent, planned: "Planned", context: CallContext, *
     if planned.note:
         notes.append(planned.note)
     more = f" ({'; '.join(notes)})" if notes else ""
-    return f"Edited {context.relative(before.path)}: +{added} -{removed}{more}\n{diff}"
+    summary = f"Edited {context.relative(before.path)}: +{added} -{removed}{more}"
+    return "\n".join([summary, *filter(None, (diff, known.elsewhere))])
 
 
-def remember_edit(before: FileContent, data: bytes, sha256: str, context: CallContext) -> None:
-    """Mark the new content as seen if the model had seen the file before."""
-    if context.seen.has_seen(before):
-        context.seen.saw(FileContent(before.path, data, sha256))
+def remember_edit(before: FileContent, data: bytes, sha256: str, known: "Known", context: CallContext) -> None:
+    """Mark the new content as seen as far as the model knew the file before."""
+    from bradawl.tools.editing.seen_lines import lines_of, part_after
+
+    if known.parts:
+        lines = (lines_of(each, before.path) for each in (before.data, data))
+        context.seen.saw(FileContent(before.path, data, sha256), part_after(known.parts, *lines, is_shown=True))

@@ -13,7 +13,7 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.rules import refuses
 from bradawl.core.tools import ToolSpec
 from bradawl.tools.outlines.symbol import Symbol
-from bradawl.tools.reading.decoding import presentable
+from bradawl.tools.reading.decoding import encoding_of, presentable
 from bradawl.tools.reading.path_errors import named_as_given, on_one_line, with_suggestion
 from bradawl.tools.searching.result_text import shown
 from bradawl.tools.searching.search import (
@@ -26,6 +26,7 @@ from bradawl.tools.searching.search import (
 )
 
 _MOST = 2_000
+_READ_LIMIT = 50_000_000
 _RULES_NAMED = 3
 _TYPE = r"[\w+-]+"
 
@@ -83,6 +84,8 @@ class Grep:
             query = _query(params, root, await _is_file(root, context), self._timeout_s)
         query = _without_refused(without_keys(query, self._home, self._own, self._scratch()), context)
         found = await self._search(query, context)
+        if query.is_file and not found.total and await _is_binary(root, context):
+            raise ToolError(f"{params.path} is binary, and grep searches text; use bash (grep -a, strings)")
         where = context.relative(root) if root != context.cwd else f"the working directory {context.name_of(root)}"
         found = msgspec.structs.replace(found, notes=(*_notes(params), *found.notes, *_refused(root, context)))
         text = shown(found, query, on_one_line(where), context, await self._symbols(found, query, context))
@@ -185,3 +188,15 @@ async def _is_file(root: str, context: CallContext) -> bool:
     except ToolError as error:
         raise await with_suggestion(error, root, context) from None
     return bool(entries)
+
+
+async def _is_binary(path: str, context: CallContext) -> bool:
+    try:
+        content = await context.files.read(path, _READ_LIMIT)
+    except ToolError:
+        return False
+    try:
+        encoding_of(content.data, path)
+    except ToolError:
+        return True
+    return False

@@ -1,5 +1,6 @@
 """The tool `multi_edit`: several replacements in one or more files, all or none."""
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -14,7 +15,8 @@ from bradawl.tools.edit_file import change_text, read_for_edit, remember_edit
 from bradawl.tools.reading.path_errors import named_as_given
 
 if TYPE_CHECKING:  # the engine loads with the first edit
-    from bradawl.tools.editing.plan import Planned
+    from bradawl.tools.editing.plan import Change, Planned
+    from bradawl.tools.editing.preconditions import Known
 
 
 class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,12 +34,17 @@ class MultiEditParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     edits: Annotated[tuple[Edit, ...], msgspec.Meta(description="Made in this order.")]
 
 
+_NOTHING = re.compile(r"; nothing was (?:changed|written)(?=\. )")
+"""What the error of one edit says, and that of the call says once."""
+
+
 class PlannedFile(msgspec.Struct):
     """One file while its edits are checked; nothing is written yet."""
 
     before: FileContent
     given: str
     data: bytes
+    known: "Known"
     planned: "Planned | None" = None
     adapted: "Planned | None" = None
     """The last edit whose new text was adapted to the file."""
@@ -73,7 +80,7 @@ class MultiEdit:
         files = await _planned_files(params, context)
         written = await _write(files, context)
         for file, digest in zip(files, written, strict=True):
-            remember_edit(file.before, file.data, digest, context)
+            remember_edit(file.before, file.data, digest, file.known, context)
         return ToolOutput((Text("\n\n".join(_change_text(file, context) for file in files)),))
 
     async def is_in_place(self, params: MultiEditParams, context: CallContext | None) -> bool:
@@ -99,7 +106,9 @@ def _refusal(problems: list[str], count: int) -> ToolError:
     rest = count - len(problems)
     others = "" if not rest else f"\nThe other {rest} would be possible; send all of them again, mended."
     return ToolError(
-        f"{len(problems)} of {count} edits can't be made, so no file was changed.\n" + "\n".join(problems) + others
+        f"{len(problems)} of {count} edits can't be made, so no file was changed.\n"
+        + _NOTHING.sub("", "\n".join(problems))
+        + others
     )
 
 
@@ -113,13 +122,13 @@ async def _planned_files(params: MultiEditParams, context: CallContext) -> list[
     for number, edit in enumerate(params.edits, 1):
         try:
             path = allowed_path(edit.file_path, context)
-            files[path] = files.get(path) or await _planned_file(path, edit.file_path, context, unreadable)
+            files[path] = files.get(path) or await _planned_file(path, edit.file_path, params, context, unreadable)
             _apply(files[path], edit, number, context)
         except ToolError as error:
             problems.append(f"edit {number}, {edit.file_path}: {error}")
     for file in files.values() if not problems else ():
         try:
-            _check_syntax(file, context)
+            await _check_syntax(file, context)
         except ToolError as error:
             problems.append(f"{file.given}: {error}")
     if problems:
@@ -127,32 +136,44 @@ async def _planned_files(params: MultiEditParams, context: CallContext) -> list[
     return list(files.values())
 
 
-async def _planned_file(path: str, given: str, context: CallContext, unreadable: set[str]) -> PlannedFile:
+async def _planned_file(
+    path: str, given: str, params: MultiEditParams, context: CallContext, unreadable: set[str]
+) -> PlannedFile:
+    from bradawl.tools.editing.preconditions import known_for
+
     if path in unreadable:
         raise ToolError("the same file, see above")
     unreadable.add(path)
     content = await read_for_edit(path, given, context)
+    edits = [_as_change(edit) for edit in params.edits if context.resolve(edit.file_path) == path]
+    known = known_for(edits, content, context)
     unreadable.remove(path)
-    return PlannedFile(content, given, content.data)
+    return PlannedFile(content, given, content.data, known)
+
+
+def _as_change(edit: Edit) -> "Change":
+    from bradawl.tools.editing.plan import Change
+
+    return Change(edit.old_string, edit.new_string, edit.replace_all)
 
 
 def _apply(file: PlannedFile, edit: Edit, number: int, context: CallContext) -> None:
-    from bradawl.tools.editing.plan import Change, plan
+    from bradawl.tools.editing.plan import plan
 
-    change = Change(edit.old_string, edit.new_string, edit.replace_all)
-    planned = plan(file.data, change, context.relative(file.before.path), is_last=False)
+    planned = plan(file.data, _as_change(edit), context.relative(file.before.path), is_last=False)
     file.data, file.planned = planned.data, planned
     file.adapted = planned if planned.is_adapted else file.adapted
     if planned.note:
         file.notes += (f"edit {number}: {planned.note}",)
 
 
-def _check_syntax(file: PlannedFile, context: CallContext) -> None:
-    from bradawl.tools.editing.plan import check_syntax
+async def _check_syntax(file: PlannedFile, context: CallContext) -> None:
+    from bradawl.tools.editing.plan import check_syntax, check_with_grammar
 
     if file.adapted is not None:
         last = msgspec.structs.replace(file.adapted, data=file.data)
         check_syntax(file.before.data, last, context.relative(file.before.path))
+        await check_with_grammar(file.before, last, context)
 
 
 async def _write(files: list[PlannedFile], context: CallContext) -> list[str]:
@@ -189,4 +210,5 @@ def _change_text(file: PlannedFile, context: CallContext) -> str:
     planned = file.planned
     if planned is None:
         raise AssertionError("a file has at least one edit")
-    return change_text(file.before, msgspec.structs.replace(planned, note="; ".join(file.notes)), context)
+    planned = msgspec.structs.replace(planned, note="; ".join(file.notes))
+    return change_text(file.before, planned, file.known, context)

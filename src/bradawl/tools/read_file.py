@@ -11,7 +11,17 @@ from bradawl.core.ports import CallContext, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import FileContent, FileEntry
 from bradawl.tools.reading.decoding import encoding_of, notes_on, presentable, split_lines
-from bradawl.tools.reading.paging import DEFAULT_LIMIT, MOST_CHARACTERS, Page, Span, fitting, range_head, text_page
+from bradawl.tools.reading.paging import (
+    DEFAULT_LIMIT,
+    LONGEST_LINE,
+    MOST_CHARACTERS,
+    Page,
+    Span,
+    fitting,
+    range_head,
+    text_page,
+    without_held,
+)
 from bradawl.tools.reading.path_errors import named_as_given, with_suggestion
 
 _READ_LIMIT = 50_000_000
@@ -134,8 +144,9 @@ async def _show(span: Span, params: ReadFileParams, room_for_images: int, readin
         return await _unread(error, real, span, context)
     if outline := await _outline(content, span, params, context):
         return outline  # it shows no lines, so nothing of the file counts as seen
-    page = await _requested(content, span, params, context)
-    if page.what and (context.seen.has_seen(content, page.what) or (content, page.what) in reading.shown):
+    page = await _requested(content, span, params, context, frozenset(context.seen.parts(content, held=True)))
+    is_held = page.what in context.seen.parts(content, held=True) or (content, page.what) in reading.shown
+    if page.what and is_held and not page.is_short:
         return text_page(f"({span.path} has not changed: the earlier answer with {page.what} still holds)", page.what)
     if any(isinstance(part, Image) and len(part.data) > room_for_images for part in page.parts):
         raise ToolError(f"{span.path} is one image too many for one answer; read it by itself")
@@ -154,9 +165,11 @@ async def _outline(content: FileContent, span: Span, params: ReadFileParams, con
     return await outline_page(content, span, context)
 
 
-async def _requested(content: FileContent, span: Span, params: ReadFileParams, context: CallContext) -> Page:
+async def _requested(
+    content: FileContent, span: Span, params: ReadFileParams, context: CallContext, held: frozenset[str]
+) -> Page:
     if not (names := _names(params)):
-        return await _page(content, span, context)
+        return await _page(content, span, context, held)
     from bradawl.tools.reading.code import symbols_page
 
     return await symbols_page(content, names, span, context)
@@ -183,10 +196,10 @@ async def _unloaded(error: ToolError, entry: FileEntry, span: Span, context: Cal
             raise error
     from bradawl.tools.reading.long_file import long_page
 
-    return await long_page(entry.path, entry.size, span, context)
+    return await long_page(entry.path, entry.size, span.of_size(entry.size), context)
 
 
-async def _page(content: FileContent, span: Span, context: CallContext) -> Page:
+async def _page(content: FileContent, span: Span, context: CallContext, held: frozenset[str]) -> Page:
     data = content.data
     if data.startswith(b"%PDF-"):
         from bradawl.tools.reading.pdf import pdf_page
@@ -202,10 +215,10 @@ async def _page(content: FileContent, span: Span, context: CallContext) -> Page:
 
         if (page := notebook_page(data, span)) is not None:
             return page
-    return _text_page(data, span)
+    return _text_page(data, span.of_size(len(data)), held)
 
 
-def _text_page(data: bytes, span: Span) -> Page:
+def _text_page(data: bytes, span: Span, held: frozenset[str]) -> Page:
     if not data:
         return text_page(f"({span.path} is empty)", "")
     encoding = encoding_of(data, span.path)
@@ -218,10 +231,13 @@ def _text_page(data: bytes, span: Span) -> Page:
         raise ToolError(
             f"{span.path} has {total} line{'' if total == 1 else 's'}, so nothing is at {span.first}; {end}"
         )
+    span, before = without_held(span, total, held)
     shown = fitting(lines[span.first - 1 : span.first - 1 + span.limit], span)
     last = span.first + len(shown) - 1
-    head = [range_head(span.first, last, total)] if len(shown) < total else []
+    head = [*before, range_head(span.first, last, total)] if len(shown) < total else []
     notes = notes_on(shown, encoding)
     if last < total and (span.limit == DEFAULT_LIMIT or len(shown) < span.limit):  # less than was asked for
         notes.append(f"[{span.rest(last)} shows what follows]")
-    return text_page("\n".join([*head, *shown, *notes]), f"lines {span.first}-{last}")
+    is_cut = max(map(len, lines[span.first - 1 : last])) > LONGEST_LINE
+    what = f"lines {span.first}-{last}{', long ones cut' if is_cut else ''}"
+    return text_page("\n".join([*head, *shown, *notes]), what)

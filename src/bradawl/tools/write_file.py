@@ -83,6 +83,8 @@ class WriteFile:
             current = await context.files.read(path, _READ_LIMIT)
         except ToolError:
             raise refusal from None
+        if not current.data:
+            return await self._overwrite(current, params, context)
         if current.data != _encoded(params.content, UTF_8):
             shown = context.relative(path)
             raise ToolError(
@@ -93,7 +95,7 @@ class WriteFile:
 
     async def _overwrite(self, current: FileContent, params: WriteFileParams, context: CallContext) -> ToolOutput:
         from bradawl.tools.editing.diffs import describe_change
-        from bradawl.tools.editing.preconditions import check_unchanged
+        from bradawl.tools.editing.preconditions import check_all_seen, check_unchanged
 
         shown = context.relative(current.path)
         encoding = _encoding_kept(current)
@@ -101,7 +103,9 @@ class WriteFile:
         data = encoding.bom + _encoded(content, encoding)
         if data == current.data:
             return _same(current, context)
-        check_unchanged(current, context)
+        if current.data:  # else nothing can be lost
+            check_unchanged(current, context)
+            check_all_seen(current, context)
         sha256 = await context.files.replace(current.path, data, current.sha256)
         context.seen.saw(FileContent(current.path, data, sha256))
         added, removed, diff = describe_change(encoding.decode(current.data), content, is_known=True)

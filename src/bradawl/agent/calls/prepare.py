@@ -13,11 +13,17 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import CallPrepared
 from bradawl.core.messages import Part, ToolCall
 from bradawl.core.ports import AnyTool, Params
+from bradawl.core.tools import JsonParams
 from bradawl.shaping import fitting
-from bradawl.shaping.parameter_aliases import translated
-from bradawl.shaping.parameter_values import AmbiguousValue
+from bradawl.shaping.parameter_aliases import several_edits, translated
+from bradawl.shaping.parameter_values import AmbiguousValue, Contradiction
+from bradawl.shaping.tool_names import meant_by, same_but_for_case
 from bradawl.shaping.validation import declared, half_character
 
+_SEVERAL = "multi_edit"
+"""The tool for a list of edits that is given to `edit_file`, as other agents take it."""
+_MISSING = "Object missing required field "
+"""What msgspec says (0.20, 2026-11)."""
 _LONGEST_ARGUMENTS = 4_000_000
 """Characters, more than any model writes into one call; longer arguments are not even parsed."""
 
@@ -47,13 +53,15 @@ async def prepare(
 
 def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
     """Find the tool, check the arguments, and declare the effects; repeated after earlier calls changed cwd or env."""
-    tool = services.tools.get(call.name)
+    if (name := same_but_for_case(call.name, services.tools)) != call.name:
+        call = msgspec.structs.replace(call, name=name)
+    tool = services.tools.get(name)
     if tool is None or len(call.raw_arguments) > _LONGEST_ARGUMENTS:
         return Refused(call, _unknown_tool(services, call.name) if tool is None else _too_long(call))
     read = _read(services, tool, call)
     if isinstance(read, Refused):
         return read
-    call, params = read
+    call, tool, params = read
     place = current_place(services.conversation)
     try:
         effects = declared(tool.effects(params, context_of(services, call, place)))
@@ -66,23 +74,31 @@ def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
     return Prepared(call, tool, params, effects, place)
 
 
-def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCall, Params] | Refused:
-    """The call under the tool's own names of its parameters, and the decoded arguments."""
+def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCall, AnyTool, Params] | Refused:
+    """The call under the tool's own names, the tool that is meant, and the decoded arguments."""
     arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
     if arguments is None or call.status != "ok":
         return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
     if fault := half_character(call.raw_arguments, arguments):
         return Refused(call, f"{call.name} was not run: {fault}")
+    several = several_edits(call.name, arguments)
+    if several is not None and (other := services.tools.get(_SEVERAL)) is not None:
+        call, tool, arguments = _with(msgspec.structs.replace(call, name=_SEVERAL), several), other, several
     try:
         own = translated(call.name, arguments, tool.params, services.conversation.state.cwd)
-        call = call if own is arguments else msgspec.structs.replace(call, raw_arguments=json.dumps(own))
-        return call, fitting.decoded(own, tool.params)
+        call = call if own is arguments else _with(call, own)
+        return call, tool, fitting.decoded(own, tool.params)
     except AmbiguousValue as error:
-        return Refused(call, f"{call.name} was not run: {error}.\n{fitting.signature(tool.params)}")
+        names = f"\n{fitting.signature(tool.params)}" if isinstance(error, Contradiction) else ""
+        return Refused(call, f"{call.name} was not run: {error}.{names}")
     except (msgspec.ValidationError, RecursionError) as error:
         return Refused(call, _unfit(tool, arguments, error))
     except Exception as error:  # raised by `__post_init__` of the struct
         return Refused(call, tool_failed(tool, error))
+
+
+def _with(call: ToolCall, arguments: Arguments) -> ToolCall:
+    return msgspec.structs.replace(call, raw_arguments=json.dumps(arguments))
 
 
 def _too_long(call: ToolCall) -> str:
@@ -91,13 +107,10 @@ def _too_long(call: ToolCall) -> str:
 
 
 def _unknown_tool(services: CallServices, name: str) -> str:
-    known = tuple(services.tools)
+    known = tuple(name for name, tool in services.tools.items() if getattr(tool, "is_listed", True))
     if name in services.conversation.state.removed_tools:
         return f"The tool {name!r} was removed from this session; nothing was run. {_names(known)}"
-    from difflib import get_close_matches  # rarely needed
-
-    near = get_close_matches(name, known, 1, 0.5)
-    guess = f" Did you mean {near[0]}?" if near else ""
+    guess = f" {meant}" if (meant := meant_by(name, known)) else ""
     return f"There is no tool named {name!r}; nothing was run.{guess} {_names(known)}"
 
 
@@ -116,12 +129,17 @@ def _unusable_arguments(tool: AnyTool, call: ToolCall, status: str) -> str:
 
 
 def _unfit(tool: AnyTool, arguments: Arguments, error: Exception) -> str:
-    why = fitting.unknown_names(arguments, tool.params) or _readable(error)
-    return f"{tool.spec.name} was not run: {why}.\n{fitting.signature(tool.params)}"
+    unknown = fitting.unknown_names(arguments, tool.params)
+    why = unknown or _readable(error)
+    is_about_names = bool(unknown) or why.endswith(" is missing") or isinstance(tool.params, JsonParams)
+    names = f"\n{fitting.signature(tool.params)}" if is_about_names else ""  # a wrong value is described by itself
+    return f"{tool.spec.name} was not run: {why}.{names}"
 
 
 def _readable(error: Exception) -> str:
     """A message like `Expected int, got str (in timeout)`, without msgspec's path syntax."""
     text = str(error).replace("`", "")
     what, separator, where = text.partition(" - at $")
+    if what.startswith(_MISSING):
+        what = f"{what.removeprefix(_MISSING)} is missing"
     return f"{what} (in {where.lstrip('.')})" if separator and where.strip(".") else what

@@ -45,15 +45,21 @@ class SeenFiles:
     def saw(self, content: FileContent, part: str = "") -> None:
         """Record that the model sees this content, or the named part of it."""
         is_last = self._known.get(content.path) == content.sha256
-        if not is_last or (part and not self.has_seen(content, part)):
+        if not is_last or part not in self.parts(content, held=bool(part)):
             self._change(FileSeen(content.path, content.sha256, part))
         self._remember(content)
 
-    def has_seen(self, content: FileContent, part: str = "") -> bool:
-        """Whether the model has seen this content at any time; for a part, whether an earlier result with it holds."""
+    def parts(self, content: FileContent, *, held: bool = False) -> frozenset[str]:
+        """Names of the parts of this content that the model has seen at any time, "" for all of it.
+
+        With `held` only those of the content it saw last that an earlier result of the conversation still shows.
+        """
         is_last = self._known.get(content.path) == content.sha256
         shown = self._shown.get(content.path, FileShown())
-        return (is_last and part in shown.parts) if part else (is_last or content.sha256 in shown.contents)
+        if held:
+            return shown.parts if is_last else frozenset()
+        found = frozenset(part for sha256, part in shown.contents if sha256 == content.sha256)
+        return found or frozenset([""] if is_last else [])
 
     def _remember(self, content: FileContent) -> None:
         before = self._contents.pop(content.sha256, b"")

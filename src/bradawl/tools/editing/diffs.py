@@ -1,5 +1,7 @@
 """Short unified diffs for a model to read."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from bradawl.tools.reading.decoding import split_lines
@@ -11,7 +13,9 @@ _RUN_HEAD, _RUN_TAIL = 6, 3
 _MOST_CHARACTERS = 3_000
 _MOST_LINES_COMPARED = 4_000
 _LONGEST_LINE = 500
+_AROUND_CHANGE = 100
 Codes = list[list[tuple[str, int, int, int, int]]]
+Block = tuple[int, int, int]
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -51,6 +55,23 @@ def change_between(before: str, after: str, *, is_known: bool = False) -> Differ
     return _render(old_window, new_window, first, around, is_known=is_known)
 
 
+def equal_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
+    """The lines that two texts have in common, in order: index in `old`, index in `new`, number of lines.
+
+    Between the common beginning and the common end of texts with very many changed lines there is none.
+    """
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    middle = (old[start : len(old) - end], new[start : len(new) - end])
+    blocks = [(0, 0, start), (len(old) - end, len(new) - end, end)]
+    if all(middle) and sum(map(len, middle)) <= _MOST_LINES_COMPARED:
+        from difflib import SequenceMatcher
+
+        found = SequenceMatcher(None, *middle, autojunk=False).get_matching_blocks()
+        blocks[1:1] = [(start + i, start + j, size) for i, j, size in found]
+    return [block for block in blocks if block[2]]
+
+
 def _lines(text: str) -> list[str]:
     lines = split_lines(text)
     if lines and not text.endswith("\n"):
@@ -58,7 +79,7 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _common(first: list[str], second: list[str]) -> int:
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
     """Number of equal lines at the beginning."""
     count, step = 0, min(len(first), len(second))
     while step:  # compares slices: much faster than a loop over lines
@@ -82,20 +103,46 @@ def _render(old: list[str], new: list[str], skipped: int, around: int, *, is_kno
             if tag == "equal":
                 lines.extend(" " + line for line in old[i1:i2])
                 continue
-            lines += _run("-", old[i1:i2], is_folded=is_known)
-            lines += _run("+", new[j1:j2], is_folded=is_known)
+            gone, come = _around_changes(old[i1:i2], new[j1:j2])
+            lines += _run("-", gone, "more lines removed", is_folded=is_known)
+            lines += _run("+", come, "lines as given", is_folded=is_known)
     text, is_whole = _cut([_shown(line) for line in lines])
     is_whole = is_whole and not (is_known and any(max(c[2] - c[1], c[4] - c[3]) > _LONGEST_RUN for c in changes))
-    return Difference(added, removed, text, is_whole and max(map(len, lines), default=0) <= _LONGEST_LINE)
+    longest = max((len(line) for c in changes for line in (*old[c[1] : c[2]], *new[c[3] : c[4]])), default=0)
+    return Difference(added, removed, text, is_whole and longest <= _LONGEST_LINE)
 
 
-def _run(sign: str, lines: list[str], *, is_folded: bool) -> list[str]:
+def _around_changes(gone: list[str], come: list[str]) -> tuple[list[str], list[str]]:
+    """The lines; of a very long one in the place of another only the part that changed, with a little around it."""
+    if len(gone) != len(come) or max(map(len, (*gone, *come)), default=0) <= _LONGEST_LINE:
+        return gone, come
+    pairs = [_around_change(*pair) for pair in zip(gone, come, strict=True)]
+    return [before for before, _ in pairs], [after for _, after in pairs]
+
+
+def _around_change(before: str, after: str) -> tuple[str, str]:
+    if max(len(before), len(after)) <= _LONGEST_LINE:
+        return before, after
+    start = _common(before, after)
+    end = _common(before[start:][::-1], after[start:][::-1])
+    first, rest = max(start - _AROUND_CHANGE, 0), max(end - _AROUND_CHANGE, 0)
+
+    def part(line: str) -> str:
+        shown = line[first : len(line) - rest]
+        if len(shown) > _LONGEST_LINE - 60:  # room for the remarks
+            shown = f"{shown[: _LONGEST_LINE - 60]} [...]"
+        return (f"[{first:,} characters] " if first else "") + shown + (f" [{rest:,} characters]" if rest else "")
+
+    return part(before), part(after)
+
+
+def _run(sign: str, lines: list[str], what: str, *, is_folded: bool) -> list[str]:
     """Added or removed lines in a row."""
     signed = [sign + line for line in lines]
     if not is_folded or len(lines) <= _LONGEST_RUN:
         return signed
     left_out = len(lines) - _RUN_HEAD - _RUN_TAIL
-    return [*signed[:_RUN_HEAD], f"[... {left_out} lines as given]", *signed[-_RUN_TAIL:]]
+    return [*signed[:_RUN_HEAD], f"[... {left_out:,} {what}]", *signed[-_RUN_TAIL:]]
 
 
 def _groups(old: list[str], new: list[str], around: int) -> Codes:

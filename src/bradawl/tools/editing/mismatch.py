@@ -6,21 +6,29 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from bradawl.tools.editing.typography import folded
+from bradawl.tools.editing.differences import (
+    LINE_LENGTH,
+    aligned,
+    cut,
+    difference_in_line,
+    differences,
+    in_words,
+    offset_in,
+)
 
 _LINES_SHOWN = 12
-_LINE_LENGTH = 200
 _LONG_LINE = 2_000
 _ANCHORS = 40
 _ANCHOR_LENGTH = 80
 _OCCURRENCES = 50
 _SCANNED = 80_000_000
-_DIFFERENCES = 3
 _LEAST_LIKENESS = 0.5
 _LEAST_LINE_LIKENESS = 0.6
 _LEAST_VOTES = 60
 _LINES_COMPARED = 2_000
-_INVISIBLE = {"\t": "a tab", " ": "a space", "\xa0": "a no-break space", "\r": "a carriage return"}
+_LINES_AROUND = 4
+_AROUND = 100
+_LEAST_BEGINNING = 8
 
 
 def explain_absence(text: str, old: str) -> str:
@@ -29,17 +37,48 @@ def explain_absence(text: str, old: str) -> str:
     slip = _slip(text, old)
     if slip:
         return slip
+    if not text.strip():
+        return "The file is empty: write_file gives it its content." if not text else "The file has only white space."
     place = _closest(text, old)
     if place is None:
-        return "Nothing in the file is like it: read_file shows what is there."
+        return _in_long_line(text, old) or "Nothing in the file is like it: read_file shows what is there."
     first, start = place
-    wanted = old.removesuffix("\n").split("\n")
     if start is not None:
-        return _inside_long_line(text, wanted[0], first, start)
-    lines = _lines_from(text, first, len(wanted))
-    shown = "\n".join(f"{number}\t{_cut(line)}" for number, line in enumerate(lines[:_LINES_SHOWN], first + 1))
-    more = f"\n[... to line {first + len(lines)}]" if len(lines) > _LINES_SHOWN else ""
-    return f"The closest place is line {first + 1}:\n{shown}{more}\n{_differences(lines, wanted, first)}"
+        return _inside_long_line(text, old.removesuffix("\n"), first, start)
+    return _compared(text, old, first)
+
+
+def _compared(text: str, old: str, first: int) -> str:
+    """The closest place with the lines it differs in."""
+    wanted, is_end = old.removesuffix("\n").split("\n"), old.endswith("\n")
+    # Of a wider view each repeated line could be the one that is meant.
+    most = _LINES_AROUND + len(wanted) // 8
+    compared = (_lines_and_differences(text, wanted, first, above, is_end) for above in sorted({0, 1, 2, most}))
+    lines, number, said = min(compared, key=lambda each: (len(each[2]), len("".join(each[2]))))
+    last = number + len(lines) - 1
+    if is_end and not said and _ends_without_break(text, last):
+        return f"old_string ends with a line break, and the file ends without one after line {last}: leave it out."
+    shown = "\n".join(f"{place}\t{cut(line)}" for place, line in enumerate(lines[:_LINES_SHOWN], number))
+    more = f"\n[... to line {last}]" if len(lines) > _LINES_SHOWN else ""
+    return f"The closest place is line {number}:\n{shown}{more}\n{in_words(said)}"
+
+
+def _lines_and_differences(
+    text: str, wanted: list[str], first: int, above: int, is_end: bool
+) -> tuple[list[str], int, list[str]]:
+    """The lines that are meant, the number of the first one, and what differs, as seen from some lines above."""
+    above = min(first, above)
+    lines = _lines_from(text, first - above, len(wanted) + 2 * above)
+    if first - above + len(lines) == text.count("\n") + 1 and not lines[-1] and len(lines) > 1:
+        lines.pop()  # after the last line break
+    pairs = aligned(lines, wanted, above)
+    places = [place for place, _ in pairs if place is not None] or [above]
+    said = list(differences(lines, wanted, pairs, first - above, is_end=is_end))
+    return lines[places[0] : places[-1] + 1], first - above + places[0] + 1, said
+
+
+def _ends_without_break(text: str, last: int) -> bool:
+    return not text.endswith("\n") and text.count("\n") + 1 == last
 
 
 def _slip(text: str, old: str) -> str:
@@ -68,10 +107,6 @@ def _without_entities(text: str) -> str:
 
 def _lines_from(text: str, first: int, count: int) -> list[str]:
     return [line.removesuffix("\r") for line in text.split("\n")[first : first + count]]
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _LINE_LENGTH else f"{line[:_LINE_LENGTH]} [... {len(line) - _LINE_LENGTH} more]"
 
 
 # ------------------------------------------------------------------ where
@@ -137,14 +172,14 @@ def _best(votes: Counter[int], text: str, starts: list[int], quoted: Sequence[st
     """Of the places with the most votes, the one with the most similar lines; None if none is similar."""
     from difflib import SequenceMatcher
 
-    sample = [(place, line.strip()[:_LINE_LENGTH]) for place, line in enumerate(quoted) if line.strip()]
+    sample = [(place, line.strip()[:LINE_LENGTH]) for place, line in enumerate(quoted) if line.strip()]
     sample = sorted(sample, key=lambda item: -len(item[1]))[:6]
     likeness: dict[int, float] = {}
     for number, _ in votes.most_common(6):
         total = 0.0
         for place, line in sample:
             there = _line_at(text, starts, number + place)
-            total += 1.0 if line in there else SequenceMatcher(None, line, there[:_LINE_LENGTH], autojunk=False).ratio()
+            total += 1.0 if line in there else SequenceMatcher(None, line, there[:LINE_LENGTH], autojunk=False).ratio()
         likeness[number] = total / max(len(sample), 1)
     best = max(likeness, key=lambda number: (round(likeness[number], 3), votes[number], -number), default=None)
     if best is not None and likeness[best] >= _LEAST_LIKENESS:
@@ -165,8 +200,8 @@ def _by_likeness(text: str, starts: list[int], quoted: Sequence[str]) -> int | N
     if len(starts) > _LINES_COMPARED:
         return None
     place, longest = max(enumerate(quoted), key=lambda item: len(item[1].strip()))
-    lines = [line.strip()[:_LINE_LENGTH] for line in text.split("\n")]
-    found = get_close_matches(longest.strip()[:_LINE_LENGTH], set(lines), 1, _LEAST_LINE_LIKENESS)
+    lines = [line.strip()[:LINE_LENGTH] for line in text.split("\n")]
+    found = get_close_matches(longest.strip()[:LINE_LENGTH], set(lines), 1, _LEAST_LINE_LIKENESS)
     return max(lines.index(found[0]) - place, 0) if found else None
 
 
@@ -178,80 +213,33 @@ def _line_at(text: str, starts: list[int], number: int) -> str:
 
 def _inside_long_line(text: str, wanted: str, number: int, start: int) -> str:
     there = text[start : start + len(wanted) + 100][:_LONG_LINE].partition("\n")[0]
-    shown = there[:_LINE_LENGTH]
+    begin = offset_in(there[: 2 * LINE_LENGTH], wanted[:LINE_LENGTH])
+    there, start = there[begin : begin + len(wanted)], start + begin
+    offset, what = difference_in_line(there, wanted[:_LONG_LINE])
+    return _around(text, number, start + offset, f"There {what}.")
+
+
+def _in_long_line(text: str, old: str) -> str:
+    """The place in a very long line where the longest beginning of the text is; empty if there is none."""
+    low, high = 0, len(old)
+    while low < high:  # each shorter beginning is there as well
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if old[:middle] in text else (low, middle - 1)
+    start = text.find(old[:low])
+    line = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0]
+    if low < _LEAST_BEGINNING or len(line) <= _LONG_LINE:
+        return ""
+    place = start + low
+    goes_on = f"{text[place : place + 30]!r}, old_string with {old[low : low + 30]!r}"
+    said = f"It has the first {low} characters of old_string; then it goes on with {goes_on}."
+    return _around(text, text.count("\n", 0, place), place, said)
+
+
+def _around(text: str, number: int, place: int, said: str) -> str:
+    """The text around an offset in a very long line."""
+    begin = text.rfind("\n", 0, place) + 1
+    shown = text[max(place - _AROUND, begin) : place + _AROUND].partition("\n")[0]
     return (
-        f"The closest place is in line {number + 1}, which is very long, near character {start}:\n{shown}\n"
-        "Copy a short piece of it exactly."
+        f"The closest place is in line {number + 1}, which is very long, near character {place - begin + 1}:\n{shown}\n"
+        f"{said} Copy a short piece of it exactly."
     )
-
-
-# ------------------------------------------------------------------ how it differs
-
-
-def _differences(lines: Sequence[str], wanted: Sequence[str], first: int) -> str:
-    said: list[str] = []
-    for number, (there, given) in enumerate(zip(lines, wanted, strict=False), first + 1):
-        if there != given:
-            said.append(f"Line {number} differs {_kind(there, given)}: {_detail(there, given)}.")
-    if len(lines) < len(wanted):
-        said.append("The file ends there, old_string goes on.")
-    if not said:
-        return "It differs in the line breaks at its ends."
-    more = f"\n({len(said) - _DIFFERENCES} more lines differ)" if len(said) > _DIFFERENCES else ""
-    return "\n".join(said[:_DIFFERENCES]) + more
-
-
-def _kind(there: str, given: str) -> str:
-    if "".join(there.split()) == "".join(given.split()):
-        return "only in white space"
-    if there.casefold() == given.casefold():
-        return "only in upper and lower case"
-    if folded(there) == folded(given):
-        return "only in typographic characters"
-    return "in its text"
-
-
-def _detail(there: str, given: str) -> str:
-    """The differing indentation and text, with invisible characters named."""
-    indents = [line[: len(line) - len(line.lstrip())] for line in (there, given)]
-    said: list[str] = []
-    if indents[0] != indents[1]:
-        said.append(f"the file has {_counted(indents[0])} before the text, old_string has {_counted(indents[1])}")
-    ours, theirs = there[len(indents[0]) :], given[len(indents[1]) :]
-    if ours != theirs:
-        start, one, other = _stretch(ours, theirs)
-        column = len(indents[0]) + start + 1
-        said.append(f"at column {column} the file has {_counted(one)}, old_string has {_counted(other)}")
-    return "; ".join(said)
-
-
-def _stretch(there: str, given: str) -> tuple[int, str, str]:
-    """The text from the first to the last difference, in whole words, and its offset; cut if it is long."""
-    start, shortest = 0, min(len(there), len(given))
-    while start < shortest and there[start] == given[start]:
-        start += 1
-    end = 0
-    while end < shortest - start and there[-1 - end] == given[-1 - end]:
-        end += 1
-    ours, theirs = there[start : len(there) - end], given[start : len(given) - end]
-    if _is_word(ours[:1]) or _is_word(theirs[:1]):
-        while start > 0 and _is_word(there[start - 1]):
-            start -= 1
-    if _is_word(ours[-1:]) or _is_word(theirs[-1:]):
-        while end > 0 and _is_word(there[-end]):
-            end -= 1
-    return start, _cut(there[start : len(there) - end]), _cut(given[start : len(given) - end])
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-def _counted(text: str) -> str:
-    """The text with invisible characters made visible."""
-    if not text:
-        return "nothing"
-    if len(set(text)) == 1 and text[0] in _INVISIBLE:
-        name = _INVISIBLE[text[0]]
-        return name if len(text) == 1 else f"{len(text)} {name.partition(' ')[2]}s"
-    return repr(text) if text.isascii() else f"{text!r} ({ascii(text)[1:-1]})"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bradawl.core.errors import ToolError
+from bradawl.core.ports import CallContext
+from bradawl.core.workspace import FileContent
 from bradawl.tools.editing.exact import MatchContext, joins_lines, reframed, writes_margin
 from bradawl.tools.editing.file_text import FileText, check_encodable, encodings_of, file_text_of
 from bradawl.tools.editing.matching import (
@@ -159,15 +161,19 @@ def _all_replaced(job: _Job, matches: list[Match], encoding: Encoding) -> Planne
 def _check_unique(matches: tuple[Match, ...], job: _Job, encoding: Encoding) -> None:
     if len(matches) == 1:
         return
-    numbers = [line_number(job.data, match, encoding) for match in matches[:_PLACES_NAMED]]
+    some = matches[:_PLACES_NAMED]
+    numbers = list(dict.fromkeys(line_number(job.data, match, encoding) for match in (*some, matches[-1])))
+    where = f", all in line {numbers[0]}" if len(numbers) == 1 else ""
+    where = where or f" ({_lines_named(numbers[:_PLACES_NAMED], is_cut=len(matches) > len(some))})"
+    count = f"{len(matches):,} times{' or more' if len(matches) >= MOST_MATCHES else ''}"
     raise ToolError(
-        f"old_string matches {len(matches)} times in {job.shown} ({_lines_named(numbers, len(matches))}); nothing was "
+        f"old_string matches {count} in {job.shown}{where}; nothing was "
         "changed. Add lines around it so that it is unique, or set replace_all=true to change every one"
     )
 
 
-def _lines_named(numbers: list[int], count: int) -> str:
-    more = ", ..." if count > len(numbers) else ""
+def _lines_named(numbers: list[int], *, is_cut: bool) -> str:
+    more = ", ..." if is_cut else ""
     return f"lines {', '.join(map(str, numbers))}{more}"
 
 
@@ -300,11 +306,24 @@ def check_syntax(before: bytes, planned: Planned, shown: str) -> None:
 
     fault = fault_in(planned.encoding.decode(planned.data), shown)
     if fault is not None and is_parsed(planned.encoding.decode(before), shown):
-        raise ToolError(
-            f"old_string is in {shown} only {planned.note.replace('matched ', '')}, and with new_string in its place "
-            f"the file would not be valid {fault.language} any more (line {fault.line}: {fault.reason}); nothing was "
-            "changed. Repeat the edit with the text as it is in the file"
-        )
+        raise _broken(planned, shown, f"be valid {fault.language} any more (line {fault.line}: {fault.reason})")
+
+
+async def check_with_grammar(before: FileContent, planned: Planned, context: CallContext) -> None:
+    """`check_syntax` for languages with an installed grammar; a program parses the file. Raises `ToolError`."""
+    if not planned.is_adapted or planned.encoding.codec != "utf-8":
+        return
+    from bradawl.tools.outlines.languages import broken_line
+
+    if line := await broken_line(before, planned.data, context):
+        raise _broken(planned, context.relative(before.path), f"parse any more (error in line {line})")
+
+
+def _broken(planned: Planned, shown: str, what: str) -> ToolError:
+    return ToolError(
+        f"old_string is in {shown} only {planned.note.replace('matched ', '')}, and with new_string in its place "
+        f"the file would not {what}; nothing was changed. Repeat the edit with the text as it is in the file"
+    )
 
 
 def _translated(job: _Job) -> Planned | None:

@@ -1,5 +1,6 @@
 """Finds the symbols of files in any known language. All but Python need a grammar, which is an optional package."""
 
+import base64
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -16,6 +17,8 @@ from bradawl.tools.outlines.symbols import MOST_BYTES, symbols_in
 
 _PROGRAM = str(Path(__file__).with_name("syntax_tree.py"))
 _TIMEOUT_S = 10.0
+_LONGEST_EDIT = 100_000
+"""Characters of one argument of a program; Linux takes 131,071."""
 _MOST_OUTPUT_BYTES = 40_000_000
 
 
@@ -31,7 +34,9 @@ class Language(msgspec.Struct, frozen=True):
 
 class _Answer(msgspec.Struct):
     sha256: str
-    symbols: list[tuple[str, str, int, int, str]]
+    symbols: list[tuple[str, str, int, int, str]] = []
+    before: int = 0
+    after: int = 0
 
 
 _JAVASCRIPT = Language("javascript", "tree_sitter_javascript")
@@ -72,10 +77,47 @@ async def symbols_of(content: FileContent, context: CallContext) -> tuple[Symbol
     """The symbols of a file as `symbols_in`, of all languages. None also if the grammar fails or takes too long."""
     if (found := symbols_in(content.data, content.path)) is not None:
         return found
+    answer = await _answer(content, (), context)
+    try:
+        found = (
+            [msgspec.convert(dict(zip(_FIELDS, one, strict=True)), Symbol) for one in answer.symbols] if answer else []
+        )
+    except msgspec.MsgspecError:
+        return None
+    return tuple(sorted(found, key=lambda one: (one.first, -one.last))) if answer else None
+
+
+async def broken_line(content: FileContent, after: bytes, context: CallContext) -> int:
+    """The line of the first syntax error of a file after an edit, if it has none before; 0 if it has, and if the file
+    can't be checked.
+    """
+    start = common_length(content.data, after)
+    end = common_length(content.data[start:][::-1], after[start:][::-1])
+    new = base64.b64encode(after[start : len(after) - end]).decode()
+    if len(new) > _LONGEST_EDIT:
+        return 0
+    answer = await _answer(content, (str(start), str(len(content.data) - end), new), context)
+    return answer.after if answer and not answer.before else 0
+
+
+def common_length(one: bytes, other: bytes) -> int:
+    """Number of equal bytes at the beginning."""
+    count, step = 0, min(len(one), len(other))
+    while step:  # compares slices: much faster than a loop over bytes
+        if one[count : count + step] == other[count : count + step]:
+            count += step
+            step = min(step, len(one) - count, len(other) - count)
+        else:
+            step //= 2
+    return count
+
+
+async def _answer(content: FileContent, edit: tuple[str, ...], context: CallContext) -> _Answer | None:
     language = language_of(content.path)
     if language is None or len(content.data) > MOST_BYTES:
         return None
-    argv = (sys.executable, "-I", "-B", _PROGRAM, content.path, language.name, language.module, language.function)
+    named = (content.path, language.name, language.module, language.function)
+    argv = (sys.executable, "-I", "-B", _PROGRAM, *named, *edit)
     command = Command(
         argv,
         "/",
@@ -87,12 +129,9 @@ async def symbols_of(content: FileContent, context: CallContext) -> tuple[Symbol
     try:
         result = await context.processes.run(command, context.grant)
         answer = msgspec.json.decode(result.stdout, type=_Answer) if result.exit_code == 0 else None
-        if answer is None or answer.sha256 != content.sha256:
-            return None
-        found = [msgspec.convert(dict(zip(_FIELDS, one, strict=True)), Symbol) for one in answer.symbols]
     except (ToolError, msgspec.MsgspecError):
         return None
-    return tuple(sorted(found, key=lambda one: (one.first, -one.last)))
+    return answer if answer is not None and answer.sha256 == content.sha256 else None
 
 
 _FIELDS = Symbol.__struct_fields__

@@ -1,6 +1,6 @@
 """The outline of a file as text: one line for each definition."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bradawl.tools.outlines.symbol import Symbol
 from bradawl.tools.outlines.thresholds import OUTLINE_CHARACTERS
@@ -13,7 +13,7 @@ def outline(symbols: Sequence[Symbol], most: int = OUTLINE_CHARACTERS) -> list[s
 
     Functions in functions and constants that are not written in capitals are never listed. Of a longer outline these
     are left out, one after the other: constants, private methods, methods of operators, what is in private classes, all
-    methods, what is private. At last the list is cut.
+    methods, what is private. Of the last of these as many are listed as fit. At last the list is cut.
     """
     functions = {one.name for one in symbols if one.kind in {"method", "function"}}
     kept = [one for one in symbols if one.name.rpartition(".")[0] not in functions and not _is_minor(one)]
@@ -26,11 +26,29 @@ def outline(symbols: Sequence[Symbol], most: int = OUTLINE_CHARACTERS) -> list[s
         _is_method,
         _is_private,
     ):
-        kept = [one for one in kept if not leaves_out(one)]
+        others, kept = kept, [one for one in kept if not leaves_out(one)]
         lines = [*_lines(kept), *_left_out(symbols, kept)]
-        if sum(len(line) + 1 for line in lines) <= most:
-            return lines
-    return _cut(lines, most)
+        if (size := _size(lines)) <= most:
+            kept = _with_others_that_fit(kept, others, most - size)
+            return [*_lines(kept), *_left_out(symbols, kept)]
+    return _cut(kept, most)
+
+
+def _size(lines: Iterable[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
+
+
+def _with_others_that_fit(kept: list[Symbol], others: list[Symbol], room: int) -> list[Symbol]:
+    """What is kept, and the first of the others that fit into the room; `others` has all of them, in order."""
+    shown = set(map(id, kept))
+    chosen: list[Symbol] = []
+    for one in others:
+        if id(one) not in shown:
+            room -= _size(_lines([one]))
+            if room < 0:
+                break
+        chosen.append(one)
+    return [*chosen, *(one for one in others[len(chosen) :] if id(one) in shown)]
 
 
 def _nothing(_: Symbol) -> bool:
@@ -76,19 +94,21 @@ def _lines(kept: Sequence[Symbol]) -> Iterator[str]:
 
 def _left_out(symbols: Sequence[Symbol], kept: Sequence[Symbol]) -> Iterator[str]:
     shown = set(map(id, kept))
-    missing = [one.kind for one in symbols if id(one) not in shown]
+    missing = [("private " if _is_private(one) else "") + one.kind for one in symbols if id(one) not in shown]
     if counts := [_number(missing.count(kind), kind) for kind in dict.fromkeys(missing)]:
         yield f"[not listed: {', '.join(counts)}]"
 
 
 def _number(count: int, kind: str) -> str:
-    plural = "classes" if kind == "class" else f"{kind}s"
-    return f"{count} {kind if count == 1 else plural}"
+    plural = f"{kind}es" if kind.endswith("class") else f"{kind}s"
+    return f"{count:,} {kind if count == 1 else plural}"
 
 
-def _cut(lines: list[str], most: int) -> list[str]:
+def _cut(kept: list[Symbol], most: int) -> list[str]:
+    lines = list(_lines(kept))
     for place, line in enumerate(lines):
         most -= len(line) + 1
         if most < 0:
-            return [*lines[:place], f"[the outline is cut: {len(lines) - place} more lines]"]
+            rest = f"{len(lines) - place:,} more definitions, from line {kept[place].first}"
+            return [*lines[:place], f"[the outline is cut: {rest}]"]
     return lines

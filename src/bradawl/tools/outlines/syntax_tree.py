@@ -3,10 +3,14 @@
 A separate process, because grammars are C code that reads untrusted files: it may crash, or take any amount of time and
 memory. The process has limits on both, can be killed, and opens no file after the first one. Arguments: the path, the
 name of a language in `_LANGUAGES`, the module of its grammar, and the function of the module that returns it. Prints a
-JSON object: `sha256` of the content, and `symbols`, for each the fields of `Symbol` in order. It must not import
-anything of bradawl: it is started without its folder on the path.
+JSON object: `sha256` of the content, and `symbols`, for each the fields of `Symbol` in order. With three more arguments
+it applies an edit in memory: it replaces the bytes from an offset to another by those in the third, in base64. Then it
+prints, instead of `symbols`, the lines of the first syntax errors, `before` and `after` the edit; 0 for none.
+
+It must not import anything of bradawl: it is started without its folder on the path.
 """
 
+import base64
 import hashlib
 import importlib
 import json
@@ -260,18 +264,38 @@ def _signature(node: Node, data: bytes) -> str:
     return line if len(line) <= _LONGEST_SIGNATURE else f"{line[:_LONGEST_SIGNATURE]}..."
 
 
+def first_error(root: Node) -> int:
+    """The line of the first syntax error below a node; 0 for none."""
+    waiting = [root] if root.has_error else []
+    while waiting:
+        node = waiting.pop()
+        if node.is_error or node.is_missing:
+            return node.start_point[0] + 1
+        waiting.extend(child for child in reversed(node.children) if child.has_error or child.is_missing)
+    return 0
+
+
+def edited(data: bytes, start: str, end: str, new: str) -> bytes:
+    """The data with an edit as the arguments describe it."""
+    return data[: int(start)] + base64.b64decode(new) + data[int(end) :]
+
+
 def main(arguments: list[str]) -> int:
-    """Parse the file and print its definitions; returns the exit code."""
+    """Parse the file and print its definitions, or its syntax errors; returns the exit code."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (_PROCESSOR_S, _PROCESSOR_S))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    path, language, module, function = arguments
+    path, language, module, function, *edit = arguments
     parser = tree_sitter.Parser(tree_sitter.Language(getattr(importlib.import_module(module), function)()))
     data = Path(path).read_bytes()
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    found = definitions(parser.parse(data).root_node, _LANGUAGES[language], data)
-    answer = {"sha256": hashlib.sha256(data).hexdigest(), "symbols": found}
+    answer: dict[str, object] = {"sha256": hashlib.sha256(data).hexdigest()}
+    if edit:
+        before, after = (first_error(parser.parse(each).root_node) for each in (data, edited(data, *edit)))
+        answer |= {"before": before, "after": after}
+    else:
+        answer["symbols"] = definitions(parser.parse(data).root_node, _LANGUAGES[language], data)
     sys.stdout.buffer.write(json.dumps(answer).encode())
     return 0
 

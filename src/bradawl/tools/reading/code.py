@@ -17,6 +17,14 @@ from bradawl.tools.reading.paging import DEFAULT_LIMIT, Page, Span, fitting, ran
 
 _MOST_SYMBOLS = 50
 _NAMES_LISTED = 20
+_OTHER_LINES = 100
+"""Lines that a search for definitions may find besides."""
+_BEGINNINGS = {
+    **dict.fromkeys(("py", "pyi", "pyw"), r"^\s*(async )?(def|class) "),
+    **dict.fromkeys(("rb", "rake"), r"^\s*(def|class|module) "),
+    "go": "^(func|type) ",
+    "rs": r"^\s*(pub\S* )?((async|unsafe|const) )*(fn|struct|enum|trait|impl|mod)\b",
+}
 _LONG_LINES = 300
 """Bytes of a line on average that code written by people does not reach."""
 
@@ -45,7 +53,8 @@ async def outline_page(content: FileContent, span: Span, context: CallContext) -
         names = ", ".join(one.symbol.name for one in others[:_NAMES_LISTED])
         shown.append(f"[named as well, but too long to show here: {names}]")
     shown = [head, *listed, *shown]
-    return text_page("\n".join([*shown, *notes_on(shown, encoding), _how_to_go_on(symbols, span)]), "")
+    is_cut = listed[-1].startswith("[")
+    return text_page("\n".join([*shown, *notes_on(shown, encoding), _how_to_go_on(symbols, span, is_cut)]), "")
 
 
 def _that_fit(named: list[Definition], lines: list[str], span: Span, room: int) -> tuple[list[str], list[Definition]]:
@@ -73,15 +82,22 @@ def _beginning(one: Definition, lines: list[str], span: Span, room: int) -> list
     return fitting(lines[one.first - 1 : one.last], Span(span.path, one.first, DEFAULT_LIMIT, room))
 
 
-def _how_to_go_on(symbols: Sequence[Symbol], span: Span) -> str:
+def _how_to_go_on(symbols: Sequence[Symbol], span: Span, is_cut: bool) -> str:
     names = [one.name for one in symbols if one.kind != "constant"]
     public = [name for name in names if "_" not in (name[0], name.rpartition(".")[2][0])]
     path = json.dumps(span.path, ensure_ascii=False)
     name = json.dumps(next((name for name in public if "." in name), (public or names)[0]), ensure_ascii=False)
     return (
         f"[read_file(file_path={path}, symbols=[{name}]) shows definitions; "
-        f"read_file(file_path={path}, offset=1, limit=400) lines]"
+        f"read_file(file_path={path}, offset=1, limit=400) lines{_search(path, len(symbols)) if is_cut else ''}]"
     )
+
+
+def _search(path: str, count: int) -> str:
+    """The search that lists all definitions, for languages where a word begins them."""
+    pattern = _BEGINNINGS.get(path.strip('"').rpartition(".")[2])
+    limit = f", limit={count + _OTHER_LINES}" if count > _OTHER_LINES else ""
+    return f"; grep(pattern={json.dumps(pattern)}, path={path}{limit}) all definitions" if pattern else ""
 
 
 async def symbols_page(content: FileContent, names: tuple[str, ...], span: Span, context: CallContext) -> Page:
@@ -99,7 +115,7 @@ async def symbols_page(content: FileContent, names: tuple[str, ...], span: Span,
         if not of_name:
             notes.append(_unknown(name, symbols, span))
         elif len(of_name) > 1:
-            notes.append(f"[{name} is the name of {len(of_name)} definitions: {_places(of_name)}]")
+            notes.append(f"[{name} is the name of {len(of_name)} definitions]")
     if not found:
         raise ToolError("\n".join(notes))
     what = f"the definitions {', '.join(names)}"

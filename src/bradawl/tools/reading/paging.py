@@ -1,13 +1,20 @@
 """Formats a part of a file, with the call that shows the next part."""
 
+import re
+
 import msgspec
 
 from bradawl.core.messages import Image, Text
+from bradawl.tools.outlines.thresholds import WHOLE_BYTES
 
 DEFAULT_LIMIT = 2_000
 MOST_CHARACTERS = 50_000
 """Most characters of one result."""
+PART_CHARACTERS = 16_000
+"""Most characters of a large file, as of a command's output, unless the call says how many lines it wants."""
 LONGEST_LINE = 2_000
+_SHORT = 200
+_MOST_LINES_REPEATED = 50
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -21,6 +28,12 @@ class Span(msgspec.Struct, frozen=True):
     """Most lines, pages or cells."""
     most: int
     """Most characters."""
+
+    def of_size(self, size: int) -> "Span":
+        """The span for a file with so many bytes: of a large one a part of 16 KB, unless the call says how much."""
+        if size <= WHOLE_BYTES or self.limit != DEFAULT_LIMIT:
+            return self
+        return msgspec.structs.replace(self, most=min(self.most, PART_CHARACTERS))
 
     def rest(self, last: int) -> str:
         """The call that shows what follows the line, page or cell `last`."""
@@ -40,6 +53,11 @@ class Page(msgspec.Struct, frozen=True):
     """
 
     @property
+    def is_short(self) -> bool:
+        """Whether it has a few lines, hardly longer than the remark that they were shown before."""
+        return len(self.text) <= _SHORT and self.what.startswith("lines ")
+
+    @property
     def text(self) -> str:
         """The text of all parts that are text."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
@@ -48,6 +66,23 @@ class Page(msgspec.Struct, frozen=True):
 def text_page(text: str, what: str) -> Page:
     """A page of text alone."""
     return Page((Text(text),), what)
+
+
+def without_held(span: Span, total: int, held: frozenset[str]) -> tuple[Span, list[str]]:
+    """The span without many lines at its beginning that an earlier result shows, and a remark about them.
+
+    A span with nothing else stays as it is.
+    """
+    shown = [(int(match[1]), int(match[2])) for part in held if (match := re.fullmatch(r"lines (\d+)-(\d+)", part))]
+    first, end = span.first, min(span.first + span.limit - 1, total)
+    for begin, last in sorted(shown):
+        if begin <= first <= last:
+            first = last + 1
+    if first - span.first < _MOST_LINES_REPEATED or first > end:
+        return span, []
+    remark = f"(lines {span.first}-{first - 1} have not changed since an earlier answer showed them)"
+    left = span.limit if span.limit == DEFAULT_LIMIT else span.limit - (first - span.first)
+    return msgspec.structs.replace(span, first=first, limit=left), [remark]
 
 
 def sections_that_fit(sections: list[str], most: int) -> list[str]:

@@ -91,16 +91,24 @@ def _similar(wanted: str, names: Collection[str]) -> dict[str, int]:
     """Names that differ in case, in the suffix or by a typing error, each with its edit distance."""
     if same := [name for name in names if name.lower() == wanted.lower()]:
         return dict.fromkeys(same, 0)
-    most = min(len(wanted) // 3, 2)
-    stem = wanted.rpartition(".")[0]
+    stem, suffix = _split(wanted)
+    # A suffix of the same letters says nothing, and two of four letters are another word: nope.py is not core.py.
+    most = 0 if len(stem) < 4 else 1 if len(stem) < 8 else 2
     found: dict[str, int] = {}
     for name in names:
-        near = abs(len(name) - len(wanted)) <= most
-        if near and (distance := _distance(wanted.lower(), name.lower(), most)) <= most:
+        other, other_suffix = _split(name)
+        near = other_suffix == suffix and abs(len(other) - len(stem)) <= most
+        if near and (distance := _distance(stem.lower(), other.lower(), most)) <= most:
             found[name] = distance
-        elif len(stem) > 1 and stem == name.rpartition(".")[0]:
+        elif len(stem) > 1 and stem == other:
             found[name] = 1
     return found
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The name without its suffix, and the suffix; a name such as `.env` has none."""
+    stem, _, suffix = name.rpartition(".")
+    return (stem, suffix) if stem else (name, "")
 
 
 def _distance(one: str, other: str, most: int) -> int:

@@ -14,6 +14,8 @@ NO_RIPGREP = (
 )
 _UNKNOWN_TYPE = "unrecognized file type"
 _BAD_PATTERN = re.compile(r"^(?:error|PCRE2): (.+)", re.MULTILINE)
+_OFFSET = re.compile(r"^error compiling pattern at offset \d+: ")
+"""ripgrep puts the pattern into a group, so the offset is not one in the pattern."""
 _SUGGESTED = 5
 
 
@@ -23,6 +25,7 @@ async def failure(result: CommandResult, rg: str, query: Query, context: CallCon
     if _UNKNOWN_TYPE in said:
         return ToolError(await _unknown_type(query.file_type, rg, context))
     if reasons := _BAD_PATTERN.findall(said):
+        reasons = [_OFFSET.sub("", reason) for reason in reasons]
         return ToolError(
             f"pattern {query.pattern} is not a regular expression: {reasons[-1]}. "
             "Put a backslash before ( ) [ ] { } . * + ? | to search for the character itself"

@@ -88,7 +88,7 @@ def _some(found: SearchResult, query: Query) -> Chosen:
     """The most relevant files, and as many lines of each as there is room for."""
     defining = {path for path, lines in found.lines.items() if any(line.is_definition for line in lines)}
     order = ranked({path: found.counts[path] for path in found.lines}, defining, query.root)
-    limit = query.limit
+    limit = query.sample
     while True:
         given = shares(order, found.counts, limit)
         chosen = {path: chosen_lines(found.lines[path], most, query.context) for path, most in given.items()}

@@ -178,7 +178,7 @@ async def _count(rg: Ripgrep, query: Query, context: CallContext) -> SearchResul
 async def _some(counted: SearchResult, rg: Ripgrep, query: Query, context: CallContext) -> SearchResult:
     """Lines of the most relevant files, as many as are shown."""
     defining = await _defining(rg, query, context)
-    given = shares(ranked(counted.counts, defining, query.root), counted.counts, query.limit)
+    given = shares(ranked(counted.counts, defining, query.root), counted.counts, query.sample)
     files = [rg.relative(path) for path in given]
     most = max(given.values(), default=1)
     options = ("--json", "--sort=path", f"--max-count={most}", *_options(query), *_around(query))
@@ -291,19 +291,27 @@ def _lines_of(message: _Message, query: Query) -> Iterator[Line]:
     place = 0
     for number, line in enumerate(data.lines.data().removesuffix(b"\n").split(b"\n")[: query.most_lines + 1]):
         end = place + len(line) + 1
-        text = line.removesuffix(b"\r").decode("utf-8", "replace")
+        text, _ = _decoded(line.removesuffix(b"\r"))
         count = sum(place <= span.start < end for span in spans)
         yield Line(data.line_number + number, around(text, 0, 0), is_match, count)
         place = end
 
 
 def _line_text(data: _Data) -> str:
-    text = data.lines.text or data.lines.data().decode("utf-8", "replace")
+    text, codec = _decoded(data.lines.data())
     text = text.removesuffix("\n").removesuffix("\r")
     if len(text) <= LONGEST_TEXT:
         return text
     spans = data.spans()
     span = spans[0] if spans else _Span(0, 0)
     raw = data.lines.data()
-    start, end = (len(raw[:place].decode("utf-8", "replace")) for place in (span.start, span.end))
+    start, end = (len(raw[:place].decode(codec, "replace")) for place in (span.start, span.end))
     return around(text, start, end)
+
+
+def _decoded(data: bytes) -> tuple[str, str]:
+    """The text of a line and its encoding. Like `read_file`, what is not UTF-8 is shown as Latin-1."""
+    try:
+        return data.decode(), "utf-8"
+    except UnicodeDecodeError:
+        return data.decode("latin-1"), "latin-1"

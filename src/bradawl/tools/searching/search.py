@@ -19,6 +19,10 @@ _EXCESS = 5
 """A search whose matches exceed the default limit by a fifth or less shows them all."""
 
 
+_SAMPLE = 60
+"""Of more matches than the default limit so many are shown: the query is too wide, and more of them say no more."""
+
+
 def _leaves_nothing_out(_: str) -> bool:
     return False
 
@@ -47,10 +51,15 @@ class Query(msgspec.Struct, frozen=True):
         """Most lines that may be shown."""
         return max(MOST_LINES, self.limit)
 
+    @property
+    def sample(self) -> int:
+        """How many matches to show of too many."""
+        return _SAMPLE if self.limit == DEFAULT_LIMIT and self.output_mode == "content" else self.limit
+
     def most_matches(self, total: int) -> int:
         """How many of the matches to show."""
         excess = self.limit // _EXCESS if self.limit == DEFAULT_LIMIT else 0
-        return total if total <= self.limit + excess else self.limit
+        return total if total <= self.limit + excess else self.sample
 
     def includes(self, path: str) -> bool:
         """Whether the query includes a file, by its name or, for a pattern with a slash, by its path."""

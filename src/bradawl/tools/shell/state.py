@@ -1,6 +1,7 @@
 """Records what a command changes for later calls: working directory, exported variables, seen files."""
 
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd, Env
 from bradawl.core.ports import CallContext
-from bradawl.core.workspace import CommandResult
+from bradawl.core.workspace import CommandResult, FileContent
 from bradawl.safety.name_lists import first_of
 
 _LONGEST_VALUE = 32_000
@@ -19,6 +20,7 @@ even one that unsets them.
 """
 _NAMED = 20
 _FILES_SEEN = 100
+_REDIRECTED = re.compile(r">\s*([\w./~+@-]+)")
 _LARGEST_SEEN = 8_000_000
 _ALL_SEEN = 32_000_000
 
@@ -121,8 +123,46 @@ async def mark_seen(paths: tuple[str, ...], printed: bytes, context: CallContext
         except ToolError:
             continue
         room -= len(content.data)
-        if content.data.strip() in printed or (printed.strip() and printed in content.data):
+        if content.data.strip() in printed:
             context.seen.saw(content)
+        elif printed.strip() and printed in content.data:
+            context.seen.saw(content, _part_printed(printed, content.data))
+
+
+async def mark_written(command: str, context: CallContext) -> None:
+    """Record the files as seen whose whole content is in the command: a here-document, or `echo 'x = 4' > gen.py`.
+
+    Of a file that was seen whole, what the command appended is enough. The names are only candidates: the content
+    decides.
+    """
+    typed = command.encode("utf-8", "replace")
+    for name in _REDIRECTED.findall(command)[:_FILES_SEEN]:
+        try:
+            path = context.resolve(name)
+            before = (context.seen.data(path) or b"") if _is_known(path, context) else b""
+            content = await context.files.read(path, len(before) + len(typed))
+        except ToolError:
+            continue
+        new = content.data.removeprefix(before).strip()
+        if new and new in typed:
+            context.seen.saw(content)
+
+
+def _is_known(path: str, context: CallContext) -> bool:
+    """Whether the model saw all of the content that it saw last."""
+    return "" in context.seen.parts(FileContent(path, b"", context.seen.sha256(path) or ""))
+
+
+def _part_printed(printed: bytes, data: bytes) -> str:
+    """The name of the lines that were printed whole."""
+    from bradawl.tools.editing.seen_lines import part_of_output
+
+    start = data.index(printed)
+    stop = start + len(printed)
+    starts_inside, ends_inside = data[:start][-1:] not in b"\n", data[stop - 1 : stop] != b"\n" and stop < len(data)
+    first = data.count(b"\n", 0, start) + 1
+    last = first + printed.removesuffix(b"\n").count(b"\n")
+    return part_of_output(first + starts_inside, last - ends_inside)
 
 
 def nearest_folder(context: CallContext) -> str:
