@@ -2,7 +2,7 @@
 
 import pytest
 
-from bradawl.shaping.tool_names import meant_by, same_but_for_case
+from bradawl.shaping.tool_names import meant_by
 
 OFFERED = (
     "bash",
@@ -46,13 +46,3 @@ def test_nothing_is_guessed_without_a_good_reason(name: str):
 def test_where_nobody_can_answer_that_is_said(name: str):
     assert meant_by(name, OFFERED).startswith("Nobody can answer here: ")
     assert meant_by(name, (*OFFERED, "ask_user")) == "Did you mean ask_user?"
-
-
-def test_a_name_in_other_capitals_is_that_of_the_tool():
-    assert [same_but_for_case(name, OFFERED) for name in ("Bash", "GREP", "grep", "Read", "readFile")] == [
-        "bash",
-        "grep",
-        "grep",
-        "Read",
-        "readFile",
-    ]

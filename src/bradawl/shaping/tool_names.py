@@ -43,6 +43,10 @@ def meant_by(name: str, offered: Collection[str]) -> str:
     return f"Did you mean {near[0]}?" if near else ""
 
 
-def same_but_for_case(name: str, tools: Collection[str]) -> str:
-    """The tool whose name differs only in capitals; the name itself if there is none or if it is one."""
-    return name.lower() if name not in tools and name.lower() in tools else name
+def unknown_tool(name: str, offered: tuple[str, ...], *, was_removed: bool) -> str:
+    """The result of a call of a tool that does not exist."""
+    tools = f"The tools are: {', '.join(offered)}." if offered else "This session has no tools."
+    if was_removed:
+        return f"The tool {name!r} was removed from this session; nothing was run. {tools}"
+    guess = f" {meant}" if (meant := meant_by(name, offered)) else ""
+    return f"There is no tool named {name!r}; nothing was run.{guess} {tools}"

@@ -13,17 +13,13 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import CallPrepared
 from bradawl.core.messages import Part, ToolCall
 from bradawl.core.ports import AnyTool, Params
-from bradawl.core.tools import JsonParams
-from bradawl.shaping import fitting
+from bradawl.shaping import call_errors, fitting
 from bradawl.shaping.parameter_aliases import several_edits, translated
 from bradawl.shaping.parameter_values import AmbiguousValue, Contradiction
-from bradawl.shaping.tool_names import meant_by, same_but_for_case
 from bradawl.shaping.validation import declared, half_character
 
 _SEVERAL = "multi_edit"
 """The tool for a list of edits that is given to `edit_file`, as other agents take it."""
-_MISSING = "Object missing required field "
-"""What msgspec says (0.20, 2026-11)."""
 _LONGEST_ARGUMENTS = 4_000_000
 """Characters, more than any model writes into one call; longer arguments are not even parsed."""
 
@@ -53,9 +49,9 @@ async def prepare(
 
 def check(services: CallServices, call: ToolCall) -> Prepared | Refused:
     """Find the tool, check the arguments, and declare the effects; repeated after earlier calls changed cwd or env."""
-    if (name := same_but_for_case(call.name, services.tools)) != call.name:
-        call = msgspec.structs.replace(call, name=name)
-    tool = services.tools.get(name)
+    if call.name not in services.tools and call.name.lower() in services.tools:
+        call = msgspec.structs.replace(call, name=call.name.lower())
+    tool = services.tools.get(call.name)
     if tool is None or len(call.raw_arguments) > _LONGEST_ARGUMENTS:
         return Refused(call, _unknown_tool(services, call.name) if tool is None else _too_long(call))
     read = _read(services, tool, call)
@@ -78,7 +74,12 @@ def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCa
     """The call under the tool's own names, the tool that is meant, and the decoded arguments."""
     arguments, status = parse_arguments(call.raw_arguments, cut=call.status == "truncated")
     if arguments is None or call.status != "ok":
-        return Refused(call, _unusable_arguments(tool, call, status if arguments is None else call.status))
+        return Refused(
+            call,
+            call_errors.unusable(
+                tool.spec.name, tool.params, call.raw_arguments, status if arguments is None else call.status
+            ),
+        )
     if fault := half_character(call.raw_arguments, arguments):
         return Refused(call, f"{call.name} was not run: {fault}")
     several = several_edits(call.name, arguments)
@@ -92,7 +93,7 @@ def _read(services: CallServices, tool: AnyTool, call: ToolCall) -> tuple[ToolCa
         names = f"\n{fitting.signature(tool.params)}" if isinstance(error, Contradiction) else ""
         return Refused(call, f"{call.name} was not run: {error}.{names}")
     except (msgspec.ValidationError, RecursionError) as error:
-        return Refused(call, _unfit(tool, arguments, error))
+        return Refused(call, call_errors.unfit(tool.spec.name, tool.params, arguments, error))
     except Exception as error:  # raised by `__post_init__` of the struct
         return Refused(call, tool_failed(tool, error))
 
@@ -107,39 +108,7 @@ def _too_long(call: ToolCall) -> str:
 
 
 def _unknown_tool(services: CallServices, name: str) -> str:
+    from bradawl.shaping.tool_names import unknown_tool  # rarely needed
+
     known = tuple(name for name, tool in services.tools.items() if getattr(tool, "is_listed", True))
-    if name in services.conversation.state.removed_tools:
-        return f"The tool {name!r} was removed from this session; nothing was run. {_names(known)}"
-    guess = f" {meant}" if (meant := meant_by(name, known)) else ""
-    return f"There is no tool named {name!r}; nothing was run.{guess} {_names(known)}"
-
-
-def _names(tools: tuple[str, ...]) -> str:
-    return f"The tools are: {', '.join(tools)}." if tools else "This session has no tools."
-
-
-def _unusable_arguments(tool: AnyTool, call: ToolCall, status: str) -> str:
-    if status == "truncated":
-        return (
-            f"{tool.spec.name} was not run: its arguments were cut off after {len(call.raw_arguments)} characters, "
-            "because the reply hit its length limit. Send the call again with less in it, or in several parts."
-        )
-    wrong = fitting.what_is_wrong(call.raw_arguments)
-    return f"{tool.spec.name} was not run: its arguments could not be read: {wrong}.\n{fitting.signature(tool.params)}"
-
-
-def _unfit(tool: AnyTool, arguments: Arguments, error: Exception) -> str:
-    unknown = fitting.unknown_names(arguments, tool.params)
-    why = unknown or _readable(error)
-    is_about_names = bool(unknown) or why.endswith(" is missing") or isinstance(tool.params, JsonParams)
-    names = f"\n{fitting.signature(tool.params)}" if is_about_names else ""  # a wrong value is described by itself
-    return f"{tool.spec.name} was not run: {why}.{names}"
-
-
-def _readable(error: Exception) -> str:
-    """A message like `Expected int, got str (in timeout)`, without msgspec's path syntax."""
-    text = str(error).replace("`", "")
-    what, separator, where = text.partition(" - at $")
-    if what.startswith(_MISSING):
-        what = f"{what.removeprefix(_MISSING)} is missing"
-    return f"{what} (in {where.lstrip('.')})" if separator and where.strip(".") else what
+    return unknown_tool(name, known, was_removed=name in services.conversation.state.removed_tools)
