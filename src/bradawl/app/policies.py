@@ -25,6 +25,8 @@ _READABLE = ("/usr",)
 """Folders that may be read without a question: they hold programs, libraries and headers, and no secrets."""
 
 
+PROMPT_SOURCE = "the prompt names it"
+"""Source of rules that follow from a prompt and hold for single files."""
 _MOST_ENTRIES = 1_000
 """Directory entries of a root that are searched for Python environments."""
 
@@ -80,7 +82,7 @@ class Policies:
         """Rules for the files in the machine's `/tmp` that prompts of the user ask for."""
         for path in self._tmp.writable() if self._tmp else ():
             pattern = re.escape(path)
-            yield Rule("allow", "write", pattern, text=f"Edit(/{path})", source="the prompt names it")
+            yield Rule("allow", "write", pattern, text=f"Edit(/{path})", source=PROMPT_SOURCE)
 
     @cached_property
     def _remembered(self) -> "RememberedRules":
