@@ -83,6 +83,9 @@ RUN = {
     "a file is edited, the tests fail, and the next call is refused": [
         [EDIT, bash("python3 fails.py"), bash("git commit -m x")]
     ],
+    "a file is edited, the tests fail behind a pipe that succeeds, as to `tail`, and the next call is refused": [
+        [EDIT, bash("python3 fails.py 2>&1 | tail -3"), bash("git commit -m x")]
+    ],
     "a rule that denies, the mode (also `plan`), a hook, or what no mode allows refuses a call": [
         [bash("rm -rf ~")],
         [bash("rm -rf /etc")],

@@ -50,6 +50,12 @@ async def test_the_result_shows_output_stderr_and_exit_code(place, command, show
     assert output.full is None
 
 
+@pytest.mark.parametrize(("command", "hides"), [("true", False), ("false | cat", True), ("yes | head -1", False)])
+async def test_a_success_that_hides_the_failure_of_a_part_says_so_to_the_log(place, command, hides):
+    output = await place.call(BASH, command=command)
+    assert (output.is_error, output.has_failed_part) == (False, hides)
+
+
 async def test_the_last_folder_of_a_line_is_kept_for_the_next(place, tmp_path):
     (tmp_path / "sub").mkdir()
     assert (await place.text(BASH, command="cd sub && pwd")).endswith(

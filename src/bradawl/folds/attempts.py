@@ -12,6 +12,7 @@ class _Attempt(msgspec.Struct):
     step: int
     effects: Effects
     outcome: Outcome | None = None
+    has_failed_part: bool = False
     lacked_user: bool = False
     """The call, or something its command did, was denied because no user was there."""
     inner: "list[Attempts]" = msgspec.field(default_factory=lambda: [])
@@ -49,8 +50,9 @@ class Attempts:
                 self._made.append(attempt)
             case PermissionDecided(call_id, "deny", "nobody") if call_id in self._by_id:
                 self._by_id[call_id].lacked_user = True
-            case ToolFinished(call_id, outcome) if call_id in self._by_id:
+            case ToolFinished(call_id, outcome, has_failed_part=has_failed_part) if call_id in self._by_id:
                 self._by_id[call_id].outcome = outcome
+                self._by_id[call_id].has_failed_part = has_failed_part
             case _:
                 pass
 
@@ -68,8 +70,8 @@ class Attempts:
     def gave_up(self) -> bool:
         """Whether the model stopped at a refused call: afterwards nothing succeeded that does more than read.
 
-        False if the work was checked: a call changed files, and the last program that ran since then succeeded. Calls
-        of the same reply as the refused one are not another way: the model did not know of the refusal.
+        False if the work was checked: a call changed files, and the last program that ran since then succeeded in all
+        its parts: `npm test | tail` succeeds whatever the tests do. Calls of the same reply as the refused one are not another way: the model did not know of the refusal.
         """
         refused_in: int | None = None
         for attempt in self._made:
@@ -88,7 +90,7 @@ class Attempts:
             if _runs(attempt.effects):
                 if attempt.was_refused or attempt.outcome == "refused":
                     continue
-                is_checked = has_changed and attempt.outcome == "ok"
+                is_checked = has_changed and attempt.outcome == "ok" and not attempt.has_failed_part
                 has_changed = has_changed or (attempt.outcome == "ok" and bool(attempt.effects.writes))
             elif attempt.outcome == "ok" and attempt.effects.writes:
                 has_changed, is_checked = True, False

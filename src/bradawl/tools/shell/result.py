@@ -69,6 +69,7 @@ def output_of(
         is_error=result.exit_code != 0 or (is_strict and any(code not in _FINE for code in result.pipe_status)),
         limit=SHOWN,
         full_file=result.spilled,
+        has_failed_part=any(code not in _FINE for code in result.pipe_status),
     )
 
 
