@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import text_of
+from bradawl.core.permissions import Sandbox
 from bradawl.core.workspace import Job
 from bradawl.shaping.program_output import clean, shorten_lines
 from bradawl.tools.bash import Bash
@@ -194,6 +195,17 @@ async def test_a_job_runs_in_the_background_and_can_be_read_and_ended(place):
     )
     assert looked == "(no new output)\n[job-1 is running, for 2 s so far]"
     assert killed == "(no new output)\n[job-1 has ended with exit code 143 after 2.5 s]"
+
+
+async def test_a_job_whose_network_is_its_own_says_that_its_servers_are_out_of_reach(place):
+    place.jobs = FakeJobs()
+    bash = Bash(sandbox=lambda: Sandbox("bubblewrap"))
+    text = await place.text(bash, command="exec sleep 300", run_in_background=True)
+    await place.jobs.end("job-1")
+    assert text.endswith(
+        "A cd or export in it does not stay. Other commands can't connect to it: start server and client in one "
+        "command]"
+    )
 
 
 @pytest.mark.parametrize(("line", "message"), [("no-such-command", "[exit code 127]"), ("sleep 300 &", "without &]")])

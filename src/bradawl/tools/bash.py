@@ -27,6 +27,7 @@ _PATIENCE_S = 120
 _AT_ONCE_S = 0.2
 _PROGRESS_PIECE = 2_000
 _SHOWN_PER_S = 300_000.0  # bytes
+_OWN_NETWORK = ". Other commands can't connect to it: start server and client in one command"
 
 
 class UnattendedBashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -173,7 +174,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             if params.run_in_background and params.timeout:
                 said = "without the timeout, which jobs don't have, "
             job = partial(context.jobs.add, process, params.command, context.call_id)
-            output = await _hand_over(process, job, time.monotonic() - began, said)
+            about = _OWN_NETWORK if self._has_own_network(context) else ""
+            output = await _hand_over(process, job, time.monotonic() - began, said, about)
             return msgspec.structs.replace(output, is_error=bool(params.answer_if_ok))  # its end is not known
         else:
             await process.end()
@@ -198,6 +200,11 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             by_domain=by_domain,
             is_strict=bool(params.answer_if_ok),
         )
+
+    def _has_own_network(self, context: CallContext) -> bool:
+        """Whether servers of a command are out of reach for other commands."""
+        is_outside = context.grant is not None and context.grant.outside_sandbox
+        return not is_outside and self.sandbox().name == "bubblewrap"
 
     def _command(self, params: UnattendedBashParams, context: CallContext) -> Command:
         """The command that is analyzed, sealed and started."""
@@ -308,8 +315,8 @@ async def _start(command: Command, context: CallContext, progress: _Progress) ->
     return process, command.cwd
 
 
-async def _hand_over(process: Process, add: Callable[[float], str], ran_s: float, said: str) -> ToolOutput:
-    """Make the process a background job with `add`; returns its output so far."""
+async def _hand_over(process: Process, add: Callable[[float], str], ran_s: float, said: str, about: str) -> ToolOutput:
+    """Make the process a background job with `add`; returns its output so far. `about` is a sentence on its network."""
     data, dropped = process.printed()
     try:
         job_id = add(ran_s)
@@ -319,6 +326,6 @@ async def _hand_over(process: Process, add: Callable[[float], str], ran_s: float
     missing = f"[{dropped:,} bytes in the middle of the output are not shown]\n" if dropped else ""
     note = (
         f"{missing}[{said}in the background as {job_id}; bash_output shows what it prints, bash_kill ends it, and you "
-        "are told when it ends. A cd or export in it does not stay]"
+        f"are told when it ends. A cd or export in it does not stay{about}]"
     )
     return ToolOutput((Text(body_of(data, b"") or "(no output yet)"), Text(f"\n{note}")), limit=SHOWN)

@@ -23,8 +23,9 @@ _ENDED_BACKGROUND = (
 )
 
 _ENDED_IN_OWN_NETWORK = (
-    "[programs it had left running were ended; what is to go on belongs in a call with run_in_background, without &. A "
-    "server for the commands of this line alone is right as it is: other commands can't reach it, nor that of a job]"
+    "[programs it had left running were ended; other commands can't connect to a server "
+    "started here or in a job: start server and client in one command. What else is to go on belongs in a call with "
+    "run_in_background, without &]"
 )
 
 

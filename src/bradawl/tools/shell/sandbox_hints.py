@@ -9,7 +9,14 @@ from bradawl.core.permissions import Grant
 from bradawl.core.workspace import CommandResult
 from bradawl.safety.control_characters import in_remark
 from bradawl.shaping.restored_paths import first_paths, restored_lines
-from bradawl.tools.shell.network_errors import NO_NETWORK, NOTHING_FOUND, errors_in, host_in, own_errors
+from bradawl.tools.shell.network_errors import (
+    NO_NETWORK,
+    NOTHING_FOUND,
+    errors_in,
+    host_in,
+    own_errors,
+    reached_no_local_server,
+)
 
 _LOOKED_AT = 6_000
 
@@ -172,6 +179,8 @@ def notes_on(
     else:
         text = errors_in(command, result.stdout[-_LOOKED_AT:], result.stderr[-_LOOKED_AT:])
         what, lift = _why(result, grant, text, own_errors(command, text), by_domain=by_domain)
+    if not what and reached_no_local_server(command, (result.exit_code, *result.pipe_status)):
+        what, lift = _LOOPBACK, "both off" if by_domain else "both"
     if not what:
         return put_back
     return (*put_back, f"[{result.sandbox} sandbox: {what}. {_how(lift, user_is_there=user_is_there)}]")
