@@ -49,6 +49,24 @@ async def test_variables_that_determine_what_runs_are_kept_only_if_allowed(place
     assert place.env["BASH_ENV"] == "/evil"
 
 
+async def test_without_a_user_a_variable_that_is_not_kept_comes_with_another_way(place, tmp_path):
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    bash = Bash(user_is_there=False)
+    place.project = str(tmp_path)
+    text = await place.text(bash, command="export PATH=$PWD/venv/bin:$PATH")
+    assert text.endswith(
+        "[PATH is not kept for later calls: write venv/bin/PROGRAM, or repeat the export in the command]"
+    )
+    (tmp_path / "venv/bin/python").write_text("")
+    (tmp_path / "venv/bin/activate").write_text("export PATH=$PWD/venv/bin:$PATH VIRTUAL_ENV=$PWD/venv")
+    text = await place.text(bash, command=". venv/bin/activate")
+    assert text.endswith(
+        "[PATH, VIRTUAL_ENV are not kept for later calls: write venv/bin/python, or repeat the export in the command]"
+    )
+    text = await place.text(bash, command="export MY_PAGER=cat BASH_ENV=/evil")
+    assert text.endswith("[BASH_ENV, MY_PAGER are not kept for later calls: repeat the export in the command]")
+
+
 async def test_unsetting_variables_that_determine_what_runs_needs_permission_too(place):
     assert "not kept for later calls, because it decides what commands run: PATH" in await place.text(
         BASH, command="unset PATH"

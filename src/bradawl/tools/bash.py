@@ -180,7 +180,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         else:
             await process.end()
             result = msgspec.structs.replace(process.result(), exit_code=None)
-        notes = keep_state(result, cwd, context, may_move=effects.moves)
+        notes = keep_state(result, cwd, context, may_move=effects.moves, user_is_there=self.user_is_there)
         if cwd != context.project and (result.exit_code or any(result.pipe_status)):
             from bradawl.tools.shell.missing_paths import note_on  # most commands run in the project's folder
 
