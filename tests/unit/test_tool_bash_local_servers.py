@@ -37,6 +37,6 @@ def test_programs_left_running_get_a_hint_on_separate_networks():
     text = text_of(output_of("x &", result, ending_of(result, 10, 0), (), IN_WORKSPACE).parts)
     assert text.endswith(
         "\n[programs it had left running were ended; other commands can't connect to a server started here or in "
-        "a job: start server and client in one command. What else is to go on belongs in a call with run_in_background, "
-        "without &]"
+        "a job: start server and client in one command. What else is to go on belongs in a call with "
+        "run_in_background, without &]"
     )

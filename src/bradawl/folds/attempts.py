@@ -56,6 +56,11 @@ class Attempts:
             case _:
                 pass
 
+    def is_first_denied(self, call_id: str) -> bool:
+        """Whether a call that was denied for lack of a user is the only such one of its reply so far."""
+        step = self._by_id[call_id].step if call_id in self._by_id else None
+        return sum(attempt.lacked_user for attempt in self._made if attempt.step == step) == 1
+
     def add_sub_agent(self, call_id: str, inner: "Attempts") -> None:
         """Add the calls of the sub-agent that a call started."""
         if call_id in self._by_id:
@@ -71,7 +76,8 @@ class Attempts:
         """Whether the model stopped at a refused call: afterwards nothing succeeded that does more than read.
 
         False if the work was checked: a call changed files, and the last program that ran since then succeeded in all
-        its parts: `npm test | tail` succeeds whatever the tests do. Calls of the same reply as the refused one are not another way: the model did not know of the refusal.
+        its parts (`npm test | tail` succeeds whatever the tests do). Calls of the same reply as the refused one are not
+        another way: the model did not know of the refusal.
         """
         refused_in: int | None = None
         for attempt in self._made:

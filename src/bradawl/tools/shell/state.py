@@ -115,7 +115,7 @@ def _about_refused(
 
 
 def _new_program(path: str | None, context: CallContext) -> str:
-    """A program in the first folder that the command added to PATH, as a command can name it; empty if there is none."""
+    """A program in the first folder that the command added to PATH, as a command can name it; empty without one."""
     before = (context.env.get("PATH") or "").split(":")
     added = next((folder for folder in (path or "").split(":") if folder.startswith("/") and folder not in before), "")
     if not is_within(added, context.project):  # the folders of the system, where the former PATH is not known
