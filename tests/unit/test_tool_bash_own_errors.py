@@ -132,7 +132,9 @@ def test_the_hint_about_a_file_says_nothing_of_folders():
         "here, and not to protected files. "
     )
     (note,) = notes("mv: cannot move 'a' to 'b': Device or resource busy")
-    assert note.startswith("[bubblewrap sandbox: b can't be changed: commands can't move or remove folders that contain")
+    assert note.startswith(
+        "[bubblewrap sandbox: b can't be changed: commands can't move or remove folders that contain"
+    )
 
 
 def test_a_command_that_only_writes_gits_configuration_has_not_gone_on_without_it():

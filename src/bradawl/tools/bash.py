@@ -18,6 +18,7 @@ from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command
 from bradawl.tools.shell.result import KEPT_BYTES, LONGEST_S, SHOWN, SPILLED_BYTES, body_of, ending_of, output_of
 from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, nearest_folder
+from bradawl.tools.shell.terminal_programs import needs_terminal
 
 if TYPE_CHECKING:
     from bradawl.safety.shell.allow.path_effects import Entries
@@ -127,6 +128,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         _check_text(params.command)
         command = self._command(params, context)
         effects = self._seen(params, command.cwd, context)
+        if why := needs_terminal((*effects.commands, *effects.inner)):
+            raise ToolError(why)
         if not self._only_reads_here(effects, command.cwd):
             from bradawl.safety.environment_variables import risky_variables
             from bradawl.safety.shell.executed_files import run_files, sets_what_runs
@@ -185,6 +188,10 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             from bradawl.tools.shell.missing_paths import note_on  # most commands run in the project's folder
 
             notes = (*notes, *await note_on(params.command, result, cwd, context))
+        if result.sandbox and (b".envrc" in result.stdout or b".vscode" in result.stdout):
+            from bradawl.tools.shell.placeholder_names import note_on as note_on_placeholders
+
+            notes = (*notes, *note_on_placeholders(result, context.project))
         if params.run_in_background:
             notes = ("[it ended at once, so there is no job]", *notes)
         ending = ending_of(result, timeout_s, params.timeout)

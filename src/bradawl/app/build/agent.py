@@ -101,7 +101,7 @@ def build_agent(
         system_prompt=_system_prompt(settings, workspace, policies, held, runs_commands=runs_commands),
         project=workspace.folders.project,
         version=__version__,
-        limits=Limits(max_steps=settings.max_steps),
+        limits=Limits(max_steps=settings.max_steps, tells_last_step=headless),
         retry=RetryBudget() if settings.headless else _INTERACTIVE_RETRY,
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
         hooks=tuple(parts.get("hooks", ())),
