@@ -114,6 +114,7 @@ async def test_only_the_first_refusal_of_a_reply_says_how_to_go_on() -> None:
     script = [{"tool_calls": [REFUSED, call("another", unknown=True)]}, {"tool_calls": [REFUSED]}, {"text": "The end."}]
     agent, model, _ = build(script, approver=DenyAllApprover("/home/u"), policy=lambda: EDITING)
     await run_without_user(agent)
-    refused = "probe was not run: it needs permission (what it would change can't be told), and no user is present to give it."
+    needed = "it needs permission (what it would change can't be told)"
+    refused = f"probe was not run: {needed}, and no user is present to give it."
     go_on = " Do what you can without, and say what is left undone."
     assert results(model.requests[-1]) == [f"{refused}{go_on}", refused, f"{refused}{go_on}"]

@@ -10,7 +10,10 @@ from bradawl.core.workspace import CommandResult
 _LOOKED_AT: Final = 20_000
 _FEWEST: Final = 3
 """One or two of the names may be the subject of the command."""
-_NAMES: Final = r"(?m)(?:^|[\s/])(\.(?:bradawl|claude|codex|cursor|envrc|exrc|gemini|idea|mcp\.json|nvim\.lua|vscode|zed))/?(?=\s|$)"
+_NAMES: Final = (
+    r"(?m)(?:^|[\s/])(\.(?:bradawl|claude|codex|cursor|envrc|exrc|gemini|idea|mcp\.json|nvim\.lua|vscode|zed))"
+    r"/?(?=\s|$)"
+)
 """Names that the sandbox keeps commands from creating, by an empty file or folder in their place."""
 
 

@@ -64,7 +64,8 @@ _READ_ONLY: Final = (
 _READ_ONLY_FILE: Final = r"Read-only file system|\bEROFS\b|\(os error 30\)"
 """Also explained after a success: the line went on without what it could not write."""
 _UNWRITTEN: Final = (
-    r"(?:'([^'\n]+)'|\u2018([^\u2019\n]+)\u2019|((?=[^\s:'\"`()]*[/.])[^\s:'\"`()]+)): (?:Read-only file system|Device or resource busy)"
+    r"(?:'([^'\n]+)'|\u2018([^\u2019\n]+)\u2019|((?=[^\s:'\"`()]*[/.])[^\s:'\"`()]+)): "
+    r"(?:Read-only file system|Device or resource busy)"
     r"|(?:Read-only file system|Device or resource busy): '([^'\n]+)'|\bEROFS\b[^\n]*?'([^'\n]+)'"
     r"|(/[^\s:'\"`()]+) - \w+ \(30: Read-only file system\)"  # apt-get
 )
