@@ -26,6 +26,7 @@ from bradawl.core.events import RequestParams
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Approver, Hook, Model, Tool, WorkspaceChanges
 from bradawl.core.retry import RetryBudget
+from bradawl.core.tools import ToolSpec
 from bradawl.session.store import LocalStore
 from bradawl.tools.json_schema import check_for
 from bradawl.workspace.machine import SystemClock, SystemIds
@@ -84,7 +85,8 @@ def build_agent(
         offered = offered_tools(settings, workspace, policies, notify, headless=headless, has_answers=has_answers)
     else:
         offered = given_tools(settings, workspace, tools, headless=headless)
-    runs_commands = any(tool.spec.name == "bash" for tool in (*offered, *extra_tools))
+    specs = (getattr(tool, "spec", None) for tool in (*offered, *extra_tools))  # `Agent` checks that they are tools
+    runs_commands = any(isinstance(spec, ToolSpec) and spec.name == "bash" for spec in specs)
     held = _held(workspace, can_ask=not headless, runs_commands=runs_commands)
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
