@@ -30,7 +30,7 @@ def test_tests_and_benchmarks_follow_the_rules_of_size_and_waivers():
 
 
 HEART_OF_AGENT = ("agent/loop.py", "agent/step.py", "agent/turn.py", "agent/calls/", "agent/conversation.py")
-SMALL_PARTS = {"core": (("core/",), 1500), "agent": (HEART_OF_AGENT, 1500)}
+SMALL_PARTS = {"core": (("core/",), 1560), "agent": (HEART_OF_AGENT, 1500)}
 
 
 @pytest.mark.parametrize(("places", "limit"), SMALL_PARTS.values(), ids=SMALL_PARTS)

@@ -27,6 +27,7 @@ class ProbeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     writes: list[str] = []
     unknown: bool = False
     fails: str = ""
+    has_failed_part: bool = False
 
 
 class Probe:
@@ -80,7 +81,7 @@ class Probe:
             self.running -= 1
         self.log.append(f"-{params.name}")
         self.has_ended(params.name).set()
-        return ToolOutput((Text(f"did {params.name}"),))
+        return ToolOutput((Text(f"did {params.name}"),), has_failed_part=params.has_failed_part)
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:

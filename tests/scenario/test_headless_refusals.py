@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from headless_runs import run_without_user
-from scripted_agent import build, call
+from scripted_agent import build, call, results
 from test_connections import AUTO, CommandTool, run_of
 
 from bradawl.agent.configuration import Limits
@@ -108,3 +108,13 @@ async def test_an_id_used_again_does_not_mix_up_hosts_and_reasons() -> None:
     )
     _, out, _ = await run_without_user(agent, as_json=True)
     assert [each["hosts"] for each in json.loads(out)["denials"]] == [["a.example"], ["b.example"]]
+
+
+async def test_only_the_first_refusal_of_a_reply_says_how_to_go_on() -> None:
+    script = [{"tool_calls": [REFUSED, call("another", unknown=True)]}, {"tool_calls": [REFUSED]}, {"text": "The end."}]
+    agent, model, _ = build(script, approver=DenyAllApprover("/home/u"), policy=lambda: EDITING)
+    await run_without_user(agent)
+    needed = "it needs permission (what it would change can't be told)"
+    refused = f"probe was not run: {needed}, and no user is present to give it."
+    go_on = " Do what you can without, and say what is left undone."
+    assert results(model.requests[-1]) == [f"{refused}{go_on}", refused, f"{refused}{go_on}"]

@@ -13,7 +13,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import Envelope, JobEnded, JobStarted, NoteQueued
 from bradawl.core.messages import Assistant, User
 from bradawl.core.workspace import CommandResult
-from bradawl.testing.fakes import FakeClock, MemoryStore, ScriptedProcesses
+from bradawl.testing.fakes import FakeClock, MemoryStore, RecordingEmit, ScriptedProcesses
 from bradawl.tools.bash import Bash
 from bradawl.tools.bash_kill import BashKill
 from bradawl.tools.bash_output import BashOutput
@@ -263,7 +263,7 @@ async def test_a_resumed_session_reports_the_jobs_that_are_gone():
         ]
         assert any(isinstance(entry.event, NoteQueued) for entry in store.logs[session.id].entries)
         assert jobs.add(await processes.start(processes.commands[0], processes.grants[0]), "serve", "c") == "job-2"
-        with pytest.raises(ToolError, match="there are job-2"):
+        with pytest.raises(ToolError, match="job-1 \\(serve\\) ended with the run of the session"):
             await jobs.read_output("job-1")
         await jobs.close()
 
@@ -382,3 +382,35 @@ async def test_cancelling_a_session_while_its_jobs_end_leaves_none_running():
     assert asyncio.all_tasks() == {asyncio.current_task()} and processes.running == 0
     (log,) = agent.store.logs.values()
     assert JobEnded("job-1", -15) in [entry.event for entry in log.entries]
+
+
+async def test_a_job_that_the_end_of_the_run_ended_is_named_to_the_user_and_in_the_next_run_to_the_model(real):
+    store, emit = MemoryStore(), RecordingEmit()
+    serve = use(1, "bash", command="exec sleep 300", run_in_background=True)
+    agent, *_ = build([serve, {"text": "done"}], **real, store=store)
+    async with agent.open() as session:
+        await session.run("go", emit)
+    text = "job-1 (exec sleep 300) was still running and was ended with the run."
+    assert emit.warnings == (text,)
+    looks = [use(2, "bash_output", job_id="job-1"), use(3, "bash_kill", job_id="2"), {"text": "gone"}]
+    agent, model, _ = build(looks, **real, store=store)
+    async with agent.open(session.id) as again:
+        await again.run("look")
+    assert [note.text for note in model.requests[0][-1].notes] == [text]
+    assert results(model.requests[-1])[-2:] == [
+        "job-1 (exec sleep 300) ended with the run of the session that started it, and its output is gone; start it "
+        "again if needed",
+        "there is no job 'job-2'; none was started",
+    ]
+
+
+async def test_the_number_of_a_job_is_enough(real):
+    script = [
+        use(1, "bash", command="exec sleep 300", run_in_background=True),
+        use(2, "bash_kill", job_id="1"),
+        {"text": "done"},
+    ]
+    agent, model, _ = build(script, **real)
+    async with agent.open() as session:
+        await session.run("go")
+    assert results(model.requests[-1])[-1].startswith("(no new output)\n[job-1 has ended with exit code 143")

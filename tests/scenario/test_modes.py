@@ -126,14 +126,15 @@ async def test_a_mode_change_keeps_the_sent_messages_unchanged():
     assert len({str(prefix) for prefix in model.prefixes}) == 1
 
 
-async def test_a_resumed_session_is_still_in_plan_mode_and_sends_no_second_note():
+async def test_a_resumed_session_is_still_in_plan_mode_and_is_told_so_again():
     store = MemoryStore()
     session, _, _ = await talk([{"text": "1"}], ("plan",), "a", store=store)
     again, model, probe = await talk(
         [{"tool_calls": [write("b")]}, {"text": "2"}], "b", store=store, session_id=session.id
     )
     assert again.state.mode == "plan" and probe.log == []
-    assert notes(model.requests[0]) == []  # the note is still in the conversation
+    (note,) = notes(model.requests[0])
+    assert note.startswith(PLAN)
     _, model, _ = await talk([{"text": "3"}], ("default",), "c", store=store, session_id=session.id)
     assert notes(model.requests[0]) == [PLAN_ENDED]
 

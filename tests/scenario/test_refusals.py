@@ -31,6 +31,7 @@ ASKING = Policy("default", roots=("/",))
 EDIT, OTHER_EDIT = call("edit", writes=["/p/a"]), call("other edit", writes=["/p/b"])
 TEST, READ = call("test", unknown=True), call("read", reads=["/p/a"])
 FAILED_TEST = call("failed test", unknown=True, fails="exit code 1")
+HIDING_TEST = call("hiding test", unknown=True, has_failed_part=True)
 FAILED_EDIT = call("failed edit", writes=["/p/a"], fails="no such text")
 REFUSED, REFUSED_EDIT = call("X", unknown=True), call("X edit", writes=["/p/c"])
 TODO = {"id": "todo", "name": "todo_write", "arguments": {"todos": []}}
@@ -102,6 +103,8 @@ ENDS: list[tuple[str, list[Any], str]] = [
     ("a check that failed in the end", [EDIT, TEST, FAILED_TEST, REFUSED], "refused"),
     ("a check that fails after it", [EDIT, TEST, REFUSED, FAILED_TEST], "refused"),
     ("a check before the change", [TEST, EDIT, REFUSED], "refused"),
+    ("a check that hides a failure", [EDIT, HIDING_TEST, REFUSED], "refused"),
+    ("a check that hides a failure, then one that succeeds", [EDIT, HIDING_TEST, TEST, REFUSED], "completed"),
     ("a refused check", [EDIT, REFUSED, READ], "refused"),
 ]
 

@@ -4,9 +4,11 @@ from typing import Any
 
 from scripted_agent import Probe, assert_valid, build, call
 
+from bradawl.agent.configuration import Limits
 from bradawl.agent.middleware.reminders import REMIND_AFTER
 from bradawl.core.events import Compacted, NoteQueued, PromptSubmitted
 from bradawl.core.messages import ToolResults, User
+from bradawl.shaping.reminder_notes import LAST_STEP
 from bradawl.testing.fakes import MemoryStore, RecordingEmit
 from bradawl.tools.todo_write import TodoWrite
 
@@ -103,3 +105,15 @@ async def test_without_the_todo_tool_there_are_no_reminders():
     async with agent.open(session.id) as again:
         await again.run("go on")
     assert not any(notes_of(message) for request in model.requests for message in request)
+
+
+async def test_a_run_without_a_user_is_asked_for_its_conclusion_before_the_last_step_of_each_turn():
+    agent, model, _ = build([*work(2), *work(2, 2)], limits=Limits(max_steps=2, tells_last_step=True))
+    async with agent.open() as session:
+        await session.run("one")
+        await session.run("two")
+    assert [notes_of(request[-1]) for request in model.requests] == [[], [LAST_STEP], [], [LAST_STEP]]
+
+
+async def test_a_user_can_let_the_turn_go_on_and_no_conclusion_is_asked_for():
+    assert not any((await run(work(2), limits=Limits(max_steps=2)))[0])

@@ -340,7 +340,9 @@ async def test_a_question_from_a_sub_agent_names_it():
         policy=asks_from_the_second_call_on(),
     )
     await run(agent)
-    assert [question.reason for question in approver.questions] == ["agent-1: what it would change can't be told"]
+    assert [question.reason for question in approver.questions] == [
+        "agent-1: mode default asks before every change, and what it would change can't be told"
+    ]
     assert probe.log == ["+u", "-u"]
 
 

@@ -176,6 +176,9 @@ def test_readable_folders_are_read_without_a_question_and_folders_with_the_same_
     assert verdict(policy, Effects(writes=("/usr/x",))) == "ask"
 
 
+NODE = Rule("allow", "run", words=("node", "*"), text="Bash(node:*)")
+
+
 def test_a_read_only_agent_may_change_nothing_in_any_mode():
     for mode, (effects, _) in product(MODES, TABLE.values()):
         policy = Policy(mode, read_only=True, roots=WS, sandbox=COMPLETE)
@@ -186,8 +189,38 @@ def test_a_read_only_agent_may_change_nothing_in_any_mode():
 @pytest.mark.parametrize(
     ("policy", "effects", "said"),
     [
-        (Policy(roots=WS), NOT_UNDERSTOOD, "what it would change can't be told"),
-        (Policy(roots=WS), MKDIR, "it changes something"),
+        (
+            Policy(roots=WS),
+            NOT_UNDERSTOOD,
+            "mode default asks before every change, and what it would change can't be told",
+        ),
+        (Policy(roots=WS), MKDIR, "mode default asks before every change"),
+        (Policy("accept-edits", roots=WS), MKDIR, "it changes something, which this mode asks about"),
+        (
+            Policy(roots=WS),
+            Effects(session=("env", "env:LD_PRELOAD", "env:PYTHONPATH")),
+            "later commands would run with LD_PRELOAD, PYTHONPATH as it is set here",
+        ),
+        (
+            Policy(roots=WS, rules=(NODE,)),
+            Effects(commands=(("node", "a.js"), ("timeout", "5", "node")), unknown=True, seal="s"),
+            "`timeout 5 node` is not covered by Bash(node:*), and what it would change can't be told",
+        ),
+        (
+            Policy("auto", roots=WS, rules=(NODE, Rule("allow", "write", "/o/.*", text="Edit(//o/**)"))),
+            Effects(writes=("/o/x",), commands=(("node", "a.js"), ("cat", "/o/x")), seal="s"),
+            "it writes outside the workspace: /o/x; `cat /o/x` is not covered by Bash(node:*)",
+        ),
+        (
+            Policy(roots=WS, rules=(Rule("deny", "write", "/etc/.*", why="it belongs to the system"),)),
+            Effects(writes=("/etc/foo", "/ws/a")),
+            "/etc/foo: it belongs to the system",
+        ),
+        (
+            Policy(roots=WS, rules=(Rule("ask", "run", words=("git", "push", "*"), why="it leaves"),)),
+            Effects(commands=(("ls",), ("git", "push", "origin"))),
+            "`git push origin`: it leaves",
+        ),
         (Policy(roots=WS), Effects(writes=("/a", "/b", "/c", "/d")), "it writes outside the workspace: /a, /b, /c"),
         (Policy(roots=WS), Effects(reads=("/a", "/b", "/c", "/d")), "it reads outside the workspace: /a, /b, /c"),
         (Policy(roots=WS), Effects(hosts=("a", "b", "c", "d")), "it reaches a, b, c"),
@@ -218,7 +251,11 @@ def test_a_read_only_agent_may_change_nothing_in_any_mode():
         ),
         (Policy("auto", sandbox=COMPLETE), STASH_DROP, "it discards stashed changes, and undo can't bring that back"),
         (Policy("auto", sandbox=COMPLETE, undo=True), STASH_DROP, "it stays within what this mode allows"),
-        (Policy(roots=WS, undo=True), STASH_DROP, "what it would change can't be told"),
+        (
+            Policy(roots=WS, undo=True),
+            STASH_DROP,
+            "mode default asks before every change, and what it would change can't be told",
+        ),
         (Policy("auto", sandbox=COMPLETE), PRUNE, "it discards objects, and undo can't bring that back"),
         (Policy("auto", sandbox=COMPLETE, undo=True), PRUNE, "it discards objects, and undo can't bring that back"),
         (Policy("bypass"), PRUNE, "questions are switched off"),
@@ -315,9 +352,11 @@ def test_ask_rules_win_over_allow_rules_and_deny_rules_over_both():
     asks = Rule("ask", "run", words=("npm", "test"), text="Bash(npm test)", source="user")
     rules = (allow("tool", "bash"), asks)
     asked = decide(Policy(roots=WS, rules=rules), request(command(("npm", "test"))))
-    assert asked.reason == "the rule Bash(npm test) (user) says ask" and isinstance(asked, Ask)
+    assert asked.reason == "`npm test`: the rule Bash(npm test) (user) says ask" and isinstance(asked, Ask)
     refuses = Rule("deny", "run", words=("npm", "*"), text="Bash(npm *)", source="managed", why="not here")
-    assert decide(Policy(roots=WS, rules=(*rules, refuses)), request(command(("npm", "test")))) == Deny("not here")
+    assert decide(Policy(roots=WS, rules=(*rules, refuses)), request(command(("npm", "test")))) == Deny(
+        "`npm test`: not here"
+    )
 
 
 def test_deny_and_ask_rules_see_inner_commands_and_allow_rules_do_not():
@@ -331,7 +370,7 @@ def test_deny_and_ask_rules_see_inner_commands_and_allow_rules_do_not():
 def test_a_built_in_question_about_a_path_is_not_asked_when_that_path_is_allowed_by_name():
     secret = Rule("ask", "read", r".*/\.env", why="it reads a secret")
     read = Effects(reads=("/ws/.env",))
-    assert decide(Policy("auto", rules=(secret,)), request(read)).reason == "it reads a secret"
+    assert decide(Policy("auto", rules=(secret,)), request(read)).reason == "/ws/.env: it reads a secret"
     assert verdict(Policy("auto", rules=(secret, allow("read", r"/ws/\.env"))), read) == "allow"
     assert verdict(Policy("auto", rules=(secret, allow("read", "/ws/a"))), read) == "ask"
     assert verdict(Policy("auto", rules=(secret, allow("write", r"/ws/\.env"))), read) == "ask"

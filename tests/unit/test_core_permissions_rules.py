@@ -23,7 +23,9 @@ def test_a_question_says_whether_a_rule_or_the_mode_asks():
     rule = Rule("ask", "tool", "bash", text="Bash", source="user")
     grant = Grant(network=True, outside_sandbox=True, command_hash="s")
     assert decide(Policy(rules=(rule,)), request(SHELL)) == Ask(grant, "the rule Bash (user) says ask", by_rule=True)
-    assert decide(Policy(), request(SHELL)) == Ask(grant, "what it would change can't be told", by_rule=False)
+    assert decide(Policy(), request(SHELL)) == Ask(
+        grant, "mode default asks before every change, and what it would change can't be told", by_rule=False
+    )
 
 
 @pytest.mark.parametrize(("read_rules", "is_refused"), [("whole", True), ("exact", False), ("later", False)])

@@ -184,3 +184,13 @@ async def test_prompt_and_schemas_of_the_first_request_stay_small(repository: Pa
     encoder = OpenAIChat().encoder(prefix, ModelInfo(origin))
     encoder.append(User((Text("fix it"),)))
     assert len(b"".join(encoder.body(RequestParams()))) < limit
+
+
+async def test_without_a_tool_for_commands_the_prompt_speaks_of_none(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"scripts": {"test": "node --test"}}')
+    whole = await SystemPrompt(str(tmp_path), user_present=False)()
+    prompt = await SystemPrompt(str(tmp_path), user_present=False, runs_commands=False)()
+    said = ("commands run in bash", "run the program", "answer_if_ok", "tests: npm test")
+    assert [text in whole for text in said] == [True] * 4
+    assert [text in prompt for text in said] == [False] * 4
+    assert "- You can't run anything here: check by reading, and say so. Finish with text and no calls.\n" in prompt

@@ -26,7 +26,16 @@ OPTIONS = ("--sandbox", "off", "--permission-mode", "accept-edits", "--allowed-t
 
 
 def test_the_exit_codes_are_those_of_the_program_with_their_reasons():
-    named = (codes.OK, codes.ERROR, codes.USAGE, codes.NO_SANDBOX, codes.LIMIT, codes.REFUSED, codes.NOT_SAVED)
+    named = (
+        codes.OK,
+        codes.ERROR,
+        codes.USAGE,
+        codes.NO_SANDBOX,
+        codes.LIMIT,
+        codes.REFUSED,
+        codes.NOT_WRITTEN,
+        codes.NOT_SAVED,
+    )
     assert set(CODES) == {*named, codes.TRY_AGAIN, codes.CANCELLED, codes.TERMINATED}
     later = Failure("server", "x", retryable=True)
     reasons = ("completed", "error", "steps", "budget", "time", "limit", "refused", "cancelled")
@@ -82,6 +91,9 @@ RUN = {
     "a file is edited, and the command that would test it is refused": [[EDIT, bash("pytest")]],
     "a file is edited, the tests fail, and the next call is refused": [
         [EDIT, bash("python3 fails.py"), bash("git commit -m x")]
+    ],
+    "a file is edited, the tests fail behind a pipe that succeeds, as to `tail`, and the next call is refused": [
+        [EDIT, bash("python3 fails.py 2>&1 | tail -3"), bash("git commit -m x")]
     ],
     "a rule that denies, the mode (also `plan`), a hook, or what no mode allows refuses a call": [
         [bash("rm -rf ~")],

@@ -77,7 +77,8 @@ async def test_the_result_shows_output_stderr_and_exit_code(place, command, show
 )
 async def test_a_check_with_a_failure_before_its_end_has_failed(place, command, shown):
     output = await place.call(BASH, command=command, answer_if_ok="All is well.")
-    assert (text_of(output.parts), output.is_error) == (f"(no output)\n{shown}", True)
+    assert text_of(output.parts) == f"(no output)\n{shown}"
+    assert output.is_error or output.has_failed_part
 
 
 @pytest.mark.parametrize(
@@ -99,12 +100,19 @@ async def test_a_check_with_a_failure_before_its_end_has_failed(place, command, 
 async def test_a_failure_in_a_condition_and_a_closed_pipe_are_no_failures_of_a_check(place, command):
     output = await place.call(BASH, command=command, answer_if_ok="All is well.")
     assert not output.is_error
+    assert not output.has_failed_part
     assert text_of(output.parts).endswith("[exit code 0]") or "141 0)" in text_of(output.parts)
 
 
 def test_an_answer_in_a_call_does_not_change_its_seal(place):
     seals = {BASH.effects(BASH.params("a | b; c", answer_if_ok=text), place.context()).seal for text in ("", "Done.")}
     assert len(seals) == 1
+
+
+@pytest.mark.parametrize(("command", "hides"), [("true", False), ("false | cat", True), ("yes | head -1", False)])
+async def test_a_success_that_hides_the_failure_of_a_part_says_so_to_the_log(place, command, hides):
+    output = await place.call(BASH, command=command)
+    assert (output.is_error, output.has_failed_part) == (False, hides)
 
 
 async def test_the_last_folder_of_a_line_is_kept_for_the_next(place, tmp_path):

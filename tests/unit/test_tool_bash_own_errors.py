@@ -108,3 +108,49 @@ def test_errors_of_the_command_itself_are_explained(command: str, stdout: str, s
     result = CommandResult(1, stdout.encode(), stderr.encode(), sandbox="bubblewrap")
     (note,) = notes_on(result, IN_WORKSPACE, user_is_there=True, command=command)
     assert "commands have no network here" in note
+
+
+@pytest.mark.parametrize(
+    ("error", "path"),
+    [
+        (
+            "E: Could not open lock file /var/lib/dpkg/lock - open (30: Read-only file system)",
+            "/var/lib/dpkg/lock can't",
+        ),
+        ("W: Problem unlinking the file (30: Read-only file system)", "commands can"),
+    ],
+)
+def test_only_what_looks_like_a_path_is_named(error: str, path: str):
+    (note,) = notes(error)
+    assert note.startswith(f"[bubblewrap sandbox: {path}")
+
+
+def test_the_hint_about_a_file_says_nothing_of_folders():
+    (note,) = notes("bash: line 1: /etc/x: Read-only file system")
+    assert note.startswith(
+        "[bubblewrap sandbox: /etc/x can't be changed: commands can write only in the workspace, /tmp and their caches "
+        "here, and not to protected files. "
+    )
+    (note,) = notes("mv: cannot move 'a' to 'b': Device or resource busy")
+    assert note.startswith(
+        "[bubblewrap sandbox: b can't be changed: commands can't move or remove folders that contain"
+    )
+
+
+def test_a_command_that_only_writes_gits_configuration_has_not_gone_on_without_it():
+    error = "error: could not lock config file .git/config: Read-only file system\nfatal: could not set 'user.name'"
+    result = CommandResult(0, b"", error.encode(), sandbox="bubblewrap")
+    (note,) = notes_on(result, Grant(), user_is_there=False, command="git config user.name zz; git status")
+    assert note.startswith(
+        "[bubblewrap sandbox: .git/config can't be changed: commands can write only in the workspace"
+    )
+    (note,) = notes_on(result, Grant(), user_is_there=False, command="git push -u origin x")
+    assert "git went on without it" not in note and "went on without it" in note
+
+
+def test_the_advice_to_remove_the_folder_alone_is_not_given_to_a_command_that_does():
+    error = "rm: cannot remove '../py/.git/config': Device or resource busy"
+    result = CommandResult(1, b"", error.encode(), sandbox="bubblewrap")
+    notes_of = [notes_on(result, Grant(), user_is_there=False, command=line)[0] for line in ("rm -rf ../py", "make x")]
+    assert ["removes the rest" in note for note in notes_of] == [False, True]
+    assert "so its git data are protected and stay, with the folders above" in notes_of[0]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import text_of
+from bradawl.core.permissions import Sandbox
 from bradawl.core.workspace import Job
 from bradawl.shaping.program_output import clean, shorten_lines
 from bradawl.tools.bash import Bash
@@ -46,6 +47,24 @@ async def test_variables_that_determine_what_runs_are_kept_only_if_allowed(place
     place.may_persist = ("*",)
     assert "not kept" not in await place.text(BASH, command=command)
     assert place.env["BASH_ENV"] == "/evil"
+
+
+async def test_without_a_user_a_variable_that_is_not_kept_comes_with_another_way(place, tmp_path):
+    (tmp_path / "venv/bin").mkdir(parents=True)
+    bash = Bash(user_is_there=False)
+    place.project = str(tmp_path)
+    text = await place.text(bash, command="export PATH=$PWD/venv/bin:$PATH")
+    assert text.endswith(
+        "[PATH is not kept for later calls: write venv/bin/PROGRAM, or repeat the export in the command]"
+    )
+    (tmp_path / "venv/bin/python").write_text("")
+    (tmp_path / "venv/bin/activate").write_text("export PATH=$PWD/venv/bin:$PATH VIRTUAL_ENV=$PWD/venv")
+    text = await place.text(bash, command=". venv/bin/activate")
+    assert text.endswith(
+        "[PATH, VIRTUAL_ENV are not kept for later calls: write venv/bin/python, or repeat the export in the command]"
+    )
+    text = await place.text(bash, command="export MY_PAGER=cat BASH_ENV=/evil")
+    assert text.endswith("[BASH_ENV, MY_PAGER are not kept for later calls: repeat the export in the command]")
 
 
 async def test_unsetting_variables_that_determine_what_runs_needs_permission_too(place):
@@ -194,6 +213,17 @@ async def test_a_job_runs_in_the_background_and_can_be_read_and_ended(place):
     )
     assert looked == "(no new output)\n[job-1 is running, for 2 s so far]"
     assert killed == "(no new output)\n[job-1 has ended with exit code 143 after 2.5 s]"
+
+
+async def test_a_job_whose_network_is_its_own_says_that_its_servers_are_out_of_reach(place):
+    place.jobs = FakeJobs()
+    bash = Bash(sandbox=lambda: Sandbox("bubblewrap"))
+    text = await place.text(bash, command="exec sleep 300", run_in_background=True)
+    await place.jobs.end("job-1")
+    assert text.endswith(
+        "A cd or export in it does not stay. Other commands can't connect to it: start server and client in one "
+        "command]"
+    )
 
 
 @pytest.mark.parametrize(("line", "message"), [("no-such-command", "[exit code 127]"), ("sleep 300 &", "without &]")])

@@ -177,8 +177,9 @@ def _prompts(entries: tuple[Envelope, ...], name: str) -> tuple[str, ...]:
 
 def _middleware_of(agent: AgentConfiguration, context: MiddlewareContext, denials: Denials) -> tuple[Middleware, ...]:
     """The middleware of a session in the order they are called. A middleware of bradawl is one line here."""
-    # A caller waits for the conclusion of a sub-agent; a user can let the turn go on.
-    last_step = agent.limits.max_steps if context.conversation.is_sub_agent else None
+    # A caller waits for the conclusion of a sub-agent, a script for that of its run; a user can let the turn go on.
+    is_told = context.conversation.is_sub_agent or agent.limits.tells_last_step
+    last_step = agent.limits.max_steps if is_told else None
     return (
         StepLimit(context, agent.limits.max_steps),
         LoopDetection(context, agent.limits.same_rounds),

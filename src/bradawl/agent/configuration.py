@@ -32,6 +32,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     max_steps: int | None = None
     """Steps per turn: replies, however often their requests had to be repeated."""
+    tells_last_step: bool = False
+    """Before the last step the model is asked for its conclusion. Sub-agents are always asked."""
     parallel_calls: int = 10
     """Calls of one reply that may run at the same time."""
     calls_per_reply: int = 100

@@ -83,6 +83,8 @@ class BackgroundJobs:
         ended = {event.job_id for event in events if isinstance(event, JobEnded)}
         started = [event for event in events if isinstance(event, JobStarted)]
         self._number = len(started)
+        self._earlier = {event.job_id: event.command for event in started}
+        """The commands of the jobs of earlier runs, by job id."""
         self._lost = [event for event in started if event.job_id not in ended]
 
     def recover(self) -> None:
@@ -143,7 +145,7 @@ class BackgroundJobs:
         job.collect()
         printed, dropped = job.take()
         seconds = self._conversation.clock.monotonic() - job.started if job.result is None else job.seconds
-        return Job(job_id, job.command, seconds, printed, dropped, job.result)
+        return Job(job.job_id, job.command, seconds, printed, dropped, job.result)
 
     async def end(self, job_id: str) -> Job:
         """End the job unless it has ended, and return its unread output. Raises `ToolError` for an unknown job."""
@@ -151,9 +153,15 @@ class BackgroundJobs:
         return await self.read_output(job_id)
 
     async def close(self) -> None:
-        """End all jobs."""
+        """End all jobs. The user is told of those that were running, and the model if the session is continued."""
         self._checks.close()
         running = [job for job in self._jobs.values() if job.result is None]
+        for job in running:
+            from bradawl.shaping import job_notes
+
+            text = job_notes.ended_with_run(job_notes.named(job.job_id, job.command))
+            self._conversation.warn(text)
+            self._conversation.note(text)
         async with asyncio.TaskGroup() as group:
             for job in running:
                 group.create_task(self._end(job))
@@ -164,11 +172,15 @@ class BackgroundJobs:
         await job.has_ended.wait()
 
     def _job(self, job_id: str) -> _Running:
-        job = self._jobs.get(job_id)
-        if job is None:
-            known = ", ".join(self._jobs)
-            raise ToolError(f"there is no job {job_id!r}; " + (f"there are {known}" if known else "none was started"))
-        return job
+        job_id = f"job-{job_id}" if job_id.isdecimal() else job_id
+        if (job := self._jobs.get(job_id)) is not None:
+            return job
+        from bradawl.shaping import job_notes
+
+        if job_id in self._earlier:
+            raise ToolError(job_notes.ended_before(job_notes.named(job_id, self._earlier[job_id])))
+        known = ", ".join(self._jobs)
+        raise ToolError(f"there is no job {job_id!r}; " + (f"there are {known}" if known else "none was started"))
 
     async def _watch(self, job: _Running) -> None:
         try:

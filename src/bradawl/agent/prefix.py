@@ -63,6 +63,11 @@ class PrefixLedger:
         return self._model_session
 
     @property
+    def system(self) -> str:
+        """The system prompt; empty before the first turn."""
+        return self._system
+
+    @property
     def is_open(self) -> bool:
         """True once there is a conversation with the model."""
         return self._model_session is not None

@@ -11,7 +11,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from bradawl.app.context_window import LONG_TOKENS, WindowWatch
-from bradawl.app.modes import begin_in_mode, choose_mode, current_mode, sandbox_warning, undo_warning, why_not
+from bradawl.app.modes import (
+    STILL_PLANNING,
+    begin_in_mode,
+    choose_mode,
+    current_mode,
+    sandbox_warning,
+    undo_warning,
+    why_not,
+)
 from bradawl.app.notices import NoticeStream
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import BradawlError, SettingsError
@@ -175,6 +183,8 @@ class FrontendSession:
         request = self.frontend.request
         begin_in_mode(self.session, request.settings, is_asked_for=request.mode_is_asked_for)
         self.session.show_with(self.frontend.emit)
+        if not self.frontend.user_is_there and not request.mode_is_asked_for and self.session.state.mode == "plan":
+            self.frontend.notify(STILL_PLANNING)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

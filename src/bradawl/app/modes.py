@@ -21,6 +21,9 @@ _ASKED: Final[dict[Mode, str]] = {
 }
 
 
+STILL_PLANNING: Final = "still in plan mode, in which nothing may change; --permission-mode auto leaves it"
+
+
 def mode_text(mode: Mode) -> str:
     """`plan: nothing may change until you approve a plan`."""
     return f"{mode}: {_ASKED[mode]}"

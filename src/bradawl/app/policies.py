@@ -27,6 +27,8 @@ _READABLE = ("/usr",)
 """Folders that may be read without a question: they hold programs, libraries and headers, and no secrets."""
 
 
+PROMPT_SOURCE = "the prompt names it"
+"""Source of rules that follow from a prompt and hold for single files."""
 _MOST_ENTRIES = 1_000
 """Directory entries of a root that are searched for Python environments."""
 
@@ -90,7 +92,7 @@ class Policies:
 
             if not objection_to_write(policy, path):
                 pattern = re.escape(path)
-                yield Rule("allow", "write", pattern, text=f"Edit(/{path})", source="the prompt names it")
+                yield Rule("allow", "write", pattern, text=f"Edit(/{path})", source=PROMPT_SOURCE)
 
     @cached_property
     def _remembered(self) -> "RememberedRules":

@@ -21,13 +21,16 @@ class ProjectOverview:
     program alive.
     """
 
-    def __init__(self, root: str, search_path: str, home: str = "", time_s: float = _TIME_S) -> None:
+    def __init__(
+        self, root: str, search_path: str, home: str = "", time_s: float = _TIME_S, *, with_commands: bool = True
+    ) -> None:
         """`search_path` is PATH of the model's commands. Of the user's `home` folder and of `/`, which are no projects,
-        only the names are read.
+        only the names are read. `with_commands`: the lines say how the tests are run.
         """
         self._root = root
         self._is_project = root not in {"/", home.rstrip("/")}
         self._search_path = search_path
+        self._with_commands = with_commands
         self._time_s = time_s
         self._found: list[str] = []
         self._thread: threading.Thread | None = threading.Thread(target=self._find, daemon=True)
@@ -49,4 +52,5 @@ class ProjectOverview:
         end = monotonic() + self._time_s
         survey = survey_of(self._root, end, enters=self._is_project)
         if survey is not None:
-            self._found = [*listing(survey, end + _MORE_S), *command_lines(survey, self._search_path)]
+            commands = command_lines(survey, self._search_path) if self._with_commands else ()
+            self._found = [*listing(survey, end + _MORE_S), *commands]

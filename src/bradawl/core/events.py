@@ -254,6 +254,8 @@ class ToolFinished(Value, frozen=True):
     outcome: Outcome
     shown: tuple[Text | Image | Document, ...]
     full_ref: str | None = None
+    has_failed_part: bool = False
+    """It succeeded, but a part of what it ran failed, such as a program before the last of a pipeline."""
 
 
 class ResultAmended(Value, frozen=True):

@@ -161,8 +161,9 @@ def _refusal(policy: Policy, request: Request) -> str:
     if effects.danger:
         return effects.danger
     for rule in policy.rules:
-        if rule.verdict == "deny" and (rule.in_bypass or policy.mode != "bypass") and _met(rule, request):
-            return rule.reason
+        holds = rule.verdict == "deny" and (rule.in_bypass or policy.mode != "bypass")
+        if holds and (found := _met(rule, request)):
+            return _named(rule, found)
     if policy.mode == "bypass" and policy.sandbox.name and "sandbox" in effects.lifts:
         return "commands are to stay in the sandbox, and nobody is asked"
     if _stays_inside(effects):
@@ -179,8 +180,20 @@ def _question(policy: Policy, request: Request) -> str:
     for rule in (each for each in policy.rules if each.verdict == "ask"):
         found = _met(rule, request)
         if found and not (rule.source == BUILT_IN and all_met(_allows(policy, rule.on), found)):
-            return rule.reason
+            return _named(rule, found)
     return ""
+
+
+def _named(rule: Rule, found: tuple[Part, ...]) -> str:
+    """The reason of a rule, with the paths or the command that it matches."""
+    if rule.on in ("read", "write"):
+        return f"{', '.join(map(str, found[:3]))}: {rule.reason}"
+    return f"`{_line(found[0])}`: {rule.reason}" if rule.on == "run" else rule.reason
+
+
+def _line(part: Part) -> str:
+    text = " ".join(part)
+    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def _met(rule: Rule, request: Request) -> tuple[Part, ...]:
@@ -236,7 +249,9 @@ def _by_mode(policy: Policy, request: Request) -> str | None:
         hosts = "any public host" if policy.sandbox.limits_hosts else "the network"
         return "it asks to run without the sandbox" if "sandbox" in effects.lifts else f"it asks for {hosts}"
     if outside := _outside(effects.writes, policy.roots):
-        return f"it writes outside the workspace: {', '.join(outside[:3])}"
+        uncovered = _uncovered_command(policy, effects) if all_met(_allows(policy, "write"), outside) else ""
+        told = f"it writes outside the workspace: {', '.join(outside[:3])}"
+        return f"{told}; {uncovered}" if uncovered else told
     if effects.discards and not (policy.undo and effects.undoable):
         return f"it discards {effects.discards}, and undo can't bring that back"
     if mode == "auto" and _is_contained(policy, effects):
@@ -256,14 +271,26 @@ def _is_contained(policy: Policy, effects: Effects) -> bool:
 
 
 def _what_changes(policy: Policy, effects: Effects) -> str:
+    if variables := tuple(part[4:] for part in effects.session if part.startswith("env:")):
+        return f"later commands would run with {', '.join(variables[:5])} as it is set here"
     if effects.hosts:
         return f"it reaches {', '.join(effects.hosts[:3])}"
-    if not effects.unknown:
-        return "it changes something"
-    if policy.mode == "auto" and effects.seal:
+    told = "what it would change can't be told" if effects.unknown else ""
+    if policy.mode == "auto" and effects.seal and told:
         lack = f"can't hold: {', '.join(policy.sandbox.lacks)}" if policy.sandbox.name else "is missing"
-        return f"what it would change can't be told, and the sandbox {lack}"
-    return "what it would change can't be told"
+        told = f"{told}, and the sandbox {lack}"
+    if uncovered := _uncovered_command(policy, effects):
+        return f"{uncovered}, and {told}" if told else uncovered
+    if policy.mode == "default":
+        return ", and ".join(filter(None, ("mode default asks before every change", told)))
+    return told or "it changes something, which this mode asks about"
+
+
+def _uncovered_command(policy: Policy, effects: Effects) -> str:
+    """The first command that the rules about commands do not cover, if there are such rules."""
+    rules = _allows(policy, "run")
+    words = next((words for words in _programs(effects) if all_met(rules, (words,)) is None), ())
+    return f"`{_line(words)}` is not covered by {', '.join(rule.text for rule in rules[:3])}" if rules and words else ""
 
 
 def _is_listed(policy: Policy, effects: Effects) -> bool:

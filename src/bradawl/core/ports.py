@@ -253,6 +253,8 @@ class ToolOutput(msgspec.Struct, frozen=True):
     """Most characters to show; None if the tool limits its output itself."""
     full_file: str = ""
     """A file with the whole text, instead of `full`; the caller takes ownership."""
+    has_failed_part: bool = False
+    """The call succeeded, but a part of what it ran failed: it does not count as a check of the work."""
 
 
 class FilesSeen(Protocol):

@@ -12,6 +12,7 @@ class _Attempt(msgspec.Struct):
     step: int
     effects: Effects
     outcome: Outcome | None = None
+    has_failed_part: bool = False
     lacked_user: bool = False
     """The call, or something its command did, was denied because no user was there."""
     inner: "list[Attempts]" = msgspec.field(default_factory=lambda: [])
@@ -49,10 +50,16 @@ class Attempts:
                 self._made.append(attempt)
             case PermissionDecided(call_id, "deny", "nobody") if call_id in self._by_id:
                 self._by_id[call_id].lacked_user = True
-            case ToolFinished(call_id, outcome) if call_id in self._by_id:
+            case ToolFinished(call_id, outcome, has_failed_part=has_failed_part) if call_id in self._by_id:
                 self._by_id[call_id].outcome = outcome
+                self._by_id[call_id].has_failed_part = has_failed_part
             case _:
                 pass
+
+    def is_first_denied(self, call_id: str) -> bool:
+        """Whether a call that was denied for lack of a user is the only such one of its reply so far."""
+        step = self._by_id[call_id].step if call_id in self._by_id else None
+        return sum(attempt.lacked_user for attempt in self._made if attempt.step == step) == 1
 
     def add_sub_agent(self, call_id: str, inner: "Attempts") -> None:
         """Add the calls of the sub-agent that a call started."""
@@ -68,8 +75,9 @@ class Attempts:
     def gave_up(self) -> bool:
         """Whether the model stopped at a refused call: afterwards nothing succeeded that does more than read.
 
-        False if the work was checked: a call changed files, and the last program that ran since then succeeded. Calls
-        of the same reply as the refused one are not another way: the model did not know of the refusal.
+        False if the work was checked: a call changed files, and the last program that ran since then succeeded in all
+        its parts (`npm test | tail` succeeds whatever the tests do). Calls of the same reply as the refused one are not
+        another way: the model did not know of the refusal.
         """
         refused_in: int | None = None
         for attempt in self._made:
@@ -88,7 +96,7 @@ class Attempts:
             if _runs(attempt.effects):
                 if attempt.was_refused or attempt.outcome == "refused":
                     continue
-                is_checked = has_changed and attempt.outcome == "ok"
+                is_checked = has_changed and attempt.outcome == "ok" and not attempt.has_failed_part
                 has_changed = has_changed or (attempt.outcome == "ok" and bool(attempt.effects.writes))
             elif attempt.outcome == "ok" and attempt.effects.writes:
                 has_changed, is_checked = True, False

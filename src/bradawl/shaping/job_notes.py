@@ -70,6 +70,16 @@ def lost(name: str) -> str:
     return f"{name} ended when the session was left. Start it again if it is needed."
 
 
+def ended_before(name: str) -> str:
+    """Why nothing can be done with a job of an earlier run of the session."""
+    return f"{name} ended with the run of the session that started it, and its output is gone; start it again if needed"
+
+
+def ended_with_run(name: str) -> str:
+    """Note that a running job was ended because the session was closed."""
+    return f"{name} was still running and was ended with the run."
+
+
 def killed(commands: tuple[str, ...]) -> str:
     """Note that jobs were killed because one of them made the same protected file again and again."""
     names = ", ".join(each if len(each) <= _COMMAND_SHOWN else f"{each[:_COMMAND_SHOWN]}..." for each in commands)

@@ -27,6 +27,7 @@ from bradawl.tools.shell.result import (
     output_of,
 )
 from bradawl.tools.shell.state import home_folder, keep_state, mark_seen, mark_written, nearest_folder
+from bradawl.tools.shell.terminal_programs import needs_terminal
 
 if TYPE_CHECKING:
     from bradawl.safety.shell.allow.path_effects import Entries
@@ -36,6 +37,7 @@ _PATIENCE_S = 120
 _AT_ONCE_S = 0.2
 _PROGRESS_PIECE = 2_000
 _SHOWN_PER_S = 300_000.0  # bytes
+_OWN_NETWORK = ". Other commands can't connect to it: start server and client in one command"
 
 
 class UnattendedBashParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,6 +139,8 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         _check_text(params.command)
         command = self._command(params, context)
         effects = self._seen(params, command.cwd, context)
+        if why := needs_terminal((*effects.commands, *effects.inner)):
+            raise ToolError(why)
         if not self._only_reads_here(effects, command.cwd):
             from bradawl.safety.environment_variables import risky_variables
             from bradawl.safety.shell.executed_files import run_files, sets_what_runs
@@ -185,25 +189,34 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             if params.run_in_background and params.timeout:
                 said = "without the timeout, which jobs don't have, "
             job = partial(context.jobs.add, process, params.command, context.call_id)
-            output = await _hand_over(process, job, time.monotonic() - began, said)
-            return msgspec.structs.replace(output, is_error=bool(params.answer_if_ok))  # its end is not known
+            about = _OWN_NETWORK if self._has_own_network(context) else ""
+            output = await _hand_over(process, job, time.monotonic() - began, said, about)
+            return msgspec.structs.replace(output, has_failed_part=bool(params.answer_if_ok))  # its end is not known
         else:
             await process.end()
             result = msgspec.structs.replace(process.result(), exit_code=None)
-        notes = keep_state(result, cwd, context, may_move=effects.moves)
+        notes = keep_state(result, cwd, context, may_move=effects.moves, user_is_there=self.user_is_there)
         if cwd != context.project and (result.exit_code or any(result.pipe_status) or result.earlier_failures):
             from bradawl.tools.shell.missing_paths import note_on  # most commands run in the project's folder
 
             notes = (*notes, *await note_on(params.command, result, cwd, context))
+        if result.sandbox and (b".envrc" in result.stdout or b".vscode" in result.stdout):
+            from bradawl.tools.shell.placeholder_names import note_on as note_on_placeholders
+
+            notes = (*notes, *note_on_placeholders(result, context.project))
         if params.run_in_background:
             notes = ("[it ended at once, so there is no job]", *notes)
         ending = ending_of(result, timeout_s, params.timeout)
         conditions = RunConditions(
             user_is_there=self.user_is_there,
             by_domain=bool(result.sandbox) and self.sandbox().limits_hosts,
-            is_strict=bool(params.answer_if_ok),
         )
         return output_of(params.command, result, ending, notes, context.grant, conditions)
+
+    def _has_own_network(self, context: CallContext) -> bool:
+        """Whether servers of a command are out of reach for other commands."""
+        is_outside = context.grant is not None and context.grant.outside_sandbox
+        return not is_outside and self.sandbox().name == "bubblewrap"
 
     def _command(self, params: UnattendedBashParams, context: CallContext) -> Command:
         """The command that is analyzed, sealed and started."""
@@ -316,8 +329,8 @@ async def _start(command: Command, context: CallContext, progress: _Progress) ->
     return process, command.cwd
 
 
-async def _hand_over(process: Process, add: Callable[[float], str], ran_s: float, said: str) -> ToolOutput:
-    """Make the process a background job with `add`; returns its output so far."""
+async def _hand_over(process: Process, add: Callable[[float], str], ran_s: float, said: str, about: str) -> ToolOutput:
+    """Make the process a background job with `add`; returns its output so far. `about` is a sentence on its network."""
     data, dropped = process.printed()
     try:
         job_id = add(ran_s)
@@ -327,6 +340,6 @@ async def _hand_over(process: Process, add: Callable[[float], str], ran_s: float
     missing = f"[{dropped:,} bytes in the middle of the output are not shown]\n" if dropped else ""
     note = (
         f"{missing}[{said}in the background as {job_id}; bash_output shows what it prints, bash_kill ends it, and you "
-        "are told when it ends. A cd or export in it does not stay]"
+        f"are told when it ends. A cd or export in it does not stay{about}]"
     )
     return ToolOutput((Text(body_of(data, b"") or "(no output yet)"), Text(f"\n{note}")), limit=SHOWN)

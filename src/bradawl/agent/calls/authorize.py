@@ -18,6 +18,7 @@ from bradawl.core.ports import Files
 from bradawl.safety.permissions.builtin_rules import with_builtin_rules
 from bradawl.safety.permissions.names_in_sandbox import decide_by_both_names
 from bradawl.shaping.approval_scope import covered
+from bradawl.shaping.refusal_hints import without_user
 
 _NOT_SAVED: Final = (
     "The history of this session can't be written to the disk, so undo would not know what was changed: commands that"
@@ -118,15 +119,12 @@ async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | 
 
 
 def _denied(services: CallServices, prepared: Prepared, ask: Ask, answer: Answer) -> Refused:
-    lacks_user = answer.by == "nobody"
+    call, lacks_user = prepared.call, answer.by == "nobody"
     if lacks_user or prepared.effects.lifts == ("host",):  # the result of such a command need not be an error
-        services.denials.add(prepared.call)
+        services.denials.add(call)
     if lacks_user:
-        text = (
-            f"it needs permission ({_how_granted(prepared.effects, ask) or ask.reason}), and no user is present to "
-            "give it. Do what you can without, and say what is left undone"
-        )
-        return _refused(prepared, text, ".")
+        needed, is_first = _how_granted(prepared.effects, ask), services.denials.attempts.is_first_denied(call.id)
+        return _refused(prepared, without_user(call, needed or ask.reason, prepared.place.cwd, is_first=is_first))
     said = f" They said: {answer.message}" if answer.message else " Do something else, or say what you need and why."
     refused = _refused(prepared, f"the user declined.{said}")
     return msgspec.structs.replace(refused, is_for_all_hosts=answer.scope == "session")

@@ -11,13 +11,13 @@ class Denials:
     def __init__(self, conversation: Conversation) -> None:
         """The events of the conversation decide whether the model gave up."""
         self.calls: list[ToolCall] = []
-        self._attempts = Attempts()
-        conversation.listen(self._attempts.take)
+        self.attempts = Attempts()
+        conversation.listen(self.attempts.take)
 
     @property
     def end_the_turn(self) -> bool:
         """Whether a turn that ends now ends as refused: the model gave up on calls that no user was there to allow."""
-        return self._attempts.gave_up
+        return self.attempts.gave_up
 
     def add(self, call: ToolCall) -> None:
         """Add a call; one that is denied several connections counts once."""
@@ -27,7 +27,7 @@ class Denials:
     def add_sub_agent(self, call_id: str, other: "Denials") -> None:
         """Add the calls of the sub-agent that a call started."""
         self.calls.extend(other.calls)
-        self._attempts.add_sub_agent(call_id, other._attempts)
+        self.attempts.add_sub_agent(call_id, other.attempts)
 
     def clear(self) -> None:
         """Begin a new turn."""

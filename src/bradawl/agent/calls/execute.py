@@ -39,7 +39,8 @@ async def execute(services: CallServices, prepared: Prepared, grant: Grant) -> T
         if isinstance(ending, QuestionFailed):
             raise ending.error from ending
         raise
-    return ToolFinished(call.id, "error" if output.is_error else "ok", (*shown, *whereabouts), full_ref)
+    outcome = "error" if output.is_error else "ok"
+    return ToolFinished(call.id, outcome, (*shown, *whereabouts), full_ref, output.has_failed_part)
 
 
 async def _log_start(services: CallServices, prepared: Prepared) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext, StepOutcome
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.deltas import TextDelta
-from bradawl.core.events import CallPrepared, Event, RequestParams, TurnFinished
+from bradawl.core.events import CallPrepared, Event, RequestParams, ToolFinished, TurnFinished
 from bradawl.core.messages import Assistant, Text, ToolCall, ToolResult, ToolResults, calls_of
 
 PARAMETER = "answer_if_ok"
@@ -27,7 +27,7 @@ _NOTHING_DONE = (
 class EarlyAnswer(Middleware):
     """Ends the turn if all calls of a reply succeeded and one of them carries an answer.
 
-    The tool itself counts as failed if its success is doubtful, as in a pipeline of which one part failed.
+    A call whose success hides a failure, as in a pipeline of which one part failed, does not count as succeeded.
     """
 
     def __init__(self, context: MiddlewareContext, gave_up: Callable[[], bool]) -> None:
@@ -35,12 +35,18 @@ class EarlyAnswer(Middleware):
         self._conversation = context.conversation
         self._gave_up = gave_up
         self._has_schema = False
+        self._hides_failure = False
+        """A call of this step succeeded although a part of it failed."""
         self._did_something = False
         context.conversation.listen(self._follow)
 
     def begin_turn(self, params: RequestParams) -> None:
         """Forget the turn before. An answer with a schema is checked when it is given as text."""
         self._has_schema, self._did_something = bool(params.answer_schema), False
+
+    async def before_step(self) -> None:
+        """Forget the calls of the step before."""
+        self._hides_failure = False
 
     async def after_step(self, outcome: StepOutcome) -> Finish | None:
         """Finish with the answer, unless a call failed or the user said something."""
@@ -57,8 +63,13 @@ class EarlyAnswer(Middleware):
         return Finish(TurnFinished("refused" if self._gave_up() else "completed"), text)
 
     def _follow(self, event: Event) -> None:
-        if isinstance(event, CallPrepared) and not event.effects.is_read_only:
-            self._did_something = True
+        match event:
+            case CallPrepared(effects=effects) if not effects.is_read_only:
+                self._did_something = True
+            case ToolFinished(has_failed_part=True):
+                self._hides_failure = True
+            case _:
+                pass
 
     def _results(self) -> tuple[ToolResult, ...]:
         messages = self._conversation.transcript.messages
@@ -67,7 +78,7 @@ class EarlyAnswer(Middleware):
     def _why_not(self) -> str:
         """Why the answer does not count; empty if it does."""
         results = self._results()
-        if not results or any(result.is_error for result in results):
+        if not results or self._hides_failure or any(result.is_error for result in results):
             return _FAILED
         return "" if self._did_something else _NOTHING_DONE
 

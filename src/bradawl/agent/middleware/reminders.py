@@ -12,13 +12,14 @@ class Reminders(Middleware):
     """Queues the notes that are due before a step."""
 
     def __init__(self, context: MiddlewareContext, last_step: int | None = None) -> None:
-        """`last_step`: number of the reply before which the model is asked for its conclusion."""
+        """`last_step`: number of the reply of a turn before which the model is asked for its conclusion."""
         self._conversation, self._prefix, self._policy = context.conversation, context.prefix, context.policy
         self._last_step = last_step
         self._todos: tuple[Todo, ...] | None = None
         self._since = 0
         """Number of replies when the todos were last written or recalled."""
         self._base: str | None = None
+        self._has_begun = False
         self._knows: bool | None = None
         """Whether the model believes that plan mode is on; None before the transcript has been read."""
         context.conversation.listen(self._follow)
@@ -30,7 +31,7 @@ class Reminders(Middleware):
         if self._is_due():
             conversation.note(todos_text(state.todos))
             self._since = state.replies
-        if state.replies + 1 == self._last_step:
+        if conversation.turn_state.replies + 1 == self._last_step:
             conversation.note(LAST_STEP)
         return None
 
@@ -47,6 +48,8 @@ class Reminders(Middleware):
         if self._knows is None or self._base != transcript.base_ref:
             self._knows = takes_it_for_plan(transcript.messages)
         is_plan = self._policy().mode == "plan"
+        if not self._has_begun:  # a session that is continued in plan mode is told so again
+            self._has_begun, self._knows = True, self._knows and not is_plan
         if is_plan != self._knows:
             self._knows = is_plan
             conversation.note(mode_text(is_plan=is_plan, tools=self._prefix.tools), "mode")

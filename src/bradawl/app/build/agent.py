@@ -15,7 +15,7 @@ from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, why_no_undo, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
-from bradawl.app.held import held_line
+from bradawl.app.held import HeldNotes, held_line
 from bradawl.app.named_definitions import NamedDefinitions
 from bradawl.app.policies import Policies
 from bradawl.app.program_paths import search_path
@@ -23,8 +23,10 @@ from bradawl.app.settings.settings import Settings
 from bradawl.app.system_prompt import SystemPrompt
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
+from bradawl.core.permissions import Policy
 from bradawl.core.ports import Approver, Hook, Model, Tool, WorkspaceChanges
 from bradawl.core.retry import RetryBudget
+from bradawl.core.tools import ToolSpec
 from bradawl.session.store import LocalStore
 from bradawl.tools.json_schema import check_for
 from bradawl.workspace.machine import SystemClock, SystemIds
@@ -83,6 +85,9 @@ def build_agent(
         offered = offered_tools(settings, workspace, policies, notify, headless=headless, has_answers=has_answers)
     else:
         offered = given_tools(settings, workspace, tools, headless=headless)
+    specs = (getattr(tool, "spec", None) for tool in (*offered, *extra_tools))  # `Agent` checks that they are tools
+    runs_commands = any(isinstance(spec, ToolSpec) and spec.name == "bash" for spec in specs)
+    held = _held(workspace, can_ask=not headless, runs_commands=runs_commands)
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
         model=parts.get("model") or build_model(settings, clock, ids, notify),
@@ -95,14 +100,18 @@ def build_agent(
         clock=clock,
         ids=ids,
         policy=policies,
-        system_prompt=_system_prompt(settings, workspace, policies, can_ask=not headless),
+        system_prompt=_system_prompt(settings, workspace, policies, held, runs_commands=runs_commands),
         project=workspace.folders.project,
         version=__version__,
-        limits=Limits(max_steps=settings.max_steps),
+        limits=Limits(max_steps=settings.max_steps, tells_last_step=headless),
         retry=RetryBudget() if settings.headless else _INTERACTIVE_RETRY,
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
         hooks=tuple(parts.get("hooks", ())),
-        middleware=(_named_definitions(workspace, policies), *parts.get("middleware", ())),
+        middleware=(
+            lambda context: HeldNotes(context, held),
+            _named_definitions(workspace, policies),
+            *parts.get("middleware", ()),
+        ),
         changes=UnsavedChanges(_why_unsaved(workspace)) if changes is None else changes,
         check_for=check_for,
         around_turns=workspace.tmp,
@@ -146,12 +155,22 @@ def _policies(
     )
 
 
-def _system_prompt(
-    settings: Settings, workspace: Workspace, policies: Policies, *, can_ask: bool
-) -> Callable[[], Awaitable[str]]:
-    def held() -> str:
-        return held_line(policies(), cwd=workspace.folders.project, tmp=workspace.tmp.known, can_ask=can_ask)
+def _held(workspace: Workspace, *, can_ask: bool, runs_commands: bool) -> Callable[[Policy], str]:
+    def line(policy: Policy) -> str:
+        cwd, tmp = workspace.folders.project, workspace.tmp.known
+        return held_line(policy, cwd=cwd, tmp=tmp, can_ask=can_ask, runs_commands=runs_commands)
 
+    return line
+
+
+def _system_prompt(
+    settings: Settings,
+    workspace: Workspace,
+    policies: Policies,
+    held: Callable[[Policy], str],
+    *,
+    runs_commands: bool,
+) -> Callable[[], Awaitable[str]]:
     background = [part for part in (workspace.choice, workspace.changes) if part is not None]
 
     def prepare_calls() -> None:
@@ -166,5 +185,6 @@ def _system_prompt(
         search_path=search_path(settings.environment, workspace.programs),
         home=settings.user_home,
         begin_others=prepare_calls,
-        held=held,
+        held=lambda: held(policies()),
+        runs_commands=runs_commands,
     )

@@ -38,6 +38,10 @@ _SHOWS: Final = (
 """Programs that show files and logs, where no other program feeds them."""
 _EXCEPTION: Final = r"(?m)^\s*(?:E\s+|\u25cf\s*)?(?!AssertionError)(?:[A-Za-z_]\w*\.)*\w*(?:[Ee]rror|Exception)\b.*$"
 """The line of an exception, as test runners print one that a test raised."""
+_LOCAL_CLIENT: Final = r"\b(curl|wget)\b[^|;&\n]*(?:\blocalhost\b|\b127\.\d+\.\d+\.\d+|\[::1\])"
+_NOT_CONNECTED: Final = {"curl": 7, "wget": 4}
+"""The exit codes of clients that could not connect, which print nothing with `-s` or `-q`."""
+_IN_BACKGROUND: Final = r"(?<![&>])&(?![&>\d])"
 _QUOTED: Final = r"(?m)^(?:\S+:\d+[:-]|\s*E?\s*(?:assert\b|AssertionError)|[-+<>|]).*$\n?"
 """Lines that show text of a file or an expected value: matches of a search, assertions, differences."""
 
@@ -62,3 +66,10 @@ def host_in(text: str) -> str:
     start, end = text.rfind("\n", 0, found.start()) + 1, text.find("\n", found.end())
     host = re.search(_HOST, text[start : end if end >= 0 else len(text)])
     return host[1] if host else ""
+
+
+def reached_no_local_server(command: str, codes: tuple[int | None, ...]) -> bool:
+    """Whether the exit codes of a line, which starts no server itself, say that a client reached no local server."""
+    if re.search(_IN_BACKGROUND, command):
+        return False
+    return any(_NOT_CONNECTED[name] in codes for name in re.findall(_LOCAL_CLIENT, command))

@@ -28,8 +28,9 @@ _ENDED_BACKGROUND = (
 )
 
 _ENDED_IN_OWN_NETWORK = (
-    "[programs it had left running were ended; what is to go on belongs in a call with run_in_background, without &. A "
-    "server for the commands of this line alone is right as it is: other commands can't reach it, nor that of a job]"
+    "[programs it had left running were ended; other commands can't connect to a server "
+    "started here or in a job: start server and client in one command. What else is to go on belongs in a call with "
+    "run_in_background, without &]"
 )
 
 
@@ -39,8 +40,6 @@ class RunConditions(msgspec.Struct, frozen=True):
     user_is_there: bool = True
     by_domain: bool = False
     """The sandbox decides about each host, through a proxy."""
-    is_strict: bool = False
-    """A command or a part of a pipeline that failed counts, although the exit code is 0."""
 
 
 def body_of(stdout: bytes, stderr: bytes) -> str:
@@ -76,9 +75,10 @@ def output_of(
     return ToolOutput(
         (Text(shown or "(no output)"), Text("\n" + "\n".join((*remarks, *notes)))),
         full,
-        is_error=result.exit_code != 0 or (conditions.is_strict and _hides_failure(result)),
+        is_error=result.exit_code != 0,
         limit=SHOWN,
         full_file=result.spilled,
+        has_failed_part=_hides_failure(result),
     )
 
 

@@ -11,7 +11,14 @@ from bradawl.core.permissions import Grant
 from bradawl.core.workspace import CommandResult
 from bradawl.safety.control_characters import in_remark
 from bradawl.shaping.restored_paths import first_paths, restored_lines
-from bradawl.tools.shell.network_errors import NO_NETWORK, NOTHING_FOUND, errors_in, host_in, own_errors
+from bradawl.tools.shell.network_errors import (
+    NO_NETWORK,
+    NOTHING_FOUND,
+    errors_in,
+    host_in,
+    own_errors,
+    reached_no_local_server,
+)
 
 _LOOKED_AT = 6_000
 
@@ -32,6 +39,8 @@ _GIT_WENT_ON: Final = (
     r"(?:Device or resource busy|Read-only file system)"
 )
 """Also explained after a success: git exits with 0 where it could not register a submodule or an upstream branch."""
+_GIT_CONFIG: Final = r"\bgit\b[^;&|\n]* config\b"
+"""A command that only writes the configuration has failed, and not gone on."""
 _GIT_KEPT: Final = (
     r"(?m)^(?:error|warning|fatal): unable to (?:unlink(?: old)? '(?P<old>[^\n]+)'|create file (?P<new>[^\n]+?)):"
     r" (?:Device or resource busy|Read-only file system)$"
@@ -43,18 +52,24 @@ _OWN_LOOPBACK: Final = (
     r"|ECONNREFUSED (?:127\.0\.0\.1|::1)"
     r"|(?:connection refused|failed to connect)[^\n]{0,120}(?:localhost|127\.0\.0\.1))"
 )
+_OF_FOLDERS: Final = (
+    r"(?:[Cc](?:annot|an't|ould not) (?:move|rename|remove)|renaming|git rm:)[^\n]{0,300}Device or resource busy"
+    r"|Device or resource busy: [^\n]{1,300} -> |\bEBUSY\b[^\n]{0,60}\brename"
+)
+"""Errors of commands that move or remove a folder above hidden files, or a file with a mount of its own."""
 # A file with a bind mount over itself can't be replaced.
 _READ_ONLY: Final = (
     r"Read-only file system|\bEROFS\b|\(os error 30\)|Filesystem is read-only"
     r"|\.(?:git|mcp|vscode|idea|zed|envrc|bradawl|venv)\b[^\n]{0,120}Device or resource busy"
-    r"|(?:[Cc](?:annot|an't|ould not) (?:move|rename|remove)|renaming|git rm:)[^\n]{0,300}Device or resource busy"
-    r"|Device or resource busy: [^\n]{1,300} -> |\bEBUSY\b[^\n]{0,60}\brename"  # a folder above hidden files
+    rf"|{_OF_FOLDERS}"
 )
 _READ_ONLY_FILE: Final = r"Read-only file system|\bEROFS\b|\(os error 30\)"
 """Also explained after a success: the line went on without what it could not write."""
 _UNWRITTEN: Final = (
-    r"(?:'([^'\n]+)'|\u2018([^\u2019\n]+)\u2019|([^\s:'\"`]+)): (?:Read-only file system|Device or resource busy)"
+    r"(?:'([^'\n]+)'|\u2018([^\u2019\n]+)\u2019|((?=[^\s:'\"`()]*[/.])[^\s:'\"`()]+)): "
+    r"(?:Read-only file system|Device or resource busy)"
     r"|(?:Read-only file system|Device or resource busy): '([^'\n]+)'|\bEROFS\b[^\n]*?'([^'\n]+)'"
+    r"|(/[^\s:'\"`()]+) - \w+ \(30: Read-only file system\)"  # apt-get
 )
 """The path in a message about a file that could not be written."""
 _LONGEST_PATH: Final = 300
@@ -105,9 +120,10 @@ _NOT_BY_PROXY = (
 )
 _NOT_BY_SSH = "ssh can't leave the sandbox, only HTTP and HTTPS can. git works with https:// addresses"
 _REFUSED = "the network proxy refused a host, so no connection was made; the output names it"
-_FILES = (
-    "{path}commands can write only in the workspace, /tmp and their caches here, not to protected files, and can't "
-    "move or remove folders that contain protected or hidden files; the other files in them can be moved one by one"
+_FILES = "{path}commands can write only in the workspace, /tmp and their caches here, and not to protected files"
+_FOLDERS = (
+    "{path}commands can't move or remove folders that contain protected or hidden files; the other files in them can "
+    "be moved one by one"
 )
 _NOT_WRITTEN = (
     "git could not write its configuration and went on without it: what it would have registered is missing, although "
@@ -124,6 +140,11 @@ _PARTLY_REMOVED = (
     "was removed. A command that does nothing but remove the outer folder (rm -rf FOLDER), while no job runs, removes "
     "the rest"
 )
+_NOT_REMOVED = (
+    "no command made the repository {files}, so its git data are protected and stay, with the folders above: only the "
+    "other files were removed"
+)
+_REMOVES_ONE: Final = r"\s*rm(?:\s+-\S+)*\s+[^\s;&|]+\s*"
 _TREE_PARTLY_REMOVED = (
     "the user made the working tree {files}, so commands can't remove its .git file and git's data for it: the rest is "
     "removed already. Let the user run git worktree remove --force, or run it outside the sandbox"
@@ -163,10 +184,10 @@ def notes_on(
     if grant is None or not result.sandbox:
         return put_back
     is_success = not (result.exit_code or any(result.pipe_status) or result.earlier_failures)
-    if of_git := _of_git(result, is_success=is_success):
+    if of_git := _of_git(result, command, is_success=is_success):
         found = ((of_git, "off"),)
-    elif is_success and re.search(_GIT_WENT_ON, result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
-        found = ((_NOT_WRITTEN, "off"),)
+    elif is_success and re.search(_GIT_WENT_ON, errors := result.stderr[-_LOOKED_AT:].decode("utf-8", "replace")):
+        found = ((_not_writable(errors, grant) if re.search(_GIT_CONFIG, command) else _NOT_WRITTEN, "off"),)
     elif is_success and (denied := re.search(_READ_ONLY_FILE, errors_in(command, b"", result.stderr[-_LOOKED_AT:]))):
         found = ((_not_writable(denied.string, grant), "off"),)
     elif is_success and not (by_domain and re.search(_SSH_FAILED, _end_of(result))):
@@ -174,14 +195,16 @@ def notes_on(
     else:
         text = errors_in(command, result.stdout[-_LOOKED_AT:], result.stderr[-_LOOKED_AT:])
         found = tuple(_reasons(result, grant, text, own_errors(command, text), by_domain=by_domain))
+    if not any(what for what, _ in found) and reached_no_local_server(command, (result.exit_code, *result.pipe_status)):
+        found = ((_LOOPBACK, "both off" if by_domain else "both"),)
     how = partial(_how, user_is_there=user_is_there)
     return (*put_back, *(f"[{result.sandbox} sandbox: {what}. {how(lift)}]" for what, lift in found if what))
 
 
-def _of_git(result: CommandResult, *, is_success: bool) -> str:
+def _of_git(result: CommandResult, command: str, *, is_success: bool) -> str:
     """What git, or `rm` in a repository, left half done, also in a line that ends with success; empty if nothing."""
     if kept := _names(_GIT_KEPT_FOLDER, result):
-        return _PARTLY_REMOVED.format(files=kept)
+        return (_NOT_REMOVED if re.fullmatch(_REMOVES_ONE, command) else _PARTLY_REMOVED).format(files=kept)
     if kept := _names(_GIT_KEPT_TREE, result):
         return _TREE_PARTLY_REMOVED.format(files=kept)
     if kept := _names(_GIT_KEPT, result):
@@ -253,7 +276,8 @@ def _not_writable(text: str, grant: Grant) -> str:
         return _OWN_PROGRAM.format(prefix=sys.prefix)
     found = re.search(_UNWRITTEN, text)
     path = next(filter(None, found.groups()), "") if found else ""
-    return _FILES.format(path=f"{in_remark(path[:_LONGEST_PATH])} can't be changed: " if path else "")
+    text = _FOLDERS if re.search(_OF_FOLDERS, text) else _FILES
+    return text.format(path=f"{in_remark(path[:_LONGEST_PATH])} can't be changed: " if path else "")
 
 
 def _by_proxy(result: CommandResult, text: str) -> tuple[str, str] | None:

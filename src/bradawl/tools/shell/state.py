@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from bradawl.core.effects import is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd, Env
 from bradawl.core.ports import CallContext
@@ -25,9 +26,11 @@ _LARGEST_SEEN = 8_000_000
 _ALL_SEEN = 32_000_000
 
 
-def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_move: bool) -> tuple[str, ...]:
+def keep_state(
+    result: CommandResult, cwd: str, context: CallContext, *, may_move: bool, user_is_there: bool = True
+) -> tuple[str, ...]:
     """Record the command's last folder and exports; returns notes for the model. A note also says if the last folder of
-    a command that may have changed it is unknown.
+    a command that may have changed it is unknown. `user_is_there`: a user can allow variables that are not kept.
     """
     notes: list[str] = []
     name = context.name_of(cwd)
@@ -45,11 +48,11 @@ def keep_state(result: CommandResult, cwd: str, context: CallContext, *, may_mov
         exports = "" if result.pipe_status else ", and exports are as before"
         notes.append(f"[{gone}: the working directory is still {name}{exports}]")
     if result.exports:
-        notes += _keep_exports(result, context)
+        notes += _keep_exports(result, context, user_is_there=user_is_there)
     return tuple(notes)
 
 
-def _keep_exports(result: CommandResult, context: CallContext) -> Iterable[str]:
+def _keep_exports(result: CommandResult, context: CallContext, *, user_is_there: bool) -> Iterable[str]:
     from bradawl.safety.environment_variables import is_execution_relevant
 
     kept: dict[str, str | None] = {}
@@ -77,7 +80,8 @@ def _keep_exports(result: CommandResult, context: CallContext) -> Iterable[str]:
             size += taken
     if kept:
         context.change(Env(kept))
-    return (*_about_exports(kept, refused, too_much), *_about_too_many(too_many))
+    about_refused = _about_refused(refused, result, context, user_is_there=user_is_there)
+    return (*_about_exports(kept), *about_refused, *_about_unfit(too_much, too_many))
 
 
 def _is_text(value: str) -> bool:
@@ -88,25 +92,48 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _about_exports(kept: dict[str, str | None], refused: list[str], too_much: list[str]) -> Iterable[str]:
+def _about_exports(kept: dict[str, str | None]) -> Iterable[str]:
     if exported := [name for name, value in kept.items() if value is not None and name != "OLDPWD"]:
         yield f"[exported for later calls: {first_of(exported, _NAMED)}]"
     if gone := [name for name, value in kept.items() if value is None and name != "OLDPWD"]:
         yield f"[unset for later calls: {first_of(gone, _NAMED)}]"
-    if refused:
+
+
+def _about_refused(
+    names: list[str], result: CommandResult, context: CallContext, *, user_is_there: bool
+) -> Iterable[str]:
+    """What becomes of variables that decide what commands run. Without a user there is no way to keep them."""
+    if not names:
+        return
+    if user_is_there:
         yield (
-            f"[not kept for later calls, because it decides what commands run: {first_of(refused, _NAMED)}; "
-            f"`export {refused[0]}=...` as a call of its own asks for it]"
+            f"[not kept for later calls, because it decides what commands run: {first_of(names, _NAMED)}; "
+            f"`export {names[0]}=...` as a call of its own asks for it]"
         )
+        return
+    program = _new_program(result.exports.get("PATH"), context) if "PATH" in names else ""
+    are = "is" if len(names) == 1 else "are"
+    instead = f"write {program}, or repeat" if program else "repeat"
+    yield f"[{first_of(names, _NAMED)} {are} not kept for later calls: {instead} the export in the command]"
+
+
+def _new_program(path: str | None, context: CallContext) -> str:
+    """A program in the first folder that the command added to PATH, as a command can name it; empty without one."""
+    before = (context.env.get("PATH") or "").split(":")
+    added = next((folder for folder in (path or "").split(":") if folder.startswith("/") and folder not in before), "")
+    if not is_within(added, context.project):  # the folders of the system, where the former PATH is not known
+        return ""
+    shown = added.removeprefix(f"{context.cwd}/")
+    return f"{shown}/{'python' if Path(added, 'python').is_file() else 'PROGRAM'}"
+
+
+def _about_unfit(too_much: list[str], too_many: list[str]) -> Iterable[str]:
     if too_much:
         yield f"[not kept for later calls, because it is too long or no text: {first_of(too_much, _NAMED)}]"
-
-
-def _about_too_many(names: list[str]) -> Iterable[str]:
-    if names:
+    if too_many:
         yield (
             f"[not kept for later calls, because there are {_MOST_VARIABLES} exported variables already: "
-            f"{first_of(names, _NAMED)}]"
+            f"{first_of(too_many, _NAMED)}]"
         )
 
 
