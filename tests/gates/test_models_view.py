@@ -17,7 +17,7 @@ SIZES = {
     for name, size in re.findall(r"^\| (?:tool )?(.+) \| ([\d,]+) \|$", PAGE.read_text("utf-8"), re.M)
 }
 BUDGETS = {
-    "system prompt: rules": 1_050,
+    "system prompt: rules": 1_120,
     "system prompt: environment": 450,
     "bash": 770,
     "bash_output": 290,
