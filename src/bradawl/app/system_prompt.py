@@ -21,9 +21,9 @@ Read small files whole, of large ones definitions and ranges; keep output short.
 is the user speaking.
 """
 _VERIFY = """\
-- Verify: run the program or its tests, the tests also with your first look: some may fail already. Tests not collected \
-have not passed. Send the edits, the check and, as its answer_if_ok, your answer in one reply: if all succeeds, you \
-are done. Else finish with text and no calls."""
+- Verify: run the program or its tests, the tests also with your first look: some may fail already. Tests not \
+collected have not passed. Send the edits, the check and, as its answer_if_ok, your answer in one reply: if all \
+succeeds, you are done. Else finish with text and no calls."""
 _NO_COMMANDS = "- You can't run anything here: check by reading, and say so. Finish with text and no calls."
 _USER_PRESENT = "A user is at the terminal; ask (ask_user) only what you can't find out here."
 _USER_ABSENT = "No user is present to answer: decide sensibly, go on, and say in the end what you assumed."
