@@ -100,7 +100,7 @@ async def test_the_model_is_told_that_its_answer_was_not_given(tmp_path):
         async with agent.open() as session:
             await session.run("go")
             (results,) = [one for one in session.transcript.messages if isinstance(one, ToolResults)]
-            assert "The answer in answer_if_ok was not given, because not all calls of the reply succeeded." in [
+            assert "The answer in answer_if_ok was not given, because edit_file failed." in [
                 note.text for note in results.notes
             ]
     finally:
@@ -183,3 +183,18 @@ async def test_a_headless_run_prints_it(tmp_path, as_json):
 async def test_a_model_that_gave_up_on_a_refused_call_has_not_completed_the_task(tmp_path):
     refused = {"name": "write_file", "arguments": {"file_path": "../other.txt", "content": ""}}
     assert await run(tmp_path, [refused], [bash("ls")], permission_mode="accept-edits") == (ANSWER, 2, "refused")
+
+
+@pytest.mark.parametrize("command", ["false | cat", "false | cat; true", "false; true"])
+async def test_the_model_is_told_that_a_part_of_the_check_failed(tmp_path, command):
+    agent = built(tmp_path, [EDIT, bash(command)])
+    try:
+        async with agent.open() as session:
+            await session.run("go")
+            (results,) = [one for one in session.transcript.messages if isinstance(one, ToolResults)]
+            assert [note.text for note in results.notes] == [
+                "The answer in answer_if_ok was not given, because a part of the command failed, or it still runs: see "
+                "the last lines of its result."
+            ]
+    finally:
+        await agent.aclose()

@@ -17,7 +17,8 @@ PARAMETER = "answer_if_ok"
 TOOL = "bash"
 _LONGEST_LINE = 300
 _NO_OUTPUT = "(no output)"
-_FAILED = "The answer in answer_if_ok was not given, because not all calls of the reply succeeded."
+_NOT_GIVEN = "The answer in answer_if_ok was not given, because {why}."
+_IN_PART = "a part of the command failed, or it still runs: see the last lines of its result"
 _NOTHING_DONE = (
     "answer_if_ok did not end the task, because nothing was changed or run in it: it is for the command that checks "
     "your work. Go on, or answer as text without calls."
@@ -77,9 +78,9 @@ class EarlyAnswer(Middleware):
 
     def _why_not(self) -> str:
         """Why the answer does not count; empty if it does."""
-        results = self._results()
-        if not results or self._hides_failure or any(result.is_error for result in results):
-            return _FAILED
+        failed = list(dict.fromkeys(result.name for result in self._results() if result.is_error))
+        if failed or self._hides_failure:
+            return _NOT_GIVEN.format(why=f"{', '.join(failed)} failed" if failed else _IN_PART)
         return "" if self._did_something else _NOTHING_DONE
 
     def _last_line_of(self, call_id: str) -> str:

@@ -315,7 +315,7 @@ class _Scanner(Interpreter):
         scripts = () if name in (".", "source") else started.scripts
         texts = (*scripts, *started.codes, *fed.scripts, *fed.codes, *files)
         if any(map(_UNKNOWN_COMMAND.search, texts)):
-            self._opaque = f"{name} would run text that cannot be read before it runs"
+            self._opaque = f"{name} would run text that cannot be read before it runs; write it to a file and run that"
 
     @contextmanager
     def _in_folder(self, folder: str) -> Iterator[None]:
