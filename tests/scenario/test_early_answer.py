@@ -198,3 +198,21 @@ async def test_the_model_is_told_that_a_part_of_the_check_failed(tmp_path, comma
             ]
     finally:
         await agent.aclose()
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        ("3 passed in 0.1 s|ResourceWarning: unclosed file", "3 passed in 0.1 s"),
+        ("  12 passing (40ms)|  23 pending", "12 passing (40ms)"),
+        ("Ran 3 tests in 0.1s||OK", "OK"),
+        ("test result: ok. 4 passed; 0 failed|done", "test result: ok. 4 passed; 0 failed"),
+        ("Tests:       2 passed, 2 total|Snapshots:   0 total", "Tests:       2 passed, 2 total"),
+        ("ok  \texample.org/x\t0.1s|bye", "bye"),
+        ("all|is|well", "well"),
+    ],
+)
+async def test_a_summary_of_tests_is_better_evidence_than_what_follows_it(tmp_path, lines, line):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "lines").write_text(lines.replace("|", "\n") + "\n")
+    assert (await run(tmp_path, [EDIT, bash("cat lines")]))[0] == f"{ANSWER}\n\nThe check ended with: {line}"

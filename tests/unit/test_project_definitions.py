@@ -161,3 +161,8 @@ def test_broken_files_are_no_obstacle(tmp_path):
     (tmp_path / "a.py").write_bytes(b"\xff\xfe\0class Parcel:\n")
     (tmp_path / "b.py").write_text("class Parcel(\n  def send_it(self:\n")
     found(tmp_path, "Parcel.send_it fails")
+
+
+def test_of_overloads_the_last_is_named(tmp_path):
+    write(tmp_path, m_DOT_py="class Map:\n" + "    def find_it(self):\n        ...\n\n" * 6)
+    assert found(tmp_path, "Map.find_it fails") == ["m.py:17-18 Map.find_it"]

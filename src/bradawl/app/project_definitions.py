@@ -152,7 +152,7 @@ class _Search:
                 exact = [one for one in candidates if "." in name and one.name.endswith(name)]
                 inside = [one for one in candidates if "." in one.name and one.name.split(".")[-2] in mentioned]
                 outside = [one for one in candidates if "." not in one.name]
-                best, most = exact or inside or outside or candidates, _MOST_OF_NAME
+                best, most = _last_of_each(exact or inside or outside or candidates), _MOST_OF_NAME
             elif _is_rare(last) and len(used := self._used.get(last, [])) <= _MOST_USES:
                 best = list(dict.fromkeys(file.use(last, start) for file, start in used))
                 most = _MOST_USING
@@ -194,6 +194,11 @@ class _File:
         return (
             Place(self._path, one.name, one.first, one.last, name) if one else Place(self._path, "", line, line, name)
         )
+
+
+def _last_of_each(places: Sequence[Place]) -> list[Place]:
+    """Of definitions with one name in one file, such as overloads, only the last, which has the body."""
+    return list({(one.path, one.name): one for one in places}.values())
 
 
 def _is_rare(name: str) -> bool:

@@ -20,8 +20,9 @@ _WORDS = r"_?(?:(?P<word>[A-Z]?[a-z]+)|(?P<upper>[A-Z]+))|(?P<digits>[0-9]+)"
 _MARKS = r"(?P<mark>[!-/:-@\[-`{-~]{1,4})[!-/:-@\[-`{-~]*"
 _WIDE = r"(?P<stop>[\u3000-\u303f\uff00-\uff20]+)|(?P<cjk>[\u2e80-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+)"
 _SPACES = r"(?P<line>\n\s*)|(?P<space>[ \t\r]{2,})"
-_PLAIN = re.compile(rf"{_WORDS}|{_SPACES}|{_MARKS}|{_WIDE}|(?P<other>[^\x00-\x7f]+)")
-_DENSE = re.compile(r"[A-Za-z0-9+/=_-]{24,}")
+# Compiled when first used: with the first request, not at the start of the program.
+_PLAIN = rf"{_WORDS}|{_SPACES}|{_MARKS}|{_WIDE}|(?P<other>[^\x00-\x7f]+)"
+_DENSE = r"[A-Za-z0-9+/=_-]{24,}"
 _KINDS = r"[a-z]+|[A-Z]+|[0-9]+|[^a-zA-Z0-9]+"
 _LONGEST, _PIECE = 131_072, 4_096
 
@@ -48,9 +49,9 @@ def _count(text: str) -> float:
         runs.append(run)
         return " "
 
-    rest = _DENSE.sub(without, text)
+    rest = re.sub(_DENSE, without, text)
     total = sum(map(len, runs)) * _PER_DENSE_CHARACTER
-    for match in _PLAIN.finditer(rest):
+    for match in re.finditer(_PLAIN, rest):
         base, free, each = _COSTS[match.lastgroup or "mark"]
         start, end = match.span(match.lastgroup or 0)
         total += base + each * max(0, end - start - free)

@@ -4,6 +4,7 @@ Most tasks end with a check. A model that knows what it will say if the check su
 request with the whole conversation is saved.
 """
 
+import re
 from collections.abc import Callable
 
 from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext, StepOutcome
@@ -16,6 +17,9 @@ PARAMETER = "answer_if_ok"
 """The parameter of `TOOL` with the answer."""
 TOOL = "bash"
 _LONGEST_LINE = 300
+_SEARCHED_LINES = 15
+_SUMMARY = r"\b\d+ (?:\w+ )?(?:tests?|passed|passing|examples?|specs?)\b|^(?:test result|Tests:|Ran \d+|OK\b)|\bok\s*$"
+"""Lines in which a test program sums up; others may print warnings after it."""
 _NO_OUTPUT = "(no output)"
 _NOT_GIVEN = "The answer in answer_if_ok was not given, because {why}."
 _IN_PART = "a part of the command failed, or it still runs: see the last lines of its result"
@@ -84,7 +88,7 @@ class EarlyAnswer(Middleware):
         return "" if self._did_something else _NOTHING_DONE
 
     def _last_line_of(self, call_id: str) -> str:
-        """The last line that the check printed, as evidence below the answer; empty if it printed nothing."""
+        """The last line with a sum of tests that the check printed, else its last line; empty if it printed nothing."""
         texts = [
             result.parts[0].text
             for result in self._results()
@@ -93,7 +97,8 @@ class EarlyAnswer(Middleware):
         lines = texts[-1].strip().splitlines() if texts else []
         if not lines or lines == [_NO_OUTPUT]:
             return ""
-        return f"\n\nThe check ended with: {lines[-1].strip()[:_LONGEST_LINE]}"
+        summary = next((line for line in reversed(lines[-_SEARCHED_LINES:]) if re.search(_SUMMARY, line)), lines[-1])
+        return f"\n\nThe check ended with: {summary.strip()[:_LONGEST_LINE]}"
 
 
 def _answer_in(reply: Assistant) -> tuple[str, str]:

@@ -10,13 +10,12 @@ from bradawl.agent.agent import Agent
 from bradawl.agent.changes import UnsavedChanges
 from bradawl.agent.configuration import Limits
 from bradawl.agent.given_changes import GivenChanges
-from bradawl.agent.middleware import MiddlewareFactory
+from bradawl.agent.middleware import Middleware, MiddlewareContext, MiddlewareFactory
 from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, why_no_undo, with_real_home
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.held import HeldNotes, held_line
-from bradawl.app.named_definitions import NamedDefinitions
 from bradawl.app.policies import Policies
 from bradawl.app.program_paths import search_path
 from bradawl.app.settings.settings import Settings
@@ -120,7 +119,12 @@ def build_agent(
 
 
 def _named_definitions(workspace: Workspace, policies: Policies) -> MiddlewareFactory:
-    return lambda context: NamedDefinitions(context, workspace.folders.project, policies.refuses_to_read)
+    def make(context: MiddlewareContext) -> Middleware:
+        from bradawl.app.named_definitions import NamedDefinitions  # not needed without a session
+
+        return NamedDefinitions(context, workspace.folders.project, policies.refuses_to_read)
+
+    return make
 
 
 def _why_unsaved(workspace: Workspace) -> str:
