@@ -27,9 +27,12 @@ CHECK = bash("touch done && test -e done")
 
 
 def built(folder: Path, *replies: Any, **changes: Any) -> Agent:
-    """An agent whose model sends these calls, or texts, and then says `late`."""
+    """An agent whose model sends these calls, texts or entries of a script, and then says `late`."""
     (folder / "work").mkdir(exist_ok=True)
-    script = [{"text": one} if isinstance(one, str) else {"tool_calls": one} for one in replies]
+    script = [
+        one if isinstance(one, dict) else {"text": one} if isinstance(one, str) else {"tool_calls": one}
+        for one in replies
+    ]
     (folder / "script.json").write_text(json.dumps([*script, {"text": "late"}]))
     given = {"sandbox": "off", "permission_mode": "bypass", "headless": True, "environment": {"PATH": "/usr/bin:/bin"}}
     model = ModelSettings("scripted", str(folder / "script.json"))
@@ -52,10 +55,10 @@ async def run(folder: Path, *replies: Any, **changes: Any) -> tuple[str, int, st
     [
         [CHECK],
         [EDIT, CHECK],
-        [CHECK, {"name": "bash", "arguments": {"command": "true"}}],
-        [bash("touch done | cat"), bash("true", "")],
+        [{"name": "bash", "arguments": {"command": "true"}}, CHECK],
+        [bash("true", ""), bash("touch done | cat")],
         [bash("yes | head -0")],
-        [bash("false || true"), EDIT],
+        [EDIT, bash("false || true")],
     ],
 )
 async def test_the_task_ends_without_another_request(tmp_path, calls):
@@ -75,6 +78,12 @@ async def test_the_task_ends_without_another_request(tmp_path, calls):
         [bash("touch done", "")],
         [bash("touch done", "  \n")],
         [bash("touch done", 5)],
+        [bash("touch done"), EDIT],
+        [bash("touch done"), bash("touch more", "")],
+        [bash("sleep 20; false", "", run_in_background=True), CHECK],
+        [bash("touch done; sleep 20 & echo started")],
+        [bash("false; exec touch done")],
+        [bash("echo 'a trap here' > done; false; echo ok")],
         [{"name": "glob", "arguments": {"pattern": "*", "answer_if_ok": ANSWER}}],
     ],
 )
@@ -91,7 +100,7 @@ async def test_the_task_goes_on_if_anything_failed_or_is_not_known(tmp_path, cal
     ],
 )
 async def test_the_last_line_of_the_check_is_evidence(tmp_path, command, evidence):
-    assert (await run(tmp_path, [bash(command), EDIT]))[0] == ANSWER + evidence
+    assert (await run(tmp_path, [EDIT, bash(command)]))[0] == ANSWER + evidence
 
 
 async def test_the_model_is_told_that_its_answer_was_not_given(tmp_path):
@@ -182,7 +191,8 @@ async def test_a_headless_run_prints_it(tmp_path, as_json):
 
 async def test_a_model_that_gave_up_on_a_refused_call_has_not_completed_the_task(tmp_path):
     refused = {"name": "write_file", "arguments": {"file_path": "../other.txt", "content": ""}}
-    assert await run(tmp_path, [refused], [bash("ls")], permission_mode="accept-edits") == (ANSWER, 2, "refused")
+    answer, *rest = await run(tmp_path, [EDIT], [refused], [bash("ls")], permission_mode="accept-edits")
+    assert (answer, rest) == (f"{ANSWER}\n\nThe check ended with: a.txt", [3, "refused"])
 
 
 @pytest.mark.parametrize("command", ["false | cat", "false | cat; true", "false; true"])
@@ -216,3 +226,13 @@ async def test_a_summary_of_tests_is_better_evidence_than_what_follows_it(tmp_pa
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "lines").write_text(lines.replace("|", "\n") + "\n")
     assert (await run(tmp_path, [EDIT, bash("cat lines")]))[0] == f"{ANSWER}\n\nThe check ended with: {line}"
+
+
+@pytest.mark.parametrize("stop", ["max_tokens", "pause", "error"])
+async def test_a_reply_that_may_lack_calls_does_not_end_the_task(tmp_path, stop):
+    assert ANSWER not in (await run(tmp_path, {"tool_calls": [CHECK], "stop": stop}))[0]
+
+
+async def test_a_refused_call_is_nothing_done(tmp_path):
+    refused = {"name": "write_file", "arguments": {"file_path": "a.txt", "content": ""}}
+    assert (await run(tmp_path, [refused], [bash("ls")], permission_mode="plan"))[0] == "late"

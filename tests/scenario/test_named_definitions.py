@@ -104,3 +104,11 @@ async def test_a_file_system_that_hangs_does_not_hold_up_the_turn(tmp_path):
 
     with no_wait():
         assert await notes(tmp_path, "Cart.total", find=hang, time_s=0.01) == [[]]
+
+
+async def test_names_that_nobody_reads_are_left_out_and_the_note_stays_short(tmp_path):
+    names = "".join(f"def {'x' * 110}_{number}():\n    pass\n" for number in range(30))
+    (tmp_path / "shop.py").write_text(CODE + f"def {'y' * 5_000}_z():\n    pass\n" + names)
+    prompt = " ".join(["Cart.total", f"{'y' * 5_000}_z", *(f"{'x' * 110}_{number}" for number in range(30))])
+    ((note,),) = await notes(tmp_path, prompt)
+    assert len(note) <= 2_000 and "Cart.total" in note and "yyy" not in note

@@ -7,6 +7,7 @@ from time import monotonic
 import pytest
 
 from bradawl.app.project_definitions import places_named
+from patience import cpu_limit
 
 QUEUE = """\
 LIMIT = 10
@@ -166,3 +167,9 @@ def test_broken_files_are_no_obstacle(tmp_path):
 def test_of_overloads_the_last_is_named(tmp_path):
     write(tmp_path, m_DOT_py="class Map:\n" + "    def find_it(self):\n        ...\n\n" * 6)
     assert found(tmp_path, "Map.find_it fails") == ["m.py:17-18 Map.find_it"]
+
+
+def test_a_long_line_does_not_take_long(tmp_path):
+    (tmp_path / "b.js").write_text("limit_rows(" + ")" * 300_000 + "\n")
+    with cpu_limit(2.0):
+        assert found(tmp_path, "fix limit_rows", 60.0) == ["b.js:1-1  uses limit_rows"]

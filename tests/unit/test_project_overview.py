@@ -12,7 +12,7 @@ from bradawl.app.project_overview import ProjectOverview
 from bradawl.app.project_survey import survey_of
 from bradawl.workspace.gitignore import is_ignored as is_ignored_slowly
 from bradawl.workspace.gitignore import parse_rules
-from patience import call_limit, no_wait
+from patience import call_limit, cpu_limit, no_wait
 
 
 def make(root: Path, files: dict[str, str]) -> None:
@@ -326,3 +326,38 @@ def test_in_a_folder_of_a_repository_what_is_above_counts(tmp_path):
 def test_no_text_of_a_project_is_repeated(tmp_path):
     make(tmp_path, {"package.json": '{"scripts": {"test": "OBEY", "OBEY": "x"}}', "Makefile": "test: OBEY\n\tOBEY"})
     assert command_said(tmp_path) == "npm test, or make test"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*a*a*a*a*a*a*a*a*a*b", "a" * 250),
+        ("**/*a/**/*a/**/*a/**/*a/**/*b", "/".join(["a" * 250] * 12)),
+        ("*?*?*?*?*?*?*?*?*?*b", "a" * 250),
+        ("*[a]*[a]*[a]*[a]*[a]*[a]*b", "a" * 250),
+        ("**/**/**/**/**/**/**/**/b", "/".join("a" * 40)),
+    ],
+)
+def test_no_pattern_of_a_gitignore_takes_long(tmp_path, pattern, path):
+    (rules,) = [parse_rules(str(tmp_path), f"{pattern}\n")]
+    with cpu_limit(1.0):
+        assert rules is not None and rules.verdict(f"{tmp_path}/{path}", is_folder=False) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("*a*b", "xaab", True),
+        ("*a*b", "xaba", False),
+        ("a*b*c", "abcbc", True),
+        ("*.tar.*z", "x.tar.tar.gz", True),
+        ("x*y/*z", "xay/az", True),
+        ("x*y/*z", "xa/y/az", False),
+        ("*ab*ab", "aabab", True),
+        ("*a?b*", "aaab", True),
+        ("**/a*c/**/d*", "q/abc/e/f/d", True),
+    ],
+)
+def test_stars_match_as_before(tmp_path, pattern, path, matches):
+    rules = parse_rules(str(tmp_path), f"{pattern}\n")
+    assert rules is not None and (rules.verdict(f"{tmp_path}/{path}", is_folder=False) is True) is matches

@@ -17,6 +17,8 @@ TIME_S = 0.15
 _MORE_S = 0.15
 """How much longer the search may take before it is given up. Only a file system that hangs needs more."""
 _LONGEST_PROMPT = 20_000
+_LONGEST_NAME = 120
+_LONGEST_NOTE = 2_000
 _HEAD = "Where this project has names of the prompt, with lines:"
 
 
@@ -54,7 +56,7 @@ class NamedDefinitions(Middleware):
         """Queue the note if the prompt names something that was not told yet."""
         if self._is_first_step:
             self._is_first_step = False
-            found = [one for one in self._found() if one not in self._told]
+            found = [one for one in self._found() if one not in self._told and _is_short(one)]
             self._told.update(found)
             if found:
                 self._conversation.note(_text(found))
@@ -84,11 +86,17 @@ def _find(root: str, text: str, end: float, is_refused: Callable[[str], bool]) -
     return places_named(root, text, end, is_refused)
 
 
+def _is_short(place: "Place") -> bool:
+    """Whether its names were made for readers."""
+    return max(len(place.path), len(place.name)) <= _LONGEST_NAME
+
+
 def _text(found: "list[Place]") -> str:
     by_path: dict[str, list[Place]] = {}
     for one in found:
         by_path.setdefault(one.path, []).append(one)
-    return "\n".join([_HEAD, *(_printable(f"{path}: {_in_file(places)}") for path, places in by_path.items())])
+    lines = (_printable(f"{path}: {_in_file(places)}") for path, places in by_path.items())
+    return "\n".join([_HEAD, *lines])[:_LONGEST_NOTE]
 
 
 def _in_file(places: "list[Place]") -> str:

@@ -17,6 +17,8 @@ from bradawl.tools.searching.relevance import kind_rank
 
 _MOST_ENTRIES = 5_000
 _LARGEST_BYTES = 1_000_000
+_LARGEST_PARSED = 400_000
+"""Bytes of a Python file in which the ends of definitions are searched, which can't be interrupted."""
 _MOST_NAMES = 40
 """Names of a text that are looked up, the first ones; a pasted log has hundreds."""
 _MOST_OF_NAME = 4
@@ -172,7 +174,7 @@ class _File:
 
     @cached_property
     def _symbols(self) -> tuple[Symbol, ...]:
-        return (symbols_in(self._data, self._path) or ()) if self._is_python else ()
+        return (symbols_in(self._data, self._path) or ()) if len(self._data) <= _LARGEST_PARSED else ()
 
     def _line(self, start: int) -> int:
         return self._data.count(b"\n", 0, start) + 1
@@ -218,7 +220,7 @@ def _head_of(names: str) -> re.Pattern[bytes]:
         r"(?:def|class|function\*?|func(?:[ \t]*\([^()\n]*\))?|fn|struct|enum|trait|interface|type|module|fun|object)"
         r"[ \t]+"
     )
-    method = r"\((?:[^;\n]*\)[^;=\n]*\{|\{)[ \t\r]*$"
+    method = r"\((?:[^;\n]{0,300}\)[^;=\n]{0,100}\{|\{)[ \t\r]*$"  # bounded: else a long line takes quadratic time
     assigned = r"[ \t]*[=:][ \t]*(?:async[ \t]+)?(?:function\b|\([^()\n]*\)[ \t]*=>|\w+[ \t]*=>|class\b)"
     heads = (
         rf"{modifiers}{keyword}(?:self\.)?{name.format('declared')}",

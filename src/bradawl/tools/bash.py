@@ -15,7 +15,7 @@ from bradawl.core.messages import Text
 from bradawl.core.permissions import Sandbox
 from bradawl.core.ports import CallContext, Process, ToolOutput
 from bradawl.core.tools import ToolSpec
-from bradawl.core.workspace import Command
+from bradawl.core.workspace import Command, CommandResult
 from bradawl.tools.shell.result import (
     KEPT_BYTES,
     LONGEST_S,
@@ -191,7 +191,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             job = partial(context.jobs.add, process, params.command, context.call_id)
             about = _OWN_NETWORK if self._has_own_network(context) else ""
             output = await _hand_over(process, job, time.monotonic() - began, said, about)
-            return msgspec.structs.replace(output, has_failed_part=bool(params.answer_if_ok))  # its end is not known
+            return msgspec.structs.replace(output, has_failed_part=True)  # how it ends is not known
         else:
             await process.end()
             result = msgspec.structs.replace(process.result(), exit_code=None)
@@ -211,7 +211,10 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
             user_is_there=self.user_is_there,
             by_domain=bool(result.sandbox) and self.sandbox().limits_hosts,
         )
-        return output_of(params.command, result, ending, notes, context.grant, conditions)
+        output = output_of(params.command, result, ending, notes, context.grant, conditions)
+        if params.answer_if_ok and _may_hide_failures(params.command, result):
+            return msgspec.structs.replace(output, has_failed_part=True)
+        return output
 
     def _has_own_network(self, context: CallContext) -> bool:
         """Whether servers of a command are out of reach for other commands."""
@@ -275,6 +278,11 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         if not sandbox or not self.sandbox().name:
             return ()
         return ("sandbox",) if sandbox == "off" else ("network",)
+
+
+def _may_hide_failures(command: str, result: CommandResult) -> bool:
+    """Whether nothing is known of failures before the end of a line, or of programs that it started."""
+    return not result.pipe_status or "trap" in command or result.ended_background
 
 
 def _is_brought_back(path: str) -> bool:

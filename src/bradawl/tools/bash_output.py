@@ -54,7 +54,8 @@ def output_of(job: Job) -> ToolOutput:
     missing = f"[{job.dropped_bytes:,} bytes before or in the middle of this are lost]\n" if job.dropped_bytes else ""
     hints = () if job.result is None else notes_on(job.result, None, user_is_there=False)
     notes = "".join(f"\n{note}" for note in hints)
-    return ToolOutput((Text(clean(job.printed) or "(no new output)"), Text(f"\n{missing}[{_state(job)}]{notes}")))
+    text = (Text(clean(job.printed) or "(no new output)"), Text(f"\n{missing}[{_state(job)}]{notes}"))
+    return ToolOutput(text, has_failed_part=job.result is None or job.result.exit_code != 0)
 
 
 def _state(job: Job) -> str:

@@ -7,6 +7,8 @@ from functools import lru_cache
 import msgspec
 
 _CLASS = re.compile(r"\[([!^]?)(\]?+(?:\\.|[^\]\\])*+)\]")
+_STAR = "[^/]*"
+_FOLDERS = "(?:.*/)?"
 _IN_CLASS = re.compile(r"\\(.)|([\[\]^&~|])")
 
 
@@ -86,17 +88,43 @@ def _rule(line: str) -> Rule | None:
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str, is_anchored: bool) -> re.Pattern[str]:
-    prefix = "" if is_anchored else "(?:.*/)?"
+    prefix = "" if is_anchored else _FOLDERS
     return re.compile(prefix + _translate(pattern) + r"\Z", re.DOTALL)
 
 
 def _translate(pattern: str) -> str:
+    """The regular expression of a pattern. Its time is bounded also for a hostile one, such as `*a*a*a*a*b`."""
     out: list[str] = []
+    segment: list[str] = []
+    """Pieces of the present path component."""
     place = 0
     while place < len(pattern):
         piece, place = _piece(pattern, place)
-        out.append(piece)
-    return "".join(out)
+        if piece not in ("/", _FOLDERS):
+            segment.append(piece)
+            continue
+        out += _without_backtracking(segment)
+        segment = []
+        if piece == "/" or out[-1:] != [_FOLDERS]:  # `**/**/` is `**/`
+            out.append(piece)
+    return "".join([*out, *_without_backtracking(segment)])
+
+
+def _without_backtracking(segment: list[str]) -> list[str]:
+    """What follows a star is taken at its first place and no other one is tried, except behind the last star. In one
+    path component that finds the same matches.
+    """
+    last = max((place for place, piece in enumerate(segment) if piece == _STAR), default=0)
+    out: list[str] = []
+    is_open = False
+    for place, piece in enumerate(segment):
+        if piece == _STAR:
+            out += [")"] if is_open else []
+            is_open = place != last
+            out.append("(?>[^/]*?" if is_open else _STAR)
+        else:
+            out.append(piece)
+    return out
 
 
 def _stars(pattern: str, place: int) -> tuple[str, int]:
@@ -106,10 +134,10 @@ def _stars(pattern: str, place: int) -> tuple[str, int]:
     at_start = place == 0 or pattern[place - 1] == "/"
     if end - place == 2 and at_start:
         if pattern[end : end + 1] == "/":
-            return "(?:.*/)?", end + 1
+            return _FOLDERS, end + 1
         if end == len(pattern):
             return ".+", end
-    return "[^/]*", end
+    return _STAR, end
 
 
 def _piece(pattern: str, place: int) -> tuple[str, int]:

@@ -16,6 +16,8 @@ from bradawl.core.messages import Assistant, Text, ToolCall, ToolResult, ToolRes
 PARAMETER = "answer_if_ok"
 """The parameter of `TOOL` with the answer."""
 TOOL = "bash"
+_WHOLE = ("tool_use", "end_turn", "stop_sequence")
+"""Reasons why a reply ended that say that nothing of it is missing."""
 _LONGEST_LINE = 300
 _SEARCHED_LINES = 15
 _SUMMARY = r"\b\d+ (?:\w+ )?(?:tests?|passed|passing|examples?|specs?)\b|^(?:test result|Tests:|Ran \d+|OK\b)|\bok\s*$"
@@ -23,6 +25,7 @@ _SUMMARY = r"\b\d+ (?:\w+ )?(?:tests?|passed|passing|examples?|specs?)\b|^(?:tes
 _NO_OUTPUT = "(no output)"
 _NOT_GIVEN = "The answer in answer_if_ok was not given, because {why}."
 _IN_PART = "a part of the command failed, or it still runs: see the last lines of its result"
+_NOT_LAST = _NOT_GIVEN.format(why="it belongs to the last call of a reply: what comes after a check is not checked")
 _NOTHING_DONE = (
     "answer_if_ok did not end the task, because nothing was changed or run in it: it is for the command that checks "
     "your work. Go on, or answer as text without calls."
@@ -43,6 +46,8 @@ class EarlyAnswer(Middleware):
         self._hides_failure = False
         """A call of this step succeeded although a part of it failed."""
         self._did_something = False
+        self._acts: dict[str, bool] = {}
+        """By the id of a call whether it does more than read."""
         context.conversation.listen(self._follow)
 
     def begin_turn(self, params: RequestParams) -> None:
@@ -55,12 +60,14 @@ class EarlyAnswer(Middleware):
 
     async def after_step(self, outcome: StepOutcome) -> Finish | None:
         """Finish with the answer, unless a call failed or the user said something."""
-        if outcome.reply is None or outcome.failure is not None or outcome.ending is not None or self._has_schema:
+        if outcome.reply is None or not outcome.reply.complete or outcome.stop not in _WHOLE:
+            return None
+        if outcome.failure is not None or outcome.ending is not None or self._has_schema:
             return None
         call_id, answer = _answer_in(outcome.reply)
-        if not answer or self._conversation.inbox.holds_user_note:
+        if not answer or self._conversation.inbox.waiting:  # the user said something, or a job has ended
             return None
-        if why := self._why_not():
+        if why := self._why_not() or ("" if call_id == calls_of(outcome.reply)[-1].id else _NOT_LAST):
             self._conversation.note(why)
             return None
         text = f"{answer}{self._last_line_of(call_id)}"
@@ -69,10 +76,11 @@ class EarlyAnswer(Middleware):
 
     def _follow(self, event: Event) -> None:
         match event:
-            case CallPrepared(effects=effects) if not effects.is_read_only:
-                self._did_something = True
-            case ToolFinished(has_failed_part=True):
-                self._hides_failure = True
+            case CallPrepared(call_id, effects=effects):
+                self._acts[call_id] = not effects.is_read_only
+            case ToolFinished(call_id, outcome, has_failed_part=has_failed_part):
+                self._did_something = self._did_something or (outcome != "refused" and self._acts.get(call_id, False))
+                self._hides_failure = self._hides_failure or has_failed_part
             case _:
                 pass
 
