@@ -20,7 +20,7 @@ from bradawl.app.policies import Policies
 from bradawl.app.settings.permission_values import RuleText
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
-from bradawl.core.permissions import Allow, Grant, Request, Sandbox, decide
+from bradawl.core.permissions import Allow, Grant, Policy, Request, Sandbox, decide
 from bradawl.sandbox.backend import Program
 from bradawl.sandbox.bubblewrap import BubblewrapBackend, BubblewrapFeatures
 from bradawl.sandbox.discovery import tmp_survey
@@ -145,7 +145,7 @@ def test_where_tmp_is_the_machines_a_rule_allows_file_tools_the_named_missing_fi
     settings = project.settings(())
     tmp = SessionTmp(settings, str(project.place / "tmp"), (str(project.root),))
     tmp.sandboxed_by(Selected())
-    tmp.begin_turn((f"write {name}/report",))
+    tmp.begin_turn((f"write {name}/report",), Policy)
     policy = Policies(settings, (str(project.root),), (), "", lambda: Selected.sandbox, tmp=tmp)()
 
     def is_allowed(path: str) -> bool:

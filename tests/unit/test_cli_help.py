@@ -31,7 +31,7 @@ def test_the_help_lists_the_exit_codes():
     (listed,) = re.findall(r"Exit codes of -p: (.*)\.\s*$", HELP, re.DOTALL)
     named = {int(code) for code in re.findall(r"(?:^|, )(\d+) \w", " ".join(listed.split()))}
     first = {codes.OK, codes.ERROR, codes.USAGE, codes.NO_SANDBOX, codes.LIMIT, codes.REFUSED}
-    assert named == {*first, codes.NOT_SAVED, codes.TRY_AGAIN, codes.CANCELLED, codes.TERMINATED}
+    assert named == {*first, codes.NOT_WRITTEN, codes.NOT_SAVED, codes.TRY_AGAIN, codes.CANCELLED, codes.TERMINATED}
 
 
 def test_the_help_says_when_a_refused_call_is_a_failure():

@@ -9,7 +9,18 @@ import pytest
 
 from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.cli import main_parser
-from bradawl.app.exit_code import CANCELLED, ERROR, LIMIT, NO_SANDBOX, NOT_SAVED, REFUSED, TERMINATED, TRY_AGAIN, USAGE
+from bradawl.app.exit_code import (
+    CANCELLED,
+    ERROR,
+    LIMIT,
+    NO_SANDBOX,
+    NOT_SAVED,
+    NOT_WRITTEN,
+    REFUSED,
+    TERMINATED,
+    TRY_AGAIN,
+    USAGE,
+)
 from bradawl.app.settings.readme_table import readme_table
 from bradawl.app.settings.table import SETTINGS
 from bradawl.core.messages import ToolResults, text_of
@@ -61,7 +72,19 @@ def test_the_library_example_of_the_readme_runs(
 
 def test_the_exit_codes_of_the_readme_are_those_of_the_program() -> None:
     listed = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", README, re.MULTILINE) for code in row.split(",")}
-    assert listed == {0, ERROR, TRY_AGAIN, USAGE, NO_SANDBOX, LIMIT, REFUSED, NOT_SAVED, CANCELLED, TERMINATED}
+    assert listed == {
+        0,
+        ERROR,
+        TRY_AGAIN,
+        USAGE,
+        NO_SANDBOX,
+        LIMIT,
+        REFUSED,
+        NOT_WRITTEN,
+        NOT_SAVED,
+        CANCELLED,
+        TERMINATED,
+    }
 
 
 def test_the_readmes_table_of_settings_is_that_of_the_program() -> None:

@@ -255,7 +255,7 @@ class Copying:
 
     def _check(self, path: str) -> None:
         if why := self._objection(path):
-            raise _Refused(why)
+            raise _Refused(why.removeprefix(f"{path}: "))  # the path is named anyway
 
     def _spend(self, size: int) -> None:
         self._left -= 1

@@ -139,8 +139,6 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         _check_text(params.command)
         command = self._command(params, context)
         effects = self._seen(params, command.cwd, context)
-        if why := needs_terminal((*effects.commands, *effects.inner)):
-            raise ToolError(why)
         if not self._only_reads_here(effects, command.cwd):
             from bradawl.safety.environment_variables import risky_variables
             from bradawl.safety.shell.executed_files import run_files, sets_what_runs
@@ -172,8 +170,7 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
     async def run(self, params: UnattendedBashParams, context: CallContext) -> ToolOutput:
         """Run the line to its end or its timeout. The result contains the exit code."""
         effects, command = self._judged(params, context)
-        if params.run_in_background and context.jobs is None:
-            raise ToolError("nothing can go on in the background here; run it with a timeout, or without the server")
+        _check_can_run(params, effects, context)
         progress = _Progress(context)
         began = time.monotonic()
         process, cwd = await _start(command, context, progress)
@@ -278,6 +275,14 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         if not sandbox or not self.sandbox().name:
             return ()
         return ("sandbox",) if sandbox == "off" else ("network",)
+
+
+def _check_can_run(params: UnattendedBashParams, effects: Effects, context: CallContext) -> None:
+    """Raises `ToolError` for a program that needs a terminal, and for a job where there can be none."""
+    if why := needs_terminal((*effects.commands, *effects.inner)):
+        raise ToolError(why)
+    if params.run_in_background and context.jobs is None:
+        raise ToolError("nothing can go on in the background here; run it with a timeout, or without the server")
 
 
 def _may_hide_failures(command: str, result: CommandResult) -> bool:
