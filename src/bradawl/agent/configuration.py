@@ -55,7 +55,7 @@ class AroundTurns(Protocol):
 
     def begin_turn(self, texts: Iterable[str], policy: Callable[[], Policy]) -> None:
         """Called with the texts of the user since the last call: prompts, also earlier ones of a resumed session, and
-        messages sent during a turn. `policy` returns the session's at that moment.
+        messages sent during a turn. The last one is the present one. `policy` returns the session's at that moment.
         """
         ...
 

@@ -1,4 +1,5 @@
 """The record of what a session wrote to the machine's `/tmp`: by it the session knows its own files and folders again.
+It also keeps which named paths were to be written, and which entries of the session's folder are mount points.
 
 Each step is a line of its own, written before the next step is done. So a program that was killed leaves at most one
 file under a temporary name, which the next one removes.
@@ -9,10 +10,11 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bradawl.core.effects import is_within
 from bradawl.sandbox.filesystem.atomic_exchange import exchange
 
 OWN: Final = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -43,6 +45,8 @@ class CopyRecord:
         self._path = path
         self.files: dict[str, Copied] = {}
         self._folders: dict[str, tuple[int, int]] = {}
+        self._named: dict[str, bool] = {}
+        self._mount_points: dict[str, None] = {}
         self._told: set[tuple[str, str, str]] = set()
         self._temporary: dict[str, str] = {}
         """By path the temporary name under which it is being written."""
@@ -75,6 +79,33 @@ class CopyRecord:
     def made_folder(self, path: str) -> bool:
         """Whether the session has made a folder at this path."""
         return path in self._folders
+
+    def forget(self, path: str) -> None:
+        """From now on nothing at this path or in it was made by the session. Raises `OSError`."""
+        if any(is_within(each, path) for each in (*self.files, *self._folders)):
+            self._append("forgotten", path)
+
+    def named(self, path: str, *, is_wanted: bool) -> None:
+        """A prompt named a path, which is to be written or not. A later False changes nothing. Raises nothing."""
+        if path not in self._named or (is_wanted and not self._named[path]):
+            self._note("named", [(path, is_wanted)])
+
+    def was_wanted(self, path: str) -> bool:
+        """Whether a path of an earlier prompt was to be written, as far as that is known."""
+        return self._named.get(path, True)
+
+    @property
+    def mount_points(self) -> tuple[str, ...]:
+        """Paths of entries that exist in the session's folder only for mounts, outermost first."""
+        return tuple(sorted(self._mount_points, key=lambda each: each.split("/")))
+
+    def mounted(self, paths: Iterable[str]) -> None:
+        """Entries are going to be made in the session's folder for mounts on these paths. Raises nothing."""
+        self._note("mounted", [(path,) for path in paths if path not in self._mount_points])
+
+    def released(self, paths: Iterable[str]) -> None:
+        """At these paths nothing in the session's folder is a mount point any more. Raises nothing."""
+        self._note("released", [(path,) for path in paths])
 
     def is_news(self, path: str, why: str, version: str) -> bool:
         """Whether this failure of this version was not told yet. From now on it was."""
@@ -109,15 +140,28 @@ class CopyRecord:
     # ------------------------------------------------------------------ the lines
 
     def _append(self, step: str, *values: str | int) -> None:
+        self._write([(step, *values)])
+        self._take(step, *values)
+
+    def _note(self, step: str, lines: Iterable[tuple[str | int, ...]]) -> None:
+        """Add lines, if that is possible. In this run they hold in any case."""
+        steps = [(step, *line) for line in lines]
+        with contextlib.suppress(OSError):
+            if steps and self._path:
+                Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._write(steps)
+        for each in steps:
+            self._take(*each)
+
+    def _write(self, steps: Iterable[tuple[str | int, ...]]) -> None:
         if self._path:
             opened = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | OWN, 0o600)
             try:
-                os.write(opened, json.dumps([step, *values]).encode() + b"\n")
+                os.write(opened, b"".join(json.dumps(each).encode() + b"\n" for each in steps))
             finally:
                 os.close(opened)
-        self._take(step, *values)
 
-    def _take(self, step: str, *values: str | int) -> None:
+    def _take(self, step: str | int, *values: str | int) -> None:
         match step, values:
             case "begin", (str(path), str(temporary)):
                 self._temporary[path] = temporary
@@ -133,6 +177,21 @@ class CopyRecord:
                 self._folders[path] = (device, inode)
             case "told", (str(path), str(why), str(version)):
                 self._told.add((path, why, version))
+            case _:
+                self._take_other(step, *values)
+
+    def _take_other(self, step: str | int, *values: str | int) -> None:
+        match step, values:
+            case "forgotten", (str(path),):
+                for known in (self.files, self._folders):
+                    for each in [each for each in known if is_within(each, path)]:
+                        del known[each]
+            case "named", (str(path), is_wanted):
+                self._named[path] = bool(is_wanted)
+            case "mounted", (str(path),):
+                self._mount_points[path] = None
+            case "released", (str(path),):
+                self._mount_points.pop(path, None)
             case _:
                 raise ValueError(step)
 
@@ -151,6 +210,8 @@ class CopyRecord:
         for path, made in self.files.items():
             steps += (("made", path, *made), ("done", path))
         steps += (("folder", path, *place) for path, place in self._folders.items())
+        steps += (("named", *named) for named in self._named.items())
+        steps += (("mounted", path) for path in self._mount_points)
         steps += (("told", *told) for told in self._told)
         new = f"{self._path}.new"
         with contextlib.suppress(FileNotFoundError):

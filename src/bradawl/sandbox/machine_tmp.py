@@ -8,6 +8,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from bradawl.core.effects import is_within
@@ -57,7 +58,7 @@ class MachineTmp:
         self._judge = judge
         self._session = ""
         self._existing: tuple[str, ...] = ()
-        """Named files and folders that exist."""
+        """Named files and folders that existed when they were named."""
         self._shown: tuple[str, ...] = ()
         self._not_shown: dict[str, str] = {}
         self._wanted: tuple[str, ...] = ()
@@ -97,18 +98,21 @@ class MachineTmp:
                 self._remember(path)
 
     def begin_turn(self, texts: Iterable[str]) -> None:
-        """Take the paths that prompts of the user name into account."""
+        """Take the paths that prompts of the user name into account. The last text is the present one."""
         self._begin_session()
-        for named in map(named_in_tmp, texts):
+        found = [named_in_tmp(text) for text in texts]
+        for number, named in enumerate(found, 1):
             known = len(self._existing)
             for readings in named[:MOST_NAMED]:
-                self._take(readings)
+                self._take(readings, is_present=number == len(found))
             if len(named) > MOST_NAMED:
                 self._notices += (_TOO_MANY,)
             if len(self._existing) > known + _MOST_SHOWN:
                 self._existing = self._existing[: known + _MOST_SHOWN]
                 self._notices += (_TOO_MANY_SHOWN,)
-        self._shown = tuple(dict.fromkeys(part for path in self._existing for part in self._parts(path)))
+        still = [path for path in self._existing if self._may_be_shown(path)]
+        self._shown = tuple(dict.fromkeys(part for path in still for part in self._parts(path)))
+        self._note_mount_points()
 
     def end_turn(self) -> TurnEnd:
         """Copy what the session wrote at named paths to the machine's `/tmp`."""
@@ -130,13 +134,22 @@ class MachineTmp:
         self._not_shown = {}
         self._record = CopyRecord(self._session + COPIED if self._scratch.is_kept else "")
 
-    def _take(self, readings: tuple[str, ...]) -> None:
+    def _take(self, readings: tuple[str, ...], *, is_present: bool) -> None:
         names = [path for path in readings if not any(_overlap(path, each) for each in self._apart())]
-        if existing := next((path for path in names if self._may_be_shown(path)), ""):
+        if not names:
+            return
+        existing, is_wanted = next((path for path in names if self._may_be_shown(path)), ""), False
+        if existing:
             self._existing = tuple(dict.fromkeys((*self._existing, existing)))
-        elif names and all(map(self._is_free, names)):
+        elif all(map(self._is_free, names)):
             self._not_shown.pop(names[0], None)
+            is_wanted = is_present or self._record.was_wanted(names[0])
+        if is_wanted:
             self._wanted = tuple(dict.fromkeys((*self._wanted, names[0])))
+        if is_wanted and is_present and not os.path.lexists(names[0]):
+            with contextlib.suppress(OSError):
+                self._record.forget(names[0])  # so that all of it is copied again
+        self._record.named(names[0], is_wanted=is_wanted)
 
     def _apart(self) -> tuple[str, ...]:
         return (*self._kept_apart, self._session)
@@ -171,7 +184,7 @@ class MachineTmp:
             return False
         except OSError:
             return False
-        return not (os.path.lexists(self._session + path[len(TEMPORARY) :]) and self._record.is_own(path))
+        return not (self._record.is_own(path) and os.path.lexists(self._session) and self._is_private())
 
     def _parts(self, path: str) -> Iterator[str]:
         """What is shown of a named path: its entries one by one if a path in it is to be written, else all of it.
@@ -191,6 +204,19 @@ class MachineTmp:
                 if self._may_be_shown(each):
                     yield from self._parts(each)
 
+    def _note_mount_points(self) -> None:
+        """Record which entries the sandbox makes in the session's folder to mount what is shown, and remove those of
+        what is no longer shown: they are no files of the session.
+        """
+        used = {place for path in self._shown for place in _down_to(path)}
+        released = [path for path in self._record.mount_points if path not in used]
+        for path in reversed(released):
+            _remove_empty(self._session + path[len(TEMPORARY) :])
+        self._record.released(released)
+        self._record.mounted(
+            path for path in sorted(used) if not os.path.lexists(self._session + path[len(TEMPORARY) :])
+        )
+
 
 def _no_objection(_: str) -> str:
     return ""
@@ -198,3 +224,20 @@ def _no_objection(_: str) -> str:
 
 def _overlap(one: str, other: str) -> bool:
     return is_within(one, other) or is_within(other, one)
+
+
+def _down_to(path: str) -> Iterator[str]:
+    """The folders below `/tmp` that lead to a path, and the path."""
+    while path != TEMPORARY:
+        yield path
+        path = path.rpartition("/")[0]
+
+
+def _remove_empty(path: str) -> None:
+    """Remove an empty file or folder; nothing else."""
+    with contextlib.suppress(OSError):
+        status = os.lstat(path)
+        if stat.S_ISDIR(status.st_mode):
+            Path(path).rmdir()
+        elif stat.S_ISREG(status.st_mode) and not status.st_size:
+            Path(path).unlink()

@@ -107,7 +107,7 @@ class Copying:
         opened.callback(os.close, target)
         for name, own in zip(path[len(TEMPORARY) + 1 :].split("/")[:-1], above[1:], strict=True):
             place = f"{place}/{name}"
-            if self._is_gone(_Entry(name, place, -1, target)):
+            if status_of(name, target) is None:  # nothing may be copied into it in the end
                 opened.callback(_remove_if_empty, name, target)
             target = self._open_target(_Entry(name, place, -1, target), stat.S_IMODE(os.fstat(own).st_mode))
             opened.callback(os.close, target)

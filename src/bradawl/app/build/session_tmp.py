@@ -66,16 +66,15 @@ class SessionTmp:
     # ------------------------------------------------------------------ what prompts name
 
     def begin_turn(self, texts: Iterable[str], policy: Callable[[], Policy]) -> None:
-        """Take the paths below `/tmp` that texts of the user name into account."""
-        self._policy = policy
-        named = [text for text in texts if _NAMED in text]
-        if not named:
-            return
+        """Take the paths below `/tmp` that texts of the user name into account. The last text is the present one."""
+        self._policy, texts = policy, tuple(texts)
         if self._machine is None:
+            if not any(_NAMED in text for text in texts):
+                return
             from bradawl.sandbox.machine_tmp import MachineTmp
 
             self._machine = MachineTmp(self.scratch, self._kept_apart, self._is_private, self._judge)
-        self._machine.begin_turn(named)
+        self._machine.begin_turn(texts)
 
     def end_turn(self) -> TurnEnd:
         """Copy what was written at named paths to the machine's `/tmp`."""
