@@ -173,3 +173,9 @@ def test_a_long_line_does_not_take_long(tmp_path):
     (tmp_path / "b.js").write_text("limit_rows(" + ")" * 300_000 + "\n")
     with cpu_limit(2.0):
         assert found(tmp_path, "fix limit_rows", 60.0) == ["b.js:1-1  uses limit_rows"]
+
+
+def test_names_that_differ_in_capitals_are_told_apart(tmp_path):
+    write(tmp_path, m_DOT_py="class Queue:\n    pass\n\n\ndef queue():\n    pass\n")
+    assert found(tmp_path, "`Queue` and `queue`") == ["m.py:1-2 Queue", "m.py:5-6 queue"]
+    assert found(tmp_path, "`queue` and `Queue`") == ["m.py:5-6 queue", "m.py:1-2 Queue"]

@@ -6,6 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext
+from bradawl.app.system_prompt import one_line
 from bradawl.core.events import RequestParams
 from bradawl.core.messages import User, text_of
 
@@ -95,7 +96,7 @@ def _text(found: "list[Place]") -> str:
     by_path: dict[str, list[Place]] = {}
     for one in found:
         by_path.setdefault(one.path, []).append(one)
-    lines = (_printable(f"{path}: {_in_file(places)}") for path, places in by_path.items())
+    lines = (one_line(f"{path}: {_in_file(places)}") for path, places in by_path.items())
     return "\n".join([_HEAD, *lines])[:_LONGEST_NOTE]
 
 
@@ -106,8 +107,3 @@ def _in_file(places: "list[Place]") -> str:
         lines = f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
         by_use.setdefault(one.uses, []).append(f"{one.name} {lines}" if one.name else f"line {lines}")
     return "; ".join(f"{use} is used in {', '.join(at)}" if use else ", ".join(at) for use, at in by_use.items())
-
-
-def _printable(text: str) -> str:
-    """Replace line breaks, control characters and angle brackets, which could end the line or the tag."""
-    return "".join(char if char.isprintable() and char not in "<>" else "?" for char in text)

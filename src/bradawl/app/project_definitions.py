@@ -27,12 +27,12 @@ _MOST_USING = 5
 """The same for definitions that use a name."""
 _MOST_SHOWN = 8
 _MOST_USES = 12
-"""Uses of a name that is defined nowhere, such as an attribute. """
+"""Uses of a name that is defined nowhere, such as an attribute."""
 _MOST_READ = 10
 """Definitions of one name that are looked at."""
 _LONGEST_NAME = 60
 _SUFFIXES = frozenset(
-    {
+    [
         "py",
         "pyi",
         "pyw",
@@ -50,8 +50,21 @@ _SUFFIXES = frozenset(
         "kt",
         "swift",
         "scala",
-    }
-    | {"c", "h", "cc", "cpp", "cxx", "hh", "hpp", "cs", "rb", "php", "lua", "dart", "ex", "exs"}
+        "c",
+        "h",
+        "cc",
+        "cpp",
+        "cxx",
+        "hh",
+        "hpp",
+        "cs",
+        "rb",
+        "php",
+        "lua",
+        "dart",
+        "ex",
+        "exs",
+    ]
 )
 _PYTHON = frozenset({"py", "pyi", "pyw"})
 
@@ -115,11 +128,11 @@ class _Search:
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self._wanted = wanted
-        names = "|".join(map(re.escape, sorted({_last_part(name) for name in wanted})))
+        self._names = {_last_part(name) for name in wanted}
+        names = "|".join(map(re.escape, sorted(self._names)))
         self._word = re.compile(rf"(?<![\w$])(?:{names})(?![\w$])".encode())
         self._any_case = re.compile(rf"(?<![\w$])(?:{names})(?![\w$])".encode(), re.IGNORECASE)
         self._head = _head_of(names)
-        self._by_lower = {_last_part(name).lower(): _last_part(name) for name in wanted}
         self._similar: dict[str, list[tuple[_File, int]]] = {}
         """Definitions whose names differ in capitals: `tables` may mean the class `Tables`."""
         self._defined: dict[str, list[tuple[_File, int]]] = {}
@@ -134,9 +147,10 @@ class _Search:
         file = _File(data, path)
         heads = [(match[match.lastgroup or 0].decode(), match.start()) for match in self._head.finditer(data)]
         for found, start in heads:
-            name = self._by_lower[found.lower()]
-            if found == name or name.islower():
-                (self._defined if found == name else self._similar).setdefault(name, []).append((file, start))
+            if found in self._names:
+                self._defined.setdefault(found, []).append((file, start))
+            elif found.lower() in self._names:
+                self._similar.setdefault(found.lower(), []).append((file, start))
         for match in self._word.finditer(data):
             uses = self._used.setdefault(match[0].decode(), [])
             if len(uses) <= _MOST_USES:

@@ -76,7 +76,7 @@ class SystemPrompt(msgspec.Struct, frozen=True):
             *((self.held(),) if self.held else ()),
             *_instructions(self.cwd, is_trusted=self.is_trusted),
         ]
-        return "<environment>\n" + "\n".join(_one_line(line) for line in lines) + "\n</environment>"
+        return "<environment>\n" + "\n".join(one_line(line) for line in lines) + "\n</environment>"
 
 
 def _instructions(cwd: str, *, is_trusted: bool) -> list[str]:
@@ -95,6 +95,6 @@ def _instructions(cwd: str, *, is_trusted: bool) -> list[str]:
     return [" ".join(said)]
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Replace line breaks, control characters and angle brackets, which could end the line or the tag."""
     return "".join(char if char.isprintable() and char not in "<>" else "?" for char in text)

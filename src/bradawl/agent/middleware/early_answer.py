@@ -53,6 +53,7 @@ class EarlyAnswer(Middleware):
     def begin_turn(self, params: RequestParams) -> None:
         """Forget the turn before. An answer with a schema is checked when it is given as text."""
         self._has_schema, self._did_something = bool(params.answer_schema), False
+        self._acts.clear()
 
     async def before_step(self) -> None:
         """Forget the calls of the step before."""

@@ -43,8 +43,8 @@ def change_between(before: str, after: str, *, is_known: bool = False) -> Differ
     are enough to see the place.
     """
     old, new = _lines(before), _lines(after)
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
+    start = common_length(old, new)
+    end = common_length(old[start:][::-1], new[start:][::-1])
     old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
     if len(old_middle) + len(new_middle) > _MOST_LINES_COMPARED:
         return Difference(len(new_middle), len(old_middle), "(too many changed lines to show)", False)
@@ -60,8 +60,8 @@ def equal_blocks(old: Sequence[str], new: Sequence[str]) -> list[Block]:
 
     Between the common beginning and the common end of texts with very many changed lines there is none.
     """
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
+    start = common_length(old, new)
+    end = common_length(old[start:][::-1], new[start:][::-1])
     middle = (old[start : len(old) - end], new[start : len(new) - end])
     blocks = [(0, 0, start), (len(old) - end, len(new) - end, end)]
     if all(middle) and sum(map(len, middle)) <= _MOST_LINES_COMPARED:
@@ -79,10 +79,10 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-def _common(first: Sequence[str], second: Sequence[str]) -> int:
-    """Number of equal lines at the beginning."""
+def common_length(first: Sequence[object], second: Sequence[object]) -> int:
+    """Number of equal items at the beginning: lines of lists, or bytes."""
     count, step = 0, min(len(first), len(second))
-    while step:  # compares slices: much faster than a loop over lines
+    while step:  # compares slices: much faster than a loop over items
         if first[count : count + step] == second[count : count + step]:
             count += step
             step = min(step, len(first) - count, len(second) - count)
@@ -123,8 +123,8 @@ def _around_changes(gone: list[str], come: list[str]) -> tuple[list[str], list[s
 def _around_change(before: str, after: str) -> tuple[str, str]:
     if max(len(before), len(after)) <= _LONGEST_LINE:
         return before, after
-    start = _common(before, after)
-    end = _common(before[start:][::-1], after[start:][::-1])
+    start = common_length(before, after)
+    end = common_length(before[start:][::-1], after[start:][::-1])
     first, rest = max(start - _AROUND_CHANGE, 0), max(end - _AROUND_CHANGE, 0)
 
     def part(line: str) -> str:

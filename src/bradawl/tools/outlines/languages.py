@@ -91,6 +91,8 @@ async def broken_line(content: FileContent, after: bytes, context: CallContext) 
     """The line of the first syntax error of a file after an edit, if it has none before; 0 if it has, and if the file
     can't be checked.
     """
+    from bradawl.tools.editing.diffs import common_length  # loaded with the first edit
+
     start = common_length(content.data, after)
     end = common_length(content.data[start:][::-1], after[start:][::-1])
     new = base64.b64encode(after[start : len(after) - end]).decode()
@@ -98,18 +100,6 @@ async def broken_line(content: FileContent, after: bytes, context: CallContext) 
         return 0
     answer = await _answer(content, (str(start), str(len(content.data) - end), new), context)
     return answer.after if answer and not answer.before else 0
-
-
-def common_length(one: bytes, other: bytes) -> int:
-    """Number of equal bytes at the beginning."""
-    count, step = 0, min(len(one), len(other))
-    while step:  # compares slices: much faster than a loop over bytes
-        if one[count : count + step] == other[count : count + step]:
-            count += step
-            step = min(step, len(one) - count, len(other) - count)
-        else:
-            step //= 2
-    return count
 
 
 async def _answer(content: FileContent, edit: tuple[str, ...], context: CallContext) -> _Answer | None:
