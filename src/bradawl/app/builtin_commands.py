@@ -1,4 +1,4 @@
-"""bradawl's slash commands: `/help`, `/clear`, `/status`, `/model`, `/mode`, `/plan`, `/jobs` and `/exit`.
+"""bradawl's slash commands: `/help`, `/clear`, `/status`, `/model`, `/mode`, `/plan`, `/compact`, `/jobs`, `/exit`.
 
 To add a command, write one function here: its docstring is its help, its annotations check its arguments. `/undo`,
 `/redo`, `/rewind` and `/diff` are in `undo_commands`.
@@ -8,8 +8,8 @@ from typing import Annotated, Final, Literal
 
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.modes import mode_text, sandbox_text
-from bradawl.app.rendering import cut, one_line, usage_text
-from bradawl.app.slash_commands import CommandError, CommandRegistry, CommandResult, command, commands_in
+from bradawl.app.rendering import compaction_text, cut, one_line, usage_text
+from bradawl.app.slash_commands import CommandError, CommandRegistry, CommandResult, Rest, command, commands_in
 from bradawl.core.permissions import Mode
 
 _SOURCES: Final = {"settings": "as set", "server": "says the server", "assumed": "assumed"}
@@ -81,6 +81,17 @@ def toggle_plan_mode(session: FrontendSession) -> str:
     """
     session.toggle_plan_mode()
     return f"mode {mode_text(session.mode)}"
+
+
+@command("compact")
+async def compact_conversation(session: FrontendSession, focus: Rest = "") -> str:
+    """Summarise the conversation to make room in the context window.
+
+    What you asked for, the plan, open todos and changed files are kept word for word. FOCUS says what the summary is
+    to keep above all: /compact the failing tests. A full window is compacted without being asked for.
+    """
+    event = await session.session.compact(focus.strip())
+    return "There is nothing to summarise yet." if event is None else compaction_text(event)
 
 
 @command("jobs", needs_user=True)
