@@ -13,10 +13,10 @@ _STDOUT = 1
 
 @command("context")
 async def show_context(session: FrontendSession, form: Literal["json"] | None = None) -> str:
-    """Show what fills the context window, and what the cache saved; /context json gives the data.
+    """Show what fills the context window, and what the cache saved.
 
     The window by part, what the next compaction would free, the requests with their tokens and cost, and why a request
-    could not use the cache. Numbers with ~ are estimates.
+    could not use the cache. Numbers with ~ are estimates. /context json gives the data.
     """
     report = await context_report(session.session, _next_compaction_of(session))
     return report.to_json() if form == "json" else context_text(report, _columns())

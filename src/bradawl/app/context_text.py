@@ -10,7 +10,7 @@ from bradawl.core.usage import Usage
 from bradawl.shaping.context_use import ContextPart
 
 USUAL_WIDTH: Final = 80
-_NARROWEST, _TABLE = 32, 64
+_NARROWEST, _TABLE, _WIDE = 32, 64, 70
 _INNER_SHOWN, _REQUESTS_SHOWN, _MISSES_SHOWN = 5, 5, 5
 _KINDS: Final = {
     "system": ("s", "system prompt"),
@@ -67,7 +67,7 @@ class _Page:
             later = f", ~{rest:,} since then are estimated" if rest else ""
             yield from self._wrapped(f"{used.reported:,} were counted by the model{later}. The parts are estimated.")
         else:
-            yield from self._wrapped("All is estimated: the model has not counted this conversation yet.")
+            yield from self._wrapped("All is estimated: the model has not counted the conversation as it is now.")
         if source := _SOURCES[report.window.source]:
             yield from self._wrapped(source)
         for note in report.notes:
@@ -114,7 +114,7 @@ class _Page:
 
     def _row(self, mark: str, label: str, count: str, tokens: str, share: str) -> str:
         width = self._table - 23
-        return f"{mark:<2}{_cell(label, width)}{count:>6}{tokens:>10}{share:>5}"
+        return f"{mark:<2}{_cell(label, width)}{count:>6}{tokens:>10}{share:>5}".rstrip()
 
     def compaction(self) -> Iterator[str]:
         forecast = self._report.next_compaction
@@ -178,7 +178,7 @@ class _Page:
         shown = requests[-_REQUESTS_SHOWN:]
         more = f", the last {len(shown)} of {len(requests)}" if len(requests) > len(shown) else ""
         yield f"Requests{more}:"
-        is_wide = self._width >= _TABLE
+        is_wide = self._width >= _WIDE
         columns = (
             ("step", "read", "written", "neither", "output", "hit", "cost")
             if is_wide
@@ -202,14 +202,16 @@ class _Page:
         cost = "?" if spent.cost_usd is None else about + price_text(spent.cost_usd)
         if not is_wide:
             return _columns((request.step, f"{about}{prompt:,}", hit, cost))
-        numbers = (spent.cache_read, spent.cache_write, spent.uncached, spent.output)
-        row = _columns((request.step, *(f"{about}{number:,}" for number in numbers), hit, cost))
+        cached = ("-", "-") if about else (f"{spent.cache_read:,}", f"{spent.cache_write:,}")
+        row = _columns((request.step, *cached, f"{about}{spent.uncached:,}", f"{about}{spent.output:,}", hit, cost))
         said = " withdrawn" if request.withdrawn else " taken back" if request.taken_back else ""
         return f"{row}{said}"
 
     def rest(self) -> Iterator[str]:
         """What is not in the window, and was paid for."""
         report = self._report
+        if report.total.requests:
+            yield from self._wrapped(f"In all: {_spent_text(report.total)}.")
         if report.taken_back.requests:
             yield from self._wrapped(f"Taken back, and paid for: {_spent_text(report.taken_back)}.")
         if agents := report.sub_agents.count:
