@@ -13,7 +13,7 @@ import pytest
 import rules
 from source_tree import PACKAGE, REPOSITORY, ROOMS
 
-from bradawl.app import builtin_commands, undo_commands
+from bradawl.app import builtin_commands, context_command, undo_commands
 from bradawl.app.cli import UsageError, parse
 from bradawl.app.settings.table import SETTINGS
 from bradawl.app.slash_commands import commands_in
@@ -117,7 +117,7 @@ def test_each_variable_and_slash_command_exists(page: Path):
         assert variable in VARIABLES, variable
     commands = {
         name
-        for each in (builtin_commands, undo_commands)
+        for each in (builtin_commands, context_command, undo_commands)
         for one in commands_in(vars(each))
         for name in (one.name, *one.aliases)
     }
