@@ -224,3 +224,16 @@ async def test_a_resumed_session_has_the_same_context() -> None:
     agent, *_ = build([{"text": "again"}], tools=(Print(),), store=store)
     async with agent.open(session_id) as session:
         assert session.transcript.messages == before
+
+
+async def test_context_says_what_the_next_compaction_would_free() -> None:
+    model = model_of([printing("a", 100), printing("b", 100), printing("c", 100), {"text": "done"}], 20_000)
+    agent, *_ = build([], model=model, tools=(Print(),))
+    async with agent.open() as session:
+        assert await session.compaction.forecast() is not None
+        await session.run(REQUEST)
+        forecast = await session.compaction.forecast()
+        entries = len(session.conversation.entries())
+    assert forecast is not None and (forecast.tier, forecast.at_tokens) == ("snip", 8_750)
+    assert set(forecast.freed) == {"results of print_lines"} and forecast.freed["results of print_lines"] > 1_000
+    assert entries == len(session.conversation.entries()), "nothing is logged"

@@ -14,11 +14,10 @@ from scripted_subagents import family, task
 from bradawl.agent.session import Session
 from bradawl.app.cli import run
 from bradawl.app.console import Console
-from bradawl.app.context_report import CompactionForecast, ContextReport, context_report, reserved_output
+from bradawl.app.context_report import CompactionForecast, ContextReport, context_report
 from bradawl.app.context_text import context_text
 from bradawl.core.errors import SessionError
-from bradawl.core.events import PromptSubmitted, RequestParams
-from bradawl.core.messages import Text, User
+from bradawl.core.events import Compacted, Pin, PromptSubmitted
 from bradawl.core.ports import OpenSession
 from bradawl.core.usage import Price
 from bradawl.session.store import LocalStore
@@ -161,9 +160,12 @@ async def test_a_compacted_session_begins_with_what_was_kept() -> None:
     agent, *_ = build(replies(FIRST))
     async with agent.open() as session:
         await session.run("go")
-        await session.conversation.compact("test", (User((Text("Keep it."), Text("They fixed the tests. " * 20))),))
+        pins = (Pin("request-1", "request", "Keep it."),)
+        session.conversation.record(
+            Compacted("collapse", 0, summary="They fixed the tests. " * 20, pins=pins, kept_from=9)
+        )
         compacted = await context_report(session)
-        await session.prefix.reopen("compaction")
+        session.prefix.open_compacted()
         report = await context_report(session)
     assert tokens(compacted) == tokens(report)
     (part,) = (part for part in report.parts if part.name == "compaction")
@@ -176,24 +178,11 @@ async def test_the_forecast_of_a_compaction_is_shown_with_its_tiers() -> None:
     forecast = CompactionForecast("results", 1_000, 400)
     agent, *_ = build([], model=ScriptedModel(b'[{"text": "x"}]', context_window=8_000))
     async with agent.open() as session:
-        report = await context_report(session, lambda: forecast)
+        report = await context_report(session, forecast)
         without = await context_report(session)
-    assert (report.reserved_output, report.free) == (2_000, 6_000 - report.used.tokens)
-    assert (report.compaction_thresholds, report.next_compaction) == ((3_000, 4_200, 5_400), forecast)
+    assert (report.reserved_output, report.free) == (1_000, 7_000 - report.used.tokens)
+    assert (report.compaction_thresholds, report.next_compaction) == ((3_500, 4_900, 6_300), forecast)
     assert (without.compaction_thresholds, without.next_compaction) == ((), None)
-
-
-@pytest.mark.parametrize(
-    ("limit", "longest", "reserved"), [(None, None, 8_192), (None, 64_000, 32_000), (1_000, 64_000, 1_000)]
-)
-async def test_the_reply_has_its_limit_up_to_a_quarter_of_the_window(
-    limit: int | None, longest: int | None, reserved: int
-) -> None:
-    model = ScriptedModel(b'[{"text": "x"}]', max_output=longest)
-    agent, *_ = build([], model=model, params=RequestParams(limit))
-    async with agent.open() as session:
-        assert reserved_output(session, 200_000) == reserved
-        assert reserved_output(session, 4_000) == 1_000
 
 
 # ------------------------------------------------------------------ damage
@@ -248,17 +237,6 @@ async def test_lost_tools_are_named() -> None:
     assert "tools" not in tokens(report)
     assert report.notes[0].startswith("The tools as this session sent them are lost: ")
     assert_sums(report)
-
-
-async def test_a_lost_summary_is_named() -> None:
-    agent, *_ = build(replies(FIRST), store=(store := MemoryStore()))
-    store.blobs = blobs = LossyBlobs(store.blobs)  # type: ignore[assignment]  # it has the same methods
-    async with agent.open() as session:
-        await session.run("go")
-        await session.conversation.compact("test", (User((Text("Summary."),)),))
-        blobs.lost = {str(session.transcript.base_ref)}
-        report = await context_report(session)
-    assert report.notes[0].startswith("The summary of the earlier conversation is lost: ")
 
 
 class UnreadableStore(MemoryStore):

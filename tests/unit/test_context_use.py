@@ -105,7 +105,7 @@ def test_a_reply_without_content_is_in_the_sum() -> None:
 
 def test_a_compacted_conversation_begins_with_its_pins_and_the_summary() -> None:
     head = User(
-        (Text("Keep the API stable."), Text("The user is on Debian."), Text("First the tests were fixed. " * 9))
+        (Text("First the tests were fixed. " * 9), Text("Keep the API stable."), Text("The user is on Debian."))
     )
     parts = named(use(messages=(head, *MESSAGES), is_compacted=True, replied_at=0).parts)
     assert [(each.name, each.count) for each in parts["compaction"].parts] == [("summary", 1), ("pins", 2)]

@@ -113,7 +113,7 @@ class Session:
         self.conversation = parts.conversation
         self.log, self.blobs, self.inbox = self.conversation.log, self.conversation.blobs, self.conversation.inbox
         self.transcript, self.state = self.conversation.transcript, self.conversation.state
-        self.prefix, self.calls, self.jobs = parts.prefix, parts.calls, parts.jobs
+        self.prefix, self.calls, self.jobs, self.compaction = parts.prefix, parts.calls, parts.jobs, parts.compaction
         self.denials = parts.calls.denials
         self._mode: Mode | None = None
         """The mode chosen before the log has its first event."""
@@ -330,7 +330,7 @@ class Session:
         turn_over = self._turn_over = asyncio.Event()
         try:
             await self._begin()
-            return await self._parts.compaction.on_request(focus)
+            return await self.compaction.on_request(focus)
         finally:
             self._turn_over = None
             turn_over.set()

@@ -3,7 +3,7 @@
 import os
 from typing import Literal
 
-from bradawl.app.context_report import NextCompaction, context_report, no_compaction
+from bradawl.app.context_report import CompactionForecast, FreedPart, context_report
 from bradawl.app.context_text import USUAL_WIDTH, context_text
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.slash_commands import command
@@ -18,14 +18,16 @@ async def show_context(session: FrontendSession, form: Literal["json"] | None = 
     The window by part, what the next compaction would free, the requests with their tokens and cost, and why a request
     could not use the cache. Numbers with ~ are estimates. /context json gives the data.
     """
-    report = await context_report(session.session, _next_compaction_of(session))
+    report = await context_report(session.session, await _next_compaction_of(session))
     return report.to_json() if form == "json" else context_text(report, _columns())
 
 
-def _next_compaction_of(session: FrontendSession) -> NextCompaction:
-    """The forecast of the session's next compaction."""
-    del session
-    return no_compaction
+async def _next_compaction_of(session: FrontendSession) -> CompactionForecast | None:
+    found = await session.session.compaction.forecast()
+    if found is None:
+        return None
+    what = tuple(FreedPart(label, tokens) for label, tokens in sorted(found.freed.items(), key=lambda each: -each[1]))
+    return CompactionForecast(found.tier, found.at_tokens, sum(found.freed.values()), what)
 
 
 def _columns() -> int:

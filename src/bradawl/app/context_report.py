@@ -4,8 +4,7 @@ All of it is read when it is asked for, from the log and the transcript; nothing
 structs are the fields of `/context json`, which docs/context.md explains.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -14,16 +13,13 @@ from bradawl.core.messages import Assistant
 from bradawl.core.ports import ToolSchema, Window
 from bradawl.core.usage import Price, Usage
 from bradawl.folds.request_use import NewPrefix, RequestUse, SessionUse, Spending, session_use
+from bradawl.shaping.compaction.limits import reserved_output
 from bradawl.shaping.context_size import message_tokens
 from bradawl.shaping.context_use import Context, ContextPart, ContextUse, context_use
 from bradawl.shaping.tool_schema import schemas_of
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
-
-COMPACTION_PARTS: Final = (0.5, 0.7, 0.9)
-"""The parts of the window, without what is reserved for the reply, at which the tiers of compaction begin."""
-_LONGEST_REPLY, _USUAL_REPLY = 32_000, 8_192
 
 
 class FreedPart(msgspec.Struct, frozen=True):
@@ -41,14 +37,6 @@ class CompactionForecast(msgspec.Struct, frozen=True):
     """It is done when the conversation has so many tokens."""
     frees_tokens: int
     what: tuple[FreedPart, ...] = ()
-
-
-NextCompaction = Callable[[], CompactionForecast | None]
-"""Forecasts the next compaction; None if nothing will be compacted."""
-
-
-def no_compaction() -> None:
-    """The forecast of a session that is never compacted."""
 
 
 class UsedTokens(msgspec.Struct, frozen=True):
@@ -149,22 +137,15 @@ class ContextReport(msgspec.Struct, frozen=True, kw_only=True):
         return json_for_terminals(encoded.decode())
 
 
-def reserved_output(session: "Session", window_tokens: int) -> int:
-    """Tokens of the window kept for the reply: the user's limit, else the model's, up to a quarter of the window."""
-    limit = session.agent.params.max_output_tokens
-    if limit is not None:
-        return min(limit, window_tokens)
-    longest = min(_LONGEST_REPLY, session.prefix.info.max_output or _USUAL_REPLY)
-    return min(longest, window_tokens // 4)
-
-
-async def context_report(session: "Session", next_compaction: NextCompaction = no_compaction) -> ContextReport:
+async def context_report(session: "Session", forecast: CompactionForecast | None = None) -> ContextReport:
     """Read and measure everything. May ask a local server for its window, which takes a second at most."""
     notes: list[str] = []
     window = await session.agent.model.window()
     uses = _session_use(session, notes)
     used = _context_use(session, uses, notes)
-    reserved, forecast = reserved_output(session, window.tokens), next_compaction()
+    reserved = reserved_output(window.tokens, session.agent.params.max_output_tokens, session.prefix.info.max_output)
+    limits = session.agent.compaction
+    thresholds = (limits.snip, limits.summarise, limits.collapse) if limits.is_on and forecast else ()
     origin = session.prefix.info.origin
     room = window.tokens - reserved
     return ContextReport(
@@ -176,7 +157,7 @@ async def context_report(session: "Session", next_compaction: NextCompaction = n
         used=UsedTokens(used.tokens, used.reported, round(session.prefix.factor, 3)),
         free=max(0, room - used.tokens),
         parts=used.parts,
-        compaction_thresholds=tuple(int(room * part) for part in COMPACTION_PARTS) if forecast else (),
+        compaction_thresholds=tuple(int(room * part) for part in thresholds),
         next_compaction=forecast,
         cache=_cache(uses),
         requests=tuple(map(_request, uses.requests)),
@@ -192,16 +173,12 @@ async def context_report(session: "Session", next_compaction: NextCompaction = n
 
 def _context_use(session: "Session", uses: SessionUse, notes: list[str]) -> ContextUse:
     transcript, factor = session.transcript, session.prefix.factor
-    base = transcript.base_ref
-    if base is not None and (problem := _problem(session, base)):
-        notes.append(f"The summary of the earlier conversation is lost: {problem}")
-        base = None
     context = Context(
         system=_system(session, notes),
         tools=_tools(session, notes),
         messages=transcript.messages,
         replied_at=transcript.replied_at,
-        is_compacted=base is not None,
+        is_compacted=bool(transcript.summary),
         request_tokens=session.state.estimated_tokens,
     )
     return context_use(context, _report(session, uses), factor)
@@ -218,14 +195,6 @@ def _report(session: "Session", uses: SessionUse) -> Usage | None:
     reply = message_tokens(last) if isinstance(last, Assistant) else 0
     output = min(state.context_tokens, round(session.prefix.factor * reply))
     return Usage(input=state.context_tokens - output, output=output)
-
-
-def _problem(session: "Session", ref: str) -> str:
-    try:
-        session.blobs.get(ref)
-    except SessionError as error:
-        return str(error)
-    return ""
 
 
 def _system(session: "Session", notes: list[str]) -> str | None:

@@ -6,6 +6,7 @@ import msgspec
 
 from bradawl.core.events import (
     AssistantReplied,
+    Compacted,
     Envelope,
     HeadMoved,
     PrefixOpened,
@@ -92,6 +93,8 @@ class SessionUse(msgspec.Struct, frozen=True, kw_only=True):
     """All requests of the main agent."""
     taken_back: Spending = Spending()
     """The requests that the conversation was taken back to before."""
+    summaries: Spending = Spending()
+    """The requests for the summaries of compactions; they are part of `total`."""
     sub_agents: Spending = Spending()
     sub_agent_count: int = 0
 
@@ -110,7 +113,8 @@ def session_use(entries: Iterable[Envelope], price_of: PriceOf) -> SessionUse:
         requests=requests,
         caching_models=models,
         last_reply=_last_reply(chain),
-        total=_sum(requests),
+        total=_with(_sum(requests), fold.summaries),
+        summaries=fold.summaries,
         taken_back=_sum(each for each in requests if each.is_taken_back),
         sub_agents=fold.sub_agents,
         sub_agent_count=len(fold.agents),
@@ -126,6 +130,10 @@ def _sum(requests: Iterable[RequestUse]) -> Spending:
     for each in requests:
         total = total.plus(each.usage, each.cost)
     return total
+
+
+def _with(first: Spending, second: Spending) -> Spending:
+    return Spending(first.requests + second.requests, first.usage + second.usage, add_costs(first.cost, second.cost))
 
 
 def _last_reply(chain: Iterable[Envelope]) -> Usage | None:
@@ -178,6 +186,7 @@ class _Fold:
         """Each with the entry of its reply."""
         self.agents: set[str] = set()
         self.sub_agents = Spending()
+        self.summaries = Spending()
         self._places: dict[int, _Place] = {}
         self._turn = self._number = 0
         self._request: int | None = None
@@ -186,9 +195,11 @@ class _Fold:
         event = entry.event
         if entry.agent != _MAIN:
             self.agents.add(entry.agent)
-            if isinstance(event, AssistantReplied | ReplyWithdrawn) and event.usage is not None:
+            if isinstance(event, AssistantReplied | ReplyWithdrawn | Compacted) and event.usage is not None:
                 self.sub_agents = self.sub_agents.plus(event.usage, event.cost)
             return
+        if isinstance(event, Compacted) and event.usage is not None:
+            self.summaries = self.summaries.plus(event.usage, event.cost)
         before = event.to if isinstance(event, HeadMoved) and event.restore != "code" else entry.parent
         place = _Place() if before is None else self._places.get(before, _Place())
         self._places[entry.seq] = self._after(place, entry)

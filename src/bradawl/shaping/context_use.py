@@ -74,7 +74,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     replied_at: int = 0
     """Number of messages up to the last reply, which is included."""
     is_compacted: bool = False
-    """The first message replaces earlier ones: the texts that were pinned, and last the summary."""
+    """The first message replaces earlier ones: first the summary, then the texts that were pinned."""
     request_tokens: int = 0
     """Estimate of the last request, from which the size of a system prompt or tools that are not known follows."""
 
@@ -256,7 +256,7 @@ def _add_messages(tally: _Tally, messages: Iterable[Message], *, is_compacted: b
 
 
 def _add_compaction(tally: _Tally, parts: tuple[Text | Image | Document, ...]) -> None:
-    *pins, summary = parts
+    summary, *pins = parts
     for pin in pins:
         tally.add_part("compaction", pin, "pins")
     tally.add("compaction", MESSAGE_TOKENS, "summary", count=0)

@@ -1,7 +1,7 @@
 """Compacts a conversation: makes the event of one tier, checks what it keeps, and opens the new prefix."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -11,7 +11,7 @@ from bradawl.agent.conversation import Conversation
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import SessionError
-from bradawl.core.events import Compacted
+from bradawl.core.events import Compacted, Shortened
 from bradawl.core.messages import Message
 from bradawl.core.ports import Files, Model
 from bradawl.folds.compacted import compacted
@@ -25,12 +25,13 @@ from bradawl.shaping.compaction.snip import (
     long_results,
     older_results,
     recent_from,
+    result_at,
     shortened,
     unanswered_from,
 )
 from bradawl.shaping.compaction.summary import MOST_SUMMARY, body_of, request_text, summary_text
 from bradawl.shaping.compaction.superseded import superseded
-from bradawl.shaping.context_size import message_tokens
+from bradawl.shaping.context_size import message_tokens, part_tokens
 from bradawl.shaping.tokens import estimate
 
 MOST_FAILURES: Final = 3
@@ -84,19 +85,25 @@ class Compactor:
         if short := superseded(messages, unanswered_from(messages)):
             self._record(Compacted("economy", self._covers, shortened=tuple(short)))
 
+    async def forecast(self, tier: Tier, room: Room) -> dict[str, int]:
+        """Tokens that this tier would free now, by what they belong to; a model is not asked."""
+        messages = list(self._conversation.transcript.messages)
+        if tier != "snip":
+            draft = await self._draft(tier, room, messages, Record("", {}))
+            return {} if draft is None else {f"{draft.event.kept_from} messages": draft.before - draft.expected}
+        freed: dict[str, int] = {}
+        for each in _snipped(messages, room, None, Record("", {})):
+            result = result_at(messages, (each.message, each.result))
+            tokens = sum(map(part_tokens, result.parts)) - estimate(each.text)
+            freed[f"results of {result.name}"] = freed.get(f"results of {result.name}", 0) + tokens
+        return freed
+
     async def _snip(self, room: Room, keep_results: int | None, requests: int) -> Compacted | None:
         messages = list(self._conversation.transcript.messages)
-        end = unanswered_from(messages)
-        replaced = superseded(messages, end)
-        known = {(each.message, each.result) for each in replaced}
-        if keep_results is None:
-            keys, left = long_results(messages, recent_from(messages, room.recent)), _SNIPPED_TO
-        else:
-            keys, left = older_results(messages, end, keep_results), 0
-        keys = [key for key in keys if key not in known]
-        record = await self._record_of(messages, [key[0] for key in keys])
-        short = (*replaced, *shortened(messages, keys, record, left))
-        event = Compacted("snip", self._covers, shortened=short, record_ref=record.ref)
+        short = _snipped(messages, room, keep_results, Record("", {}))
+        record = await self._record_of(messages, [each.message for each in short])
+        short = _snipped(messages, room, keep_results, record)
+        event = Compacted("snip", self._covers, shortened=tuple(short), record_ref=record.ref)
         if keep_results is not None:
             return self._take_effect(event, messages, (), 1)
         return self._take_effect(event, messages, (), max(room.least_freed, self._worth_freeing(messages, requests)))
@@ -110,36 +117,49 @@ class Compactor:
 
     async def _summarise(self, tier: Tier, room: Room, focus: str, least: int) -> Compacted | None:
         messages = list(self._conversation.transcript.messages)
-        before = sum(map(message_tokens, messages))
-        is_emergency = tier == "collapse"
-        recent = min(room.recent, before // 4)
-        latest = latest_in_emergency(messages, recent) if is_emergency else Latest(recent_from(messages, recent))
-        end = latest.begin
-        if not end:
+        latest = self._latest(tier, room, messages)
+        record = await self._record_of(messages, [*range(latest.begin), *(key[0] for key in latest.too_long)])
+        draft = await self._draft(tier, room, messages, record)
+        if draft is None or draft.before - draft.expected < least:
             return None
-        record = await self._record_of(messages, [*range(end), *(key[0] for key in latest.too_long)])
+        old = messages[: latest.begin]
+        written = WrittenSummary() if tier == "collapse" else await self._written(old, record, room, focus)
+        body = written.text if estimate(written.text) <= 2 * MOST_SUMMARY else ""
+        body = body or digest(old, draft.room, self._earlier())
+        event = msgspec.structs.replace(
+            draft.event, summary=summary_text(body, record.file), usage=written.usage, cost=written.cost
+        )
+        return self._take_effect(event, messages, draft.stated, least)
+
+    async def _draft(self, tier: Tier, room: Room, messages: list[Message], record: Record) -> "_Draft | None":
+        """The event without its summary; None if there is nothing to summarise."""
+        latest = self._latest(tier, room, messages)
+        if not latest.begin:
+            return None
+        before, is_emergency = sum(map(message_tokens, messages)), tier == "collapse"
         short = shortened(messages, latest.too_long, record, latest.left)
-        stated = await self._stated(messages, end, record)
+        stated = await self._stated(messages, latest.begin, record)
         pins = pinned(stated, room.pins)
         if not is_emergency:
             pins += await restored_files(self._files, self._conversation.state, room.restored)
         event = Compacted(
-            tier, self._covers, pins=tuple(pins), kept_from=end, shortened=tuple(short), record_ref=record.ref
+            tier,
+            self._covers,
+            pins=tuple(pins),
+            kept_from=latest.begin,
+            shortened=tuple(short),
+            record_ref=record.ref,
         )
         taken = sum(map(message_tokens, compacted(messages, event)))
         share = _IN_EMERGENCY if is_emergency else _AFTER
         most = max(_LEAST_DIGEST, int(min(before, room.usable - room.opening) * share) - taken)
-        if before - taken - min(most, MOST_SUMMARY) < least:
-            return None
-        written = WrittenSummary() if is_emergency else await self._written(messages[:end], record, room, focus)
-        body = written.text if estimate(written.text) <= 2 * MOST_SUMMARY else ""
-        body = body or digest(messages[:end], most, self._earlier())
-        event = msgspec.structs.replace(
-            event, summary=summary_text(body, record.file), usage=written.usage, cost=written.cost
-        )
-        return self._take_effect(event, messages, stated, least)
+        return _Draft(event, stated, before, taken + min(most, MOST_SUMMARY), most)
 
     # ------------------------------------------------------------------ parts
+
+    def _latest(self, tier: Tier, room: Room, messages: Sequence[Message]) -> Latest:
+        recent = min(room.recent, sum(map(message_tokens, messages)) // 4)
+        return latest_in_emergency(messages, recent) if tier == "collapse" else Latest(recent_from(messages, recent))
 
     @property
     def _covers(self) -> int:
@@ -219,3 +239,28 @@ class Compactor:
 
     def _record(self, event: Compacted) -> None:
         self._conversation.record(event)
+
+
+class _Draft(NamedTuple):
+    """A compaction without its summary."""
+
+    event: Compacted
+    stated: list[Stated]
+    before: int
+    """Tokens of the conversation."""
+    expected: int
+    """Tokens of it afterwards, with a summary of a model."""
+    room: int
+    """Tokens for a summary without a model."""
+
+
+def _snipped(messages: list[Message], room: Room, keep_results: int | None, record: Record) -> list[Shortened]:
+    """The results that are shortened: those that later ones have replaced, and long or old ones."""
+    end = unanswered_from(messages)
+    replaced = superseded(messages, end)
+    known = {(each.message, each.result) for each in replaced}
+    if keep_results is None:
+        keys, left = long_results(messages, recent_from(messages, room.recent)), _SNIPPED_TO
+    else:
+        keys, left = older_results(messages, end, keep_results), 0
+    return [*replaced, *shortened(messages, [key for key in keys if key not in known], record, left)]

@@ -1,6 +1,6 @@
 """Compacts a conversation that fills the model's window, and one that the model refused as too long."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
 from bradawl.core.events import Compacted, Event, RequestParams, ToolFinished
@@ -24,6 +24,15 @@ _MORE: Final = 1.05
 """By so much a conversation grows before a tier that freed too little is tried again."""
 _BATCH: Final = 10
 """Results beyond those to keep that are waited for at least, because each time a new prefix opens."""
+
+
+class Forecast(NamedTuple):
+    """A compaction that is to come."""
+
+    tier: Tier
+    at_tokens: int
+    freed: dict[str, int]
+    """Tokens that it would free now, by what they belong to."""
 
 
 class Compaction(Middleware):
@@ -95,6 +104,17 @@ class Compaction(Middleware):
         tokens = self._prefix.context_tokens()
         room = await rooms.known(tokens, self._asked_output) or rooms.after_overflow(tokens, 0)
         return await compactor.compact("summarise", room, focus=focus, is_asked=True)
+
+    async def forecast(self) -> Forecast | None:
+        """The next tier and what it would free now; None if nothing is compacted, or the window is not known."""
+        compactor, rooms = self._parts
+        tokens = self._prefix.context_tokens()
+        room = await rooms.known(max(tokens, _SMALLEST), self._asked_output)
+        if room is None or not self._limits.is_on:
+            return None
+        usable = room.usable * self._prefix.factor
+        tier, share = self._limits.next_tier(tokens / usable)
+        return Forecast(tier, round(share * usable), await compactor.forecast(tier, room))
 
     @property
     def _parts(self) -> "tuple[Compactor, RoomInWindow]":

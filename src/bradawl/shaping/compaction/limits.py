@@ -40,6 +40,12 @@ class CompactionLimits(msgspec.Struct, frozen=True):
             return "summarise"
         return "snip" if share >= self.snip else None
 
+    def next_tier(self, share: float) -> tuple[Tier, float]:
+        """The tier that comes next for such a conversation, and the share from which it is due."""
+        if share < self.snip:
+            return "snip", self.snip
+        return ("summarise", self.summarise) if share < self.summarise else ("collapse", self.collapse)
+
 
 class Room(msgspec.Struct, frozen=True):
     """Tokens, as they are estimated, that the parts of a compacted conversation may take."""
