@@ -23,7 +23,8 @@ _REASON: Final = (
 _SENTENCES: Final = r"(?<=[.!?:])\s+(?=[A-Z`\"'(\[])|\n+"
 _PER_TOKEN: Final = 3.3
 """Characters per token, for a first selection."""
-_SHORT: Final = 400
+_LONGEST_SENTENCE: Final = 600
+_LEAST: Final = 0.5
 _MOST_LINES: Final = 40
 """Lines of one result that are considered."""
 
@@ -45,9 +46,12 @@ class Earlier(NamedTuple):
 def digest(messages: Sequence[Message], tokens: int, earlier: Earlier | None = None) -> str:
     """A summary of the messages with at most about this many tokens. `earlier` is the summary before them."""
     lines = list(_lines(messages, earlier or Earlier()))
+    last = {line.text: number for number, line in enumerate(lines)}
     room = tokens * _PER_TOKEN
     chosen: set[int] = set()
     for number in sorted(range(len(lines)), key=lambda number: (-lines[number].score, -number)):
+        if lines[number].score < _LEAST or (last[lines[number].text] != number and lines[number].head is not None):
+            continue  # noise, or the same line of a result comes again later
         added = {number} | ({lines[number].head} if lines[number].head is not None else set[int]())
         size = sum(len(lines[each or 0].text) + 1 for each in added - chosen)
         if size <= room:
@@ -94,7 +98,8 @@ def _note(counted: _Counted, source: str, text: str) -> Iterator[_Line]:
 def _reply(counted: _Counted, reply: Assistant, following: Message | None, shapes: Counter[str]) -> Iterator[_Line]:
     for place, sentence in enumerate(re.split(_SENTENCES, text_of(reply.parts).strip())):
         if sentence := " ".join(sentence.split()):
-            yield counted.line(f"- {cut_line(sentence, _SHORT)}", 3.0 + _say(sentence) + (0.5 if not place else 0.0))
+            shown = sentence[:_LONGEST_SENTENCE]
+            yield counted.line(f"- {shown}", 3.0 + _say(sentence) + (0.5 if not place else 0.0))
     results = following.results if isinstance(following, ToolResults) else ()
     shown = {result.call_id: result for result in results}
     for call in calls_of(reply):
@@ -148,12 +153,12 @@ def _result(
     counted: _Counted, head: int, call: ToolCall, text: str, shapes: Counter[str], *, is_error: bool
 ) -> Iterator[_Line]:
     # A file can be read again; what a command printed can't.
-    less = 1.5 if call.name in ("read_file", "grep", "glob") and not is_error else 0.0
+    less = 2.0 if call.name in ("read_file", "grep", "glob") and not is_error else 0.0
     more = 1.0 if is_error or call.name == "agent" else 0.0
     lines = [line for line in text.splitlines() if not line.startswith(MARK)]
     rated = sorted(
         ((rating(line, shapes) + more - less, number) for number, line in enumerate(lines)), key=lambda each: -each[0]
     )[:_MOST_LINES]
     for score, number in sorted(rated, key=lambda each: each[1]):
-        if score > -3.0:
+        if score >= _LEAST:
             yield counted.line(f"  {cut_line(lines[number].strip(), 240)}", score, head)

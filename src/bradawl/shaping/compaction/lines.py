@@ -31,6 +31,8 @@ _MEASURE: Final = (
 _NAMED_NUMBER: Final = r"[A-Za-z_][\w.-]*\s*(?:=|:|is|was|are|to|of|at|from|port|version)\s*v?\d[\w.,:-]*"
 _NUMBER: Final = r"(?<![\w.])v?\d[\d,.]*\d(?![\w])|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b"
 _PLACE: Final = r"[\w./-]+\.\w{1,5}:\d+|\"[^\"]+\", line \d+|[\w./-]+/[\w./-]+\.\w{1,5}\b"
+_NUMBERED: Final = r"^\s*(?:[\w./-]+[:-])?\d+[:-]\s?|^\s*\d+\s{2,}|^\s*\d+\t"
+"""The number of a line of a file, as grep and others print it."""
 _VARIABLE: Final = r"[^\s]*[\d./_:=\\-][^\s]*"
 
 
@@ -48,7 +50,7 @@ def rating(line: str, shapes: Counter[str]) -> float:
     """How much a line of output says; negative for noise. `shapes` are those of all lines it is compared with."""
     if not (text := line.strip()) or not any(map(str.isalnum, text)):
         return -5.0
-    part = text[:2_000]
+    part = re.sub(_NUMBERED, "", text[:2_000])
     score = 0.0
     if re.search(_EXIT, part):
         score += 2.5
@@ -67,7 +69,7 @@ def rating(line: str, shapes: Counter[str]) -> float:
     if re.search(_PLACE, part):
         score += 0.7
     same = max(1, shapes[shape_of(line)])
-    return score + 1.5 - 1.0 * math.log2(same)
+    return score + 1.0 - math.log2(same)
 
 
 def cut_line(line: str, most: int = _LONGEST_LINE) -> str:
