@@ -17,6 +17,7 @@ from bradawl.core.ports import Files, Model
 from bradawl.folds.compacted import compacted
 from bradawl.shaping.compaction.digest import Earlier, digest
 from bradawl.shaping.compaction.limits import Room, Tier, least_worth
+from bradawl.shaping.compaction.measured import Measured
 from bradawl.shaping.compaction.pins import Stated, checked, files_stated, pinned, stated_in, todos_stated
 from bradawl.shaping.compaction.record import Record, record_of
 from bradawl.shaping.compaction.snip import (
@@ -31,7 +32,7 @@ from bradawl.shaping.compaction.snip import (
 )
 from bradawl.shaping.compaction.summary import MOST_SUMMARY, body_of, request_text, summary_text
 from bradawl.shaping.compaction.superseded import superseded
-from bradawl.shaping.context_size import message_tokens, part_tokens
+from bradawl.shaping.context_size import part_tokens
 from bradawl.shaping.tokens import estimate
 
 MOST_FAILURES: Final = 3
@@ -87,39 +88,41 @@ class Compactor:
 
     async def forecast(self, tier: Tier, room: Room) -> dict[str, int]:
         """Tokens that this tier would free now, by what they belong to; a model is not asked."""
-        messages = list(self._conversation.transcript.messages)
+        measured = Measured(self._conversation.transcript.messages)
+        messages = measured.messages
         if tier != "snip":
-            draft = await self._draft(tier, room, messages, Record("", {}))
+            draft = await self._draft(tier, room, measured, Record("", {}))
             return {} if draft is None else {f"{draft.event.kept_from} messages": draft.before - draft.expected}
         freed: dict[str, int] = {}
-        for each in _snipped(messages, room, None, Record("", {})):
+        for each in _snipped(measured, room, None, Record("", {})):
             result = result_at(messages, (each.message, each.result))
             tokens = sum(map(part_tokens, result.parts)) - estimate(each.text)
             freed[f"results of {result.name}"] = freed.get(f"results of {result.name}", 0) + tokens
         return freed
 
     async def _snip(self, room: Room, keep_results: int | None, requests: int) -> Compacted | None:
-        messages = list(self._conversation.transcript.messages)
-        short = _snipped(messages, room, keep_results, Record("", {}))
-        record = await self._record_of(messages, [each.message for each in short])
-        short = _snipped(messages, room, keep_results, record)
+        measured = Measured(self._conversation.transcript.messages)
+        short = _snipped(measured, room, keep_results, Record("", {}))
+        record = await self._record_of(measured.messages, [each.message for each in short])
+        short = _snipped(measured, room, keep_results, record)
         event = Compacted("snip", self._covers, shortened=tuple(short), record_ref=record.ref)
         if keep_results is not None:
-            return self._take_effect(event, messages, (), 1)
-        return self._take_effect(event, messages, (), max(room.least_freed, self._worth_freeing(messages, requests)))
+            return self._take_effect(event, measured, (), 1)
+        least = max(room.least_freed, self._worth_freeing(measured.total, requests))
+        return self._take_effect(event, measured, (), least)
 
-    def _worth_freeing(self, messages: Sequence[Message], requests: int) -> int:
+    def _worth_freeing(self, tokens: int, requests: int) -> int:
         """Tokens that a compaction must free to cost less than it saves."""
         state = self._conversation.state
-        all_tokens = self._prefix.opening_tokens + sum(map(message_tokens, messages))
+        all_tokens = self._prefix.opening_tokens + tokens
         has_cache = state.usage.cache_read > 0 or state.replies < _KNOWN_AFTER
         return least_worth(all_tokens, requests, self._prefix.info.price, has_cache=has_cache)
 
     async def _summarise(self, tier: Tier, room: Room, focus: str, least: int) -> Compacted | None:
-        messages = list(self._conversation.transcript.messages)
-        latest = self._latest(tier, room, messages)
+        measured = Measured(self._conversation.transcript.messages)
+        messages, latest = measured.messages, self._latest(tier, room, measured)
         record = await self._record_of(messages, [*range(latest.begin), *(key[0] for key in latest.too_long)])
-        draft = await self._draft(tier, room, messages, record)
+        draft = await self._draft(tier, room, measured, record)
         if draft is None or draft.before - draft.expected < least:
             return None
         old = messages[: latest.begin]
@@ -129,14 +132,14 @@ class Compactor:
         event = msgspec.structs.replace(
             draft.event, summary=summary_text(body, record.file), usage=written.usage, cost=written.cost
         )
-        return self._take_effect(event, messages, draft.stated, least)
+        return self._take_effect(event, measured, draft.stated, least)
 
-    async def _draft(self, tier: Tier, room: Room, messages: list[Message], record: Record) -> "_Draft | None":
+    async def _draft(self, tier: Tier, room: Room, measured: Measured, record: Record) -> "_Draft | None":
         """The event without its summary; None if there is nothing to summarise."""
-        latest = self._latest(tier, room, messages)
+        messages, latest = measured.messages, self._latest(tier, room, measured)
         if not latest.begin:
             return None
-        before, is_emergency = sum(map(message_tokens, messages)), tier == "collapse"
+        before, is_emergency = measured.total, tier == "collapse"
         short = shortened(messages, latest.too_long, record, latest.left)
         stated = await self._stated(messages, latest.begin, record)
         pins = pinned(stated, room.pins)
@@ -150,16 +153,16 @@ class Compactor:
             shortened=tuple(short),
             record_ref=record.ref,
         )
-        taken = sum(map(message_tokens, compacted(messages, event)))
+        taken = measured.of(compacted(messages, event))
         share = _IN_EMERGENCY if is_emergency else _AFTER
         most = max(_LEAST_DIGEST, int(min(before, room.usable - room.opening) * share) - taken)
         return _Draft(event, stated, before, taken + min(most, MOST_SUMMARY), most)
 
     # ------------------------------------------------------------------ parts
 
-    def _latest(self, tier: Tier, room: Room, messages: Sequence[Message]) -> Latest:
-        recent = min(room.recent, sum(map(message_tokens, messages)) // 4)
-        return latest_in_emergency(messages, recent) if tier == "collapse" else Latest(recent_from(messages, recent))
+    def _latest(self, tier: Tier, room: Room, measured: Measured) -> Latest:
+        recent = min(room.recent, measured.total // 4)
+        return latest_in_emergency(measured, recent) if tier == "collapse" else Latest(recent_from(measured, recent))
 
     @property
     def _covers(self) -> int:
@@ -225,10 +228,10 @@ class Compactor:
     # ------------------------------------------------------------------ taking effect
 
     def _take_effect(
-        self, event: Compacted, messages: Sequence[Message], stated: Sequence[Stated], least: int
+        self, event: Compacted, measured: Measured, stated: Sequence[Stated], least: int
     ) -> Compacted | None:
-        after = compacted(messages, event)
-        tokens = sum(map(message_tokens, messages)), sum(map(message_tokens, after))
+        after = compacted(measured.messages, event)
+        tokens = measured.total, measured.of(after)
         check = checked(stated, event.pins, after)
         if tokens[0] - tokens[1] < least or check.missing:
             return None
@@ -254,13 +257,14 @@ class _Draft(NamedTuple):
     """Tokens for a summary without a model."""
 
 
-def _snipped(messages: list[Message], room: Room, keep_results: int | None, record: Record) -> list[Shortened]:
+def _snipped(measured: Measured, room: Room, keep_results: int | None, record: Record) -> list[Shortened]:
     """The results that are shortened: those that later ones have replaced, and long or old ones."""
+    messages = measured.messages
     end = unanswered_from(messages)
     replaced = superseded(messages, end)
     known = {(each.message, each.result) for each in replaced}
     if keep_results is None:
-        keys, left = long_results(messages, recent_from(messages, room.recent)), _SNIPPED_TO
+        keys, left = long_results(messages, recent_from(measured, room.recent)), _SNIPPED_TO
     else:
         keys, left = older_results(messages, end, keep_results), 0
     return [*replaced, *shortened(messages, [key for key in keys if key not in known], record, left)]

@@ -9,6 +9,7 @@ from bradawl.core.arguments import Arguments, is_object, parse_arguments
 from bradawl.core.messages import Assistant, Message, ToolCall, ToolResults, User, calls_of, text_of
 from bradawl.shaping.compaction.lines import cut_line, rating, shapes_of
 from bradawl.shaping.compaction.snip import MARK, text_of_result
+from bradawl.shaping.reminder_notes import PLAN_TOOL
 
 _CHANGES: Final = frozenset({"edit_file", "multi_edit", "write_file"})
 _NAMED: Final = ("file_path", "path", "file_paths", "paths", "command", "pattern", "url", "prompt", "query", "question")
@@ -100,6 +101,9 @@ def _reply(counted: _Counted, reply: Assistant, following: Message | None, shape
         if sentence := " ".join(sentence.split()):
             shown = sentence[:_LONGEST_SENTENCE]
             yield counted.line(f"- {shown}", 3.0 + _say(sentence) + (0.5 if not place else 0.0))
+    for call in calls_of(reply):
+        if call.name == PLAN_TOOL:
+            yield from _plan(counted, call)
     results = following.results if isinstance(following, ToolResults) else ()
     shown = {result.call_id: result for result in results}
     for call in calls_of(reply):
@@ -107,6 +111,13 @@ def _reply(counted: _Counted, reply: Assistant, following: Message | None, shape
         yield counted.line(f"> {_call(call)}", _weight(call))
         if (result := shown.get(call.id)) is not None:
             yield from _result(counted, head, call, text_of_result(result), shapes, is_error=result.is_error)
+
+
+def _plan(counted: _Counted, call: ToolCall) -> Iterator[_Line]:
+    """The lines of a plan; the one that was approved last is pinned besides."""
+    for line in str((parse_arguments(call.raw_arguments)[0] or {}).get("plan", "")).splitlines():
+        if line := " ".join(line.split()):
+            yield counted.line(f"- plan: {line[:_LONGEST_SENTENCE]}", 2.5 + _say(line))
 
 
 def _say(text: str) -> float:

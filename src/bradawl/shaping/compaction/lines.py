@@ -7,28 +7,36 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 _LONGEST_LINE: Final = 320
+_LONGEST_RATED: Final = 1_000
+"""Characters of a line that are looked at."""
 _ENDS: Final = 2
 """Lines at either end of a text that are kept first."""
 # Compiled when first used: with the first compaction, not at the start of the program.
 _FAILURE: Final = (
     r"(?i)\b(?:error|errors|exception|fail|failed|failing|failure|fatal|panic|panicked|abort|aborted|crash|crashed|"
-    r"killed|denied|refused|rejected|timeout|timed out|cannot|can't|could not|couldn't|unable|undefined|unresolved|"
+    r"killed|segfault|dumped|uncaught|unhandled|denied|refused|rejected|timeout|timed out|cannot|can't|could not|"
+    r"couldn't|unable|undefined|unresolved|"
     r"unexpected|invalid|illegal|missing|mismatch|conflict|not found|no such|does not|doesn't|did not|broken|"
     r"corrupt|deadlock|overflow|leak|segmentation|violation|expected|unsupported|exhausted|expired|unreachable|"
     r"unauthorized|forbidden|duplicate|exceeded|too (?:many|large|long)|out of (?:memory|range|disk))\b"
 )
-_ERROR_NAME: Final = r"\b\w*(?:Error|Exception|Failure|Fault|Panic)\b|\b[A-Z]{1,8}[-_ ]?\d{3,5}\b|\bE[A-Z]{4,}\b"
+_ERROR_NAME: Final = (
+    r"\b\w*(?:Error|Exception|Failure|Fault|Panic)\b|\b[A-Z]{1,8}[-_ ]?\d{3,5}\b|\bE[A-Z]{4,}\b|\bSIG[A-Z]{2,}\b|"
+    r"^\s*(?:[a-z]\w*\.)*[A-Z]\w*[a-z]\w*: \S"
+)
 _HARMLESS: Final = (
     r"(?i)\b(?:0|no|zero|without) (?:\w+ )?(?:errors?|failures?|failed|warnings?|problems?|issues?|conflicts?)\b|"
     r"\bdeprecat\w*|\bpassed\b|\bPASS\b|\bok\b"
 )
 _EXIT: Final = r"(?i)\b(?:exit(?:ed)?|status|code|returned)\b\D{0,12}[1-9]\d{0,4}"
 _MEASURE: Final = (
-    r"(?i)\b\d[\d,_]*(?:\.\d+)?\s?(?:ms|us|µs|ns|s|sec|secs|seconds?|min|minutes?|h|hours?|days?|%|percent|[kmgt]i?b|"
+    r"(?i)\b\d[\d,_]*(?:\.\d+)?\s?(?:[kmgt]|ms|us|µs|ns|s|sec|secs|seconds?|min|minutes?|h|hours?|days?|%|percent|[kmgt]i?b|"
     r"bytes?|rows?|requests?|req/s|rps|qps|ops|x|times|hz|mhz|ghz|tokens?|files?|lines?|tests?|threads?|workers?|"
     r"connections?|retries|attempts|users?|errors?|failures|failed|passed)(?!\w)"
 )
-_NAMED_NUMBER: Final = r"[A-Za-z_][\w.-]*\s*(?:=|:|is|was|are|to|of|at|from|port|version)\s*v?\d[\w.,:-]*"
+_NAMED_NUMBER: Final = (
+    r"(?i)[a-z_](?:[\"']?\s?[=:|]|\s(?:is|was|are|to|of|at|from|port|version)|\s\s)\s{0,20}[\"']?v?\d[\w.,:-]*"
+)
 _NUMBER: Final = r"(?<![\w.])v?\d[\d,.]*\d(?![\w])|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b"
 _PLACE: Final = r"[\w./-]+\.\w{1,5}:\d+|\"[^\"]+\", line \d+|[\w./-]+/[\w./-]+\.\w{1,5}\b"
 _NUMBERED: Final = r"^\s*(?:[\w./-]+[:-])?\d+[:-]\s?|^\s*\d+\s{2,}|^\s*\d+\t"
@@ -50,7 +58,7 @@ def rating(line: str, shapes: Counter[str]) -> float:
     """How much a line of output says; negative for noise. `shapes` are those of all lines it is compared with."""
     if not (text := line.strip()) or not any(map(str.isalnum, text)):
         return -5.0
-    part = re.sub(_NUMBERED, "", text[:2_000])
+    part = re.sub(_NUMBERED, "", text[:_LONGEST_RATED])
     score = 0.0
     if re.search(_EXIT, part):
         score += 2.5

@@ -1,5 +1,6 @@
 """What a compaction keeps word for word: requests, instructions, the plan, open todos, and the files that changed."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -24,6 +25,12 @@ _CONSTRAINT: Final = (
     r"(?i)\b(?:never|must|mustn't|don't|do not|does not|doesn't|only|always|without|at most|at least|no more|no less|"
     r"avoid|except|unless|required?|requires|exactly|shall|should|may not|can't|cannot|keep|stay|leave|not allowed|"
     r"forbidden|important|careful|under no|instead of|before you|make sure|ensure|no new)\b"
+)
+_TASK: Final = (
+    r"(?i)(?:[-*\d.)\s]*)(?:(?:then|also|and|please|finally|next|first|second|third|now|last)[,:]?\s+)*"
+    r"(?:add|write|make|replace|fix|remove|move|rename|update|change|implement|use|create|delete|split|check|test|"
+    r"run|keep|document|extend|handle|support|convert|migrate|port|refactor|find|measure|show|print|return|send|store|"
+    r"i (?:want|need|would)|we (?:want|need)|you should|the goal|todo|task)\b"
 )
 _SENTENCES: Final = r"(?<=[.!?;])\s+|\n+"
 _MOST_CONSTRAINTS: Final = 12
@@ -210,13 +217,25 @@ def shortened(text: str, most: int, where: str) -> str:
     middle = text[len(begin) : len(text) - len(end)]
     room = size - len(begin) - len(end)
     kept: list[str] = []
-    for sentence in constraints(middle):
+    for sentence in telling(middle):
         if len(sentence) < room:
             kept.append(sentence)
             room -= len(sentence) + 2
     whole = f"; whole: {where}" if where else ""
-    between = "".join(f"\n- {sentence}" for sentence in kept)
+    between = "".join(f"\n- {sentence}" for sentence in sorted(kept, key=middle.find))
     return f"{begin}\n[... {len(middle):,} characters left out{whole}]{between}\n[...] {end}"
+
+
+def telling(text: str) -> list[str]:
+    """The sentences of a text that say most: what must or must not be, and what is to be done. The first say most."""
+    sentences = [" ".join(sentence.split()) for sentence in re.split(_SENTENCES, text)]
+    shapes = shapes_of(sentences)
+    rated = {
+        sentence: 2 * bool(re.search(_CONSTRAINT, sentence)) + 2 * bool(re.match(_TASK, sentence)) - math.log2(same)
+        for sentence in sentences
+        if sentence and (same := shapes[shape_of(sentence)]) <= _REPEATED
+    }
+    return [cut_line(sentence) for sentence in sorted(rated, key=lambda each: -rated[each])]
 
 
 def constraints(text: str) -> list[str]:

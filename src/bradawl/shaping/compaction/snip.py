@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 from bradawl.core.events import Shortened
 from bradawl.core.messages import Assistant, Message, Text, ToolResult, ToolResults
 from bradawl.shaping.compaction.lines import condensed
+from bradawl.shaping.compaction.measured import Measured
 from bradawl.shaping.compaction.record import Key, Record, attachment_text
-from bradawl.shaping.context_size import message_tokens, part_tokens
+from bradawl.shaping.context_size import part_tokens
 
 LONG: Final = 1_500
 """Characters from which a result is shortened."""
@@ -18,15 +19,16 @@ MARK: Final = "[shortened"
 """The last line of a shortened result begins with it."""
 
 
-def recent_from(messages: Sequence[Message], tokens: int) -> int:
+def recent_from(measured: Measured, tokens: int) -> int:
     """The first message of the latest steps with this many tokens. The last reply and what follows always belong to it.
 
     It is never a result without its call.
     """
+    messages = measured.messages
     begin = unanswered_from(messages)
-    used = sum(map(message_tokens, messages[begin:]))
+    used = measured.since(begin)
     for number in range(begin - 1, -1, -1):
-        used += message_tokens(messages[number])
+        used += measured.sizes[number]
         if used > tokens:
             break
         if not isinstance(messages[number], ToolResults):
@@ -44,17 +46,17 @@ class Latest(NamedTuple):
     """Characters that stay of each."""
 
 
-def latest_in_emergency(messages: Sequence[Message], tokens: int) -> Latest:
+def latest_in_emergency(measured: Measured, tokens: int) -> Latest:
     """The latest messages if they must not have more than about twice so many tokens: of the last results even those
     are shortened that the model has not answered, and if that is not enough nothing is kept.
     """
-    begin = recent_from(messages, tokens)
-    if sum(map(message_tokens, messages[begin:])) <= 2 * tokens:
+    messages, begin = measured.messages, recent_from(measured, tokens)
+    if measured.since(begin) <= 2 * tokens:
         return Latest(begin)
     begin = unanswered_from(messages)
     keys = [(begin + number, place) for number, place in long_results(messages[begin:], len(messages))]
     long = sum(part_tokens(part) for key in keys for part in result_at(messages, key).parts)
-    rest = 2 * tokens - (sum(map(message_tokens, messages[begin:])) - long)
+    rest = 2 * tokens - (measured.since(begin) - long)
     if not keys or rest < len(keys) * _LEFT // _PER_TOKEN:
         return Latest(len(messages))
     return Latest(begin, tuple(keys), rest * _PER_TOKEN // len(keys))
