@@ -31,6 +31,8 @@ class Actions:
     def size(self) -> int:
         """Characters of the next result, so that the session as a whole gets its size."""
         steps, tokens = max(1, self.steps - self.log.steps), self._tokens - self.log.tokens
+        if tokens > 25_000 and self._chance.random() < 0.015:
+            return self._chance.randint(22_000, _LONGEST)
         mean = max(60.0, tokens / steps * _CHARACTERS_PER_TOKEN)
         return int(min(_LONGEST, max(60.0, self._chance.lognormvariate(math.log(mean) - 0.3, 0.9))))
 

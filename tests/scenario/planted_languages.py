@@ -28,7 +28,7 @@ GERMAN = Speech(
         "Wichtig: «Finger weg von {path}», daran arbeitet gerade ein anderes Team.",
         "«Keine neuen Pakete außer {library}», die Freigabe dauert sonst Wochen.",
         "Die Geräte draußen sind alt, «{snake} muss mit {n2} MB auskommen».",
-        "«Beträge bleiben ganze Cent», auch in {camel}.",
+        "«Beträge in {camel} bleiben ganze Cent», auch in Berichten.",
         "Denk daran, dass «Port {port} schon vom {subject}-Dienst belegt ist».",
     ),
     ("Guten Morgen, weiter mit {kebab}.", "Danke, das sieht gut aus.", "Die Tests liegen in {test}.", "Es eilt nicht."),

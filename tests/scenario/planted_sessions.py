@@ -125,10 +125,12 @@ class _Author:
 
     def _plant(self, kind: Kind, place: str, template: str, *, is_pinned: bool = False) -> str:
         """The filled template; its fact is added."""
-        while True:
+        for _ in range(100):
             text, fact = self._words.planted(template, is_fresh=kind == "path")
             if not any(fact in other.text or other.text in fact for other in self._facts):
                 break
+        else:
+            raise AssertionError(f"{template} gives too few phrases")
         self._facts.append(Fact(kind, fact, is_pinned, place, f"{kind}: {template}", self._log.steps))
         return text
 
@@ -164,10 +166,10 @@ class _Author:
         for position in self._positions(chance.randint(0, 1)):
             self._at(position, self._note, self._request)
         beats: tuple[tuple[Callable[[], None], int, int], ...] = (
-            (self._decide, 3, 7),
+            (self._decide, 3, 6),
             (self._change_file, 3, 6),
             (self._fail, 4, 6),
-            (self._measure, 3, 6),
+            (self._measure, 3, 5),
         )
         for beat, least, most in beats:
             for position in self._positions(chance.randint(least, most)):
@@ -189,7 +191,8 @@ class _Author:
         if self._facts:
             self._end_turn()
         place = "long prompt" if is_long else "prompt"
-        requests = [self._request(place, is_pinned=not is_long) for _ in range(1 + (self._chance.random() < 0.15))]
+        count = 2 if not self._facts and self._chance.random() < 0.4 else 1
+        requests = [self._request(place, is_pinned=not is_long) for _ in range(count)]
         limits = [self._constraint(place, is_pinned=not is_long) for _ in range(constraints)]
         text = prompt_text(self._words, Planted(tuple(requests), tuple(limits)), self._speech.others, is_long=is_long)
         assert is_long == (estimate(text) > PINNED_TOKENS)

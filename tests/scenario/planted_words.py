@@ -9,187 +9,33 @@ T = TypeVar("T")
 _PLACEHOLDER = re.compile(r"\{([a-z]+\d?)(?:\.(\d))?\}")
 _FACT = re.compile("«(.*?)»")
 
-SUBJECTS = [
-    "tenant",
-    "shard",
-    "ledger",
-    "invoice",
-    "rollout",
-    "quota",
-    "lease",
-    "snapshot",
-    "cursor",
-    "webhook",
-    "session",
-    "replica",
-    "batch",
-    "checkpoint",
-    "voucher",
-    "inventory",
-    "shipment",
-    "catalog",
-    "pricing",
-    "refund",
-    "settlement",
-    "audit",
-    "ingest",
-    "digest",
-    "route",
-    "probe",
-    "beacon",
-    "mailbox",
-    "telemetry",
-    "sampler",
-    "histogram",
-    "manifest",
-    "bundle",
-    "locale",
-    "thumbnail",
-    "playlist",
-    "subtitle",
-    "sensor",
-    "firmware",
-    "geofence",
-    "waypoint",
-    "dispatch",
-    "courier",
-    "parcel",
-    "depot",
-    "meter",
-    "tariff",
-    "roster",
-    "payroll",
-    "clinic",
-    "triage",
-    "ticket",
-    "coupon",
-    "basket",
-    "wishlist",
-    "crawler",
-    "sitemap",
-    "annotation",
-    "glyph",
-    "raster",
-    "tile",
-    "palette",
-    "codec",
-    "packet",
-    "frame",
-    "beam",
-    "orbit",
-    "torque",
-    "valve",
-    "pump",
-    "furnace",
-]
-ROLES = [
-    "gate",
-    "pool",
-    "store",
-    "reader",
-    "writer",
-    "policy",
-    "guard",
-    "planner",
-    "mapper",
-    "client",
-    "registry",
-    "budget",
-    "window",
-    "resolver",
-    "bridge",
-    "sweeper",
-    "runner",
-    "index",
-    "tracker",
-    "journal",
-    "router",
-    "loader",
-    "merger",
-    "splitter",
-    "encoder",
-    "limiter",
-    "monitor",
-]
-VERBS = [
-    "load",
-    "store",
-    "merge",
-    "split",
-    "expire",
-    "renew",
-    "flush",
-    "replay",
-    "seal",
-    "rotate",
-    "drain",
-    "rank",
-    "dedupe",
-    "parse",
-    "encode",
-    "route",
-    "sample",
-    "compact",
-    "publish",
-    "claim",
-    "release",
-    "settle",
-    "schedule",
-    "validate",
-    "normalize",
-]
-ADJECTIVES = [
-    "stale",
-    "nested",
-    "partial",
-    "empty",
-    "expired",
-    "duplicate",
-    "oversized",
-    "signed",
-    "legacy",
-    "remote",
-    "pending",
-    "shared",
-]
-LIBRARIES = [
-    "libsodium",
-    "protobuf",
-    "zstd",
-    "openssl",
-    "redis-client",
-    "sqlx",
-    "serde",
-    "hyper",
-    "axum",
-    "pydantic",
-    "sqlalchemy",
-    "celery",
-    "jackson",
-    "netty",
-    "hibernate",
-    "vite",
-    "react-query",
-    "zod",
-    "esbuild",
-    "grpc-go",
-    "cobra",
-    "lz4",
-    "libuv",
-    "boringssl",
-    "kafka-clients",
-    "psycopg",
-]
-HOSTS = [
-    "db-replica-{n1}",
-    "edge-{n2}",
-    "cache-{n1}",
-    "worker-{n2}",
-    "ingest-{n1}",
-    "queue-{n1}",
-    "build-{n2}",
-    "metrics-{n1}",
-]
+
+def _split(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
+
+
+SUBJECTS = _split(
+    "tenant shard ledger invoice rollout quota lease snapshot cursor webhook session replica batch checkpoint "
+    "voucher inventory shipment catalog pricing refund settlement audit ingest digest route probe beacon mailbox "
+    "telemetry sampler histogram manifest bundle locale thumbnail playlist subtitle sensor firmware geofence "
+    "waypoint dispatch courier parcel depot meter tariff roster payroll clinic triage ticket coupon basket "
+    "wishlist crawler sitemap annotation glyph raster tile palette codec packet frame beam orbit torque valve "
+    "pump furnace"
+)
+ROLES = _split(
+    "gate pool store reader writer policy guard planner mapper client registry budget window resolver bridge "
+    "sweeper runner index tracker journal router loader merger splitter encoder limiter monitor"
+)
+VERBS = _split(
+    "load store merge split expire renew flush replay seal rotate drain rank dedupe parse encode route sample "
+    "compact publish claim release settle schedule validate normalize"
+)
+ADJECTIVES = _split("stale nested partial empty expired duplicate oversized signed legacy remote pending shared")
+LIBRARIES = _split(
+    "libsodium protobuf zstd openssl redis-client sqlx serde hyper axum pydantic sqlalchemy celery jackson netty "
+    "hibernate vite react-query zod esbuild grpc-go cobra lz4 libuv boringssl kafka-clients psycopg"
+)
+HOSTS = _split("db-replica-{n1} edge-{n2} cache-{n1} worker-{n2} ingest-{n1} queue-{n1} build-{n2} metrics-{n1}")
 
 
 class World(NamedTuple):

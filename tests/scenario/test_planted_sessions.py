@@ -1,5 +1,7 @@
 """The planted sessions are real sessions with facts in them, and CoreCoder's compaction loses most of these."""
 
+import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -7,7 +9,7 @@ from functools import cache
 import pytest
 from corecoder_context import collapsed, compacted, one_result_each, snipped, summarised, summary_input
 from fact_measures import Measure, held, missing, pinned_held, table, texts_of, tokens, visible_text
-from planted_sessions import KINDS, PINNED_TOKENS, PlantedSession, planted_session
+from planted_sessions import KINDS, PINNED_TOKENS, Fact, PlantedSession, planted_session
 
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.events import (
@@ -21,11 +23,25 @@ from bradawl.core.events import (
     ToolFinished,
     TurnFinished,
 )
-from bradawl.core.messages import Assistant, Image, Message, Text, Thinking, ToolResults, User, calls_of, text_of
+from bradawl.core.messages import (
+    Assistant,
+    Image,
+    Message,
+    Note,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResults,
+    User,
+    calls_of,
+    text_of,
+)
 from bradawl.folds.transcript import Transcript, apply, fold
 from bradawl.shaping.tokens import estimate
 
 SEEDS = range(50)
+ORIGIN = Origin("openai_chat", "openai", "gpt-x")
 each_seed = pytest.mark.parametrize("seed", SEEDS)
 
 
@@ -126,12 +142,10 @@ def test_all_facts_of_all_kinds_are_in_the_session(seed: int):
 @each_seed
 def test_a_fact_is_unique(seed: int):
     facts = session(seed).facts
-    text = visible_text(messages(seed))
+    held_by = {fact: sum(any(fact.text in text for text in texts_of(m)) for m in messages(seed)) for fact in facts}
+    assert {count for fact, count in held_by.items() if fact.kind != "path"} == {1}
     for fact in facts:
         assert not any(fact.text in other.text for other in facts if other is not fact)
-        assert fact.kind == "path" or text.count(fact.text) == 1 + (
-            fact.place in {"call", "plan"} and text.count(fact.text) == 2
-        )
 
 
 @each_seed
@@ -184,11 +198,24 @@ def test_errors_are_in_all_parts_of_outputs_and_often_without_the_word():
     assert len(named) < len(errors) / 4
 
 
-def test_measures_find_facts_in_escaped_arguments():
-    call = messages(0)
-    facts = session(0).facts
-    assert held([], facts) == {kind: (0, total) for kind, (_, total) in held(call, facts).items()}
-    assert pinned_held([], facts)[0] == 0
+def test_facts_are_found_in_escaped_arguments_and_in_notes_and_not_elsewhere():
+    facts = [
+        Fact("path", "docs/Über.md", False, "call", "", 1),
+        Fact("constraint", "no new “tools”", True, "note", "", 1),
+    ]
+    call = Assistant((ToolCall("c", "edit_file", json.dumps({"edits": [{"file_path": "/p/docs/Über.md"}]})),), ORIGIN)
+    note = User((), (Note("n", "Please, no new “tools”.", "user"),))
+    assert not missing([call, note], facts)
+    assert held([note], facts)["path"] == (0, 1)
+    assert pinned_held([call], facts) == (0, 1)
+    assert missing([Assistant((Thinking("docs/Über.md"),), ORIGIN)], facts) == tuple(facts)
+
+
+def test_no_template_is_left_in_a_session():
+    for seed in SEEDS:
+        text = visible_text(messages(seed))
+        assert not set(re.findall(r"\{([a-z]+\d?)(?:\.\d)?\}", text)) & {"snake", "path", "subject", "n2", "kebab"}
+        assert "«" not in text
 
 
 # ------------------------------------------------------------------ CoreCoder

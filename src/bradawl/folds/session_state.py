@@ -1,7 +1,6 @@
 """The state of a session besides its messages, as a fold over the log: files seen, variables, mode, cost."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import msgspec
 
@@ -46,7 +45,7 @@ class FileShown(msgspec.Struct, frozen=True):
     """
 
 
-class FileChanged(NamedTuple):
+class FileChanged(msgspec.Struct, frozen=True):
     """What calls did to a file."""
 
     was_created: bool

@@ -1,6 +1,8 @@
 """Compacts a conversation that fills the model's window, and one that the model refused as too long."""
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
 from bradawl.core.events import Compacted, Event, RequestParams, ToolFinished
@@ -26,7 +28,7 @@ _BATCH: Final = 10
 """Results beyond those to keep that are waited for at least, because each time a new prefix opens."""
 
 
-class Forecast(NamedTuple):
+class Forecast(msgspec.Struct, frozen=True):
     """A compaction that is to come."""
 
     tier: Tier
