@@ -4,8 +4,8 @@ from bradawl.agent.prefix import PrefixLedger
 from bradawl.core.ports import Model
 from bradawl.shaping.compaction.limits import Room, reserved_output
 
-_WORTH_ASKING = 2_500
-"""Tokens; a server is not asked for its window before."""
+_ASKED_AT = (2_500, 20_000)
+"""Tokens of a conversation at which a server is asked for its window. Many local servers never say it."""
 _LESS = 0.7
 """What the window is taken to be after each overflow: the estimate may be wrong."""
 
@@ -16,14 +16,14 @@ class RoomInWindow:
     def __init__(self, prefix: PrefixLedger, model: Model) -> None:
         self._prefix, self._model = prefix, model
         self._window: int | None = None
-        self._ask_from = _WORTH_ASKING
+        self._asked = 0
+        """How often the server was asked."""
 
     async def known(self, tokens: int, asked_output: int | None) -> Room | None:
         """The room in the real window; None if it is not known. `tokens` is the size of the conversation now."""
         window = self._prefix.info.context_window or self._window
-        if window is None and tokens >= self._ask_from:
-            # A local server says it once the model is loaded. It is asked rarely, because many never do.
-            self._ask_from = 2 * tokens
+        if window is None and self._asked < len(_ASKED_AT) and tokens >= _ASKED_AT[self._asked]:
+            self._asked = sum(tokens >= each for each in _ASKED_AT)
             found = await self._model.window()
             window = self._window = None if found.source == "assumed" else found.tokens
         return None if window is None else self._room(window, asked_output)
