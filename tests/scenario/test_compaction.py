@@ -1,5 +1,6 @@
 """Compaction: a conversation that fills the window is shortened in three tiers, in the middle of a turn too."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -237,3 +238,35 @@ async def test_context_says_what_the_next_compaction_would_free() -> None:
     assert forecast is not None and (forecast.tier, forecast.at_tokens) == ("snip", 8_750)
     assert set(forecast.freed) == {"results of print_lines"} and forecast.freed["results of print_lines"] > 1_000
     assert entries == len(session.conversation.entries()), "nothing is logged"
+
+
+class Waiting(ScriptedModel):
+    """A model that never answers a request for a summary."""
+
+    def open(self, prefix: Any, session_id: str = "") -> Any:
+        session = super().open(prefix, session_id)
+        if not prefix.tools:
+            session.stream = self._never  # type: ignore[method-assign]
+        return session
+
+    async def _never(self, *_: Any) -> Any:
+        self.is_asked.set()
+        await asyncio.Event().wait()
+        yield
+
+
+async def test_cancelling_a_compaction_leaves_the_conversation_as_it_was() -> None:
+    model = Waiting(json.dumps([printing("a"), printing("b"), {"text": "done"}, {"text": "again"}]).encode())
+    model.is_asked = asyncio.Event()
+    agent, *_ = build([], model=model, tools=(Print(),))
+    async with agent.open() as session:
+        await session.run(REQUEST)
+        before = list(session.transcript.messages)
+        async with asyncio.TaskGroup() as group:
+            compaction = group.create_task(session.compact())
+            await model.is_asked.wait()
+            assert session.is_running
+            session.cancel()
+        assert compaction.result() is None and not session.is_running
+        assert session.transcript.messages == before
+        assert (await session.run("And now?")).text == "again"

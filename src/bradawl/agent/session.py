@@ -21,7 +21,7 @@ from bradawl.agent.middleware.compaction import Compaction
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.recovery import repair, what_changed
 from bradawl.agent.turn import Turn
-from bradawl.core.errors import Failure, SessionError
+from bradawl.core.errors import Failure, ModelFailed, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
     Compacted,
@@ -109,8 +109,7 @@ class Session:
 
     def __init__(self, parts: SessionParts) -> None:
         self._parts = parts
-        self.agent = parts.agent
-        self.conversation = parts.conversation
+        self.agent, self.conversation = parts.agent, parts.conversation
         self.log, self.blobs, self.inbox = self.conversation.log, self.conversation.blobs, self.conversation.inbox
         self.transcript, self.state = self.conversation.transcript, self.conversation.state
         self.prefix, self.calls, self.jobs, self.compaction = parts.prefix, parts.calls, parts.jobs, parts.compaction
@@ -118,7 +117,7 @@ class Session:
         self._mode: Mode | None = None
         """The mode chosen before the log has its first event."""
         self._tasks: asyncio.TaskGroup | None = None
-        self._task: asyncio.Task[Finish] | None = None
+        self._task: asyncio.Task[object] | None = None
         self._turn_over: asyncio.Event | None = None
         """Set when the running turn is over; None between turns."""
         self._is_closed = False
@@ -173,7 +172,7 @@ class Session:
     def _check_is_idle(self, *, has_begun: bool = False) -> None:
         self._check_is_open()
         if self._turn_over is not None:
-            raise SessionError("A turn is running. Wait for its end, or cancel it.")
+            raise SessionError("A turn is already running in this session; wait for its end, cancel it, or use send().")
         if has_begun and self.conversation.last_event is None:
             raise SessionError("Nothing has happened in this session yet.")
 
@@ -218,9 +217,7 @@ class Session:
         Raises `SettingsError` for an invalid schema, and `SessionError` if a turn is running already or the session is
         closed. Closing the session cancels the turn.
         """
-        self._check_is_open()
-        if self._turn_over is not None:
-            raise SessionError("A turn is already running in this session; use send() to say something to it.")
+        self._check_is_idle()
         turn, defect = self._new_turn(answer_schema)
         turn_over = self._turn_over = asyncio.Event()
         self.conversation.begin_turn(emit)
@@ -325,14 +322,18 @@ class Session:
         return await self.log.durable(moved)
 
     async def compact(self, focus: str = "") -> Compacted | None:
-        """Summarise the conversation, above all `focus`; None if that gains nothing. Raises `SessionError`."""
+        """Summarise the conversation, above all `focus`; None if nothing is gained. Raises as `run`."""
         self._check_is_idle(has_begun=True)
         turn_over = self._turn_over = asyncio.Event()
         try:
-            await self._begin()
-            return await self.compaction.on_request(focus)
+            async with asyncio.TaskGroup() as group:
+                task = self._task = group.create_task(self.compaction.on_request(focus, self._begin))
+            return None if task.cancelled() else task.result()
+        except BaseExceptionGroup as group:
+            failure = failure_of(group)
+            raise ModelFailed(failure) if isinstance(failure, Failure) else failure from None
         finally:
-            self._turn_over = None
+            self._task = self._turn_over = None
             turn_over.set()
 
     async def log_changes(self) -> None:

@@ -204,6 +204,11 @@ class FrontendSession:
             front.notify(warning)
         return turn
 
+    @property
+    def is_running(self) -> bool:
+        """True while a turn or a compaction runs."""
+        return self.session.is_running
+
     def cancel(self) -> None:
         """End the running turn; `run` then returns with reason `cancelled`. Does nothing between turns."""
         self.session.cancel()

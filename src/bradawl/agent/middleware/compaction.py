@@ -1,5 +1,6 @@
 """Compacts a conversation that fills the model's window, and one that the model refused as too long."""
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -100,8 +101,12 @@ class Compaction(Middleware):
             return Continue(GO_ON, keeps_text=True)
         return Retry(failure) if outcome.can_retry else Continue()
 
-    async def on_request(self, focus: str) -> Compacted | None:
-        """Summarise the conversation because the user asks for it, however short it is; None if nothing is to gain."""
+    async def on_request(self, focus: str, begin: Callable[[], Awaitable[None]]) -> Compacted | None:
+        """Summarise the conversation because the user asks for it, however short it is; None if nothing is to gain.
+
+        `begin` opens the prefix of a resumed session.
+        """
+        await begin()
         compactor, rooms = self._parts
         tokens = self._prefix.context_tokens()
         room = await rooms.known(tokens, self._asked_output) or rooms.after_overflow(tokens, 0)

@@ -123,8 +123,8 @@ class Repl:
             self.painter.line("A new session begins.")
 
     def interrupted(self) -> None:
-        """Handle Ctrl+C: it ends a running read, else the running turn."""
-        if self.reader.interrupt() or not self._is_running:
+        """Handle Ctrl+C: it ends a running read, else the running turn or compaction."""
+        if self.reader.interrupt() or self._session is None or not self._session.is_running:
             return
         self._interrupts += 1
         if self._interrupts >= _INTERRUPTS_TO_EXIT:
@@ -208,6 +208,7 @@ class Repl:
                 return text.encode("utf-8", "replace").decode()
 
     async def _run_command(self, session: FrontendSession, line: str) -> Literal["stay", "new_session", "leave"]:
+        self._interrupts = 0
         try:
             result = await session.run_command(line)
         except (SettingsError, CommandFailed) as error:
