@@ -1,7 +1,7 @@
 """bradawl's slash commands: `/help`, `/clear`, `/status`, `/model`, `/mode`, `/plan`, `/jobs` and `/exit`.
 
-To add a command, write one function here: its docstring is its help, its annotations check its arguments. `/undo`,
-`/redo`, `/rewind` and `/diff` are in `undo_commands`.
+To add a command, write one function here: its docstring is its help, its annotations check its arguments. `/init` is in
+`init_command`; `/undo`, `/redo`, `/rewind` and `/diff` are in `undo_commands`.
 """
 
 from typing import Annotated, Final, Literal
@@ -109,7 +109,8 @@ def leave(session: FrontendSession) -> CommandResult:
 
 
 def builtin_commands() -> CommandRegistry:
-    """All commands of this module, and those of undo."""
-    from bradawl.app import undo_commands
+    """All commands of this module, `/init`, and those of undo."""
+    from bradawl.app import init_command, undo_commands
 
-    return CommandRegistry((*commands_in(globals()), *commands_in(vars(undo_commands))))
+    others = (*commands_in(vars(init_command)), *commands_in(vars(undo_commands)))
+    return CommandRegistry((*commands_in(globals()), *others))
