@@ -55,12 +55,19 @@ class SystemPrompt(msgspec.Struct, frozen=True):
 
     runs_commands: bool = True
     """The model has a tool that runs commands."""
+    own_rules: str = ""
+    """Instead of bradawl's working rules."""
+    more_rules: str = ""
+    """After the working rules."""
 
     async def __call__(self) -> str:
         """The whole system prompt."""
+        rules = self.own_rules or self._how_to_work()
+        return "\n\n".join(filter(None, (rules, self.more_rules, await self._environment())))
+
+    def _how_to_work(self) -> str:
         presence = _USER_PRESENT if self.user_present else _USER_ABSENT
-        how_to_work = _HOW_TO_WORK.format(verify=_VERIFY if self.runs_commands else _NO_COMMANDS)
-        return f"{how_to_work}- {presence}\n\n{await self._environment()}"
+        return f"{_HOW_TO_WORK.format(verify=_VERIFY if self.runs_commands else _NO_COMMANDS)}- {presence}"
 
     async def _environment(self) -> str:
         machine = os.uname()

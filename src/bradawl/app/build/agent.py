@@ -191,4 +191,6 @@ def _system_prompt(
         begin_others=prepare_calls,
         held=lambda: held(policies()),
         runs_commands=runs_commands,
+        own_rules=settings.system_prompt,
+        more_rules=settings.append_system_prompt,
     )
