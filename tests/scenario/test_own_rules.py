@@ -39,3 +39,10 @@ async def test_a_further_text_follows_bradawls_rules(tmp_path):
     usual = await system_prompt(tmp_path)
     system = await system_prompt(tmp_path, append_system_prompt="In rhymes.")
     assert system == usual.replace("\n\n<environment>\n", "\n\nIn rhymes.\n\n<environment>\n")
+
+
+async def test_instruction_files_follow_own_rules(tmp_path):
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/AGENTS.md").write_text("Use tabs.")
+    assert "\n</environment>\n\n" in (system := await system_prompt(tmp_path, system_prompt="Be a poet."))
+    assert "Use tabs." in system
