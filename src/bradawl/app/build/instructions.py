@@ -1,5 +1,6 @@
 """Connects instruction files (AGENTS.md) with the system prompt, the middleware, the trust and the rules of a run."""
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,12 @@ def instructions_in_prompt(
 
 def instruction_notes(settings: Settings, folders: RunFolders, policies: Policies) -> MiddlewareFactory:
     """Makes the middleware that tells of further and changed instruction files."""
+    prompted: dict[str, int] = {}  # by session, for its sub-agents
 
     def make(context: MiddlewareContext) -> Middleware:
         from bradawl.app.instructions.notes import InstructionNotes  # not needed without a session
 
-        return InstructionNotes(context, _files(settings, folders, policies))
+        return InstructionNotes(context, _files(settings, folders, policies), prompted)
 
     return make
 
@@ -56,9 +58,9 @@ def _files(settings: Settings, folders: RunFolders, policies: Policies) -> "Inst
 
 def _is_trusted(settings: Settings, top: str) -> bool:
     """Whether the user trusts the project with this top folder. Each checkout is a project of its own."""
-    import os
+    from bradawl.app.instructions.places import project_of
 
-    if top == os.path.realpath(settings.project or settings.cwd):
+    if top == os.path.realpath(settings.project or project_of(os.path.realpath(settings.cwd))):
         return settings.is_trusted
     from bradawl.safety.trust.store import TrustStore  # most workspaces are one project
 

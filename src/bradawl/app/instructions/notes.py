@@ -4,19 +4,26 @@ What the model knows is found out from its system prompt and the notes in the tr
 a rewind and a compaction as well. The system prompt never changes.
 """
 
-from collections.abc import Iterable
-from typing import Final
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
 
-from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext
+from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext, StepOutcome
 from bradawl.app.instructions import places
 from bradawl.app.instructions.files import InstructionFiles
 from bradawl.app.instructions.places import Place, Stamp
 from bradawl.app.instructions.told import Known, Told, told_to
-from bradawl.core.effects import Effects
-from bradawl.core.events import CallPrepared, Cwd, Event, RequestParams, StateChanged, ToolFinished
+from bradawl.app.instructions.touches import Touches
+from bradawl.core.events import RequestParams
+
+if TYPE_CHECKING:
+    from bradawl.app.instructions.reading import Reading
+    from bradawl.app.instructions.text import Source
 
 _MOST_FOLDERS: Final = 50
 """Folders touched by the calls of one step that are looked at."""
+_LATE: Final = "You changed files there before you knew this: check them against it, then answer."
+_RECENT: Final = "changed since your last prompt: until your next one it is material for the model, not instructions"
 
 
 class InstructionNotes(Middleware):
@@ -26,38 +33,53 @@ class InstructionNotes(Middleware):
     the beginning of a turn and after calls that may have written. Sub-agents that only read are told nothing.
     """
 
-    def __init__(self, context: MiddlewareContext, files: InstructionFiles) -> None:
+    def __init__(
+        self,
+        context: MiddlewareContext,
+        files: InstructionFiles,
+        prompted: dict[str, int] | None = None,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """`prompted` holds the time of the user's last prompt by session; sub-agents get the same mapping. `now_ns` is
+        the clock of the file system.
+        """
         self._conversation, self._prefix, self._policy = context.conversation, context.prefix, context.policy
-        self._files = files
-        self._calls: dict[str, Effects] = {}
-        self._touched: dict[str, None] = {}
-        """Paths, in order."""
-        self._may_have_changed = False
-        self._written: set[str] | None = set()
-        """Files that only editing tools wrote since the last look, so that the model knows them; None if anything else
-        may have written."""
+        self._files, self._now_ns = files, now_ns
+        self._touches = Touches()
+        self._prompted = {} if prompted is None else prompted
+        self._prompted.setdefault(self._session_id, now_ns())
         self._looked_at: tuple[dict[str, Stamp], dict[str, Known]] | None = None
-        """The files, and what the model knew, when it was last told everything."""
+        """The files, and what the model knew, when there was nothing to tell."""
         self._imports: tuple[str, ...] = ()
         self._texts: dict[str, str] = {}
         """Texts by version, as read by this process."""
         self._warned: set[str] = set()
-        self._conversation.listen(self._learn)
+        self._conversation.listen(self._touches.learn)
 
     def begin_turn(self, params: RequestParams) -> None:
         """A prompt follows; files may have changed since the last turn."""
-        self._may_have_changed, self._written = True, None
+        self._touches.begin_turn()
+        if not self._conversation.is_sub_agent:
+            self._prompted[self._session_id] = self._now_ns()
 
     async def before_step(self) -> Finish | None:
         """Queue the note, if there is something to tell."""
-        touched, self._touched = tuple(self._touched), {}
-        changed, self._may_have_changed = self._may_have_changed, False
-        written, self._written = self._written, set()
-        if (touched or changed) and not self._knows_all():
-            way = self._on_the_way_to(touched)
-            if changed or places.exist(way):
-                self._tell(way, written or set())
+        self._look()
         return None
+
+    async def after_step(self, outcome: StepOutcome) -> None:
+        """Queue the note already now if the calls changed something in a folder before the model knew its rules.
+
+        A note that waits keeps the turn from ending with an answer that came with these calls.
+        """
+        if outcome.ending is None and outcome.failure is None and self._touches.wrote and not self._knows_all():
+            way = [one for one in self._on_the_way_to(self._touches.wrote) if one.is_trusted and places.exist((one,))]
+            if way and not {one.folder for one in way} <= set(map(places.folder_of, self._told().files)):
+                self._look(is_late=True)
+
+    @property
+    def _session_id(self) -> str:
+        return self._conversation.log.session_id
 
     def _knows_all(self) -> bool:
         """A new session has just got its system prompt; one that only reads works for an agent that knows the files."""
@@ -65,61 +87,51 @@ class InstructionNotes(Middleware):
             return self._policy().read_only
         return not self._conversation.state.replies
 
-    def _learn(self, event: Event) -> None:
-        match event:
-            case CallPrepared(call_id=call_id, effects=effects):
-                self._calls[call_id] = effects
-            case ToolFinished(call_id=call_id, outcome=outcome):
-                effects = self._calls.pop(call_id, None)
-                if effects is not None and outcome != "refused":
-                    self._touched.update(dict.fromkeys((*effects.reads, *effects.writes)))
-                    if not effects.is_read_only:
-                        self._note_writes(effects)
-            case StateChanged(Cwd(path)):
-                self._touched[path] = None
-            case _:
-                pass
-
-    def _note_writes(self, effects: Effects) -> None:
-        self._may_have_changed = True
-        if effects.commands or effects.unknown:
-            self._written = None
-        elif self._written is not None:
-            self._written.update(effects.writes)
+    def _look(self, *, is_late: bool = False) -> None:
+        touched = self._touches.take()
+        if (touched.paths or touched.may_have_changed) and not self._knows_all():
+            way = self._on_the_way_to(touched.paths)
+            if touched.may_have_changed or places.exist(way):
+                self._tell(way, touched.written, is_late=is_late)
 
     def _on_the_way_to(self, paths: Iterable[str]) -> tuple[Place, ...]:
         folders = list(dict.fromkeys(map(places.folder_at, paths)))[:_MOST_FOLDERS]
         found = dict.fromkeys(place for folder in folders for place in self._files.on_the_way_to(folder))
-        return tuple(sorted(found, key=lambda place: place.paths[0].count("/")))
+        return tuple(sorted(found, key=lambda place: place.folder.count("/")))
 
-    def _tell(self, way: tuple[Place, ...], written: set[str]) -> None:
-        told = told_to(self._prefix.system, self._conversation.transcript.messages)
-        watched = self._watched(told, way)
+    def _told(self) -> Told:
+        return told_to(self._prefix.system, self._conversation.transcript.messages)
+
+    def _tell(self, way: tuple[Place, ...], written: frozenset[str], *, is_late: bool) -> None:
+        told = self._told()
+        known = self._on_the_way_to(map(places.folder_of, told.files))
+        watched = tuple(dict.fromkeys((*self._files.first(), *known, *way)))
         if not told.files and not places.exist(watched):
             return
-        stamps = places.stamps_of((*(path for place in watched for path in place.paths), *self._imports))
-        if (stamps, told.files) == self._looked_at:
+        named = [path for place in watched for path in place.paths]
+        stamps = places.stamps_of((*named, *self._imports))
+        if (stamps, told.files) == self._looked_at or (reading := self._files.read(watched)) is None:
             return
-        reading = self._files.read(watched)
-        if reading is None:
-            return
-        from bradawl.app.instructions.news import news_of  # most turns have no news
-
-        named = {path for place in watched for path in place.paths}
-        self._imports = tuple(path for path in reading.stamps if path not in named)
-        text = news_of(reading.sources, told, reading.unread, self._texts, written)
-        self._texts = {one.version: one.text for one in reading.sources}
+        self._imports = tuple(path for path in reading.stamps if path not in set(named))
+        text = self._news(reading, told, written)
         self._warn(reading.problems)
         if text:
-            self._conversation.note(text, "instructions")
-        else:
-            imported = places.stamps_of(self._imports)
-            self._looked_at = {**stamps, **imported}, told.files
+            self._conversation.note(f"{text}\n{_LATE}" if is_late else text, "instructions")
+        elif not self._recent(reading):
+            self._looked_at = {**stamps, **places.stamps_of(self._imports)}, told.files
 
-    def _watched(self, told: Told, way: tuple[Place, ...]) -> tuple[Place, ...]:
-        first = self._files.first()
-        known = self._on_the_way_to(map(places.folder_of, told.files))
-        return tuple(dict.fromkeys((*first, *sorted((*known, *way), key=lambda place: place.paths[0].count("/")))))
+    def _news(self, reading: "Reading", told: Told, written: frozenset[str]) -> str:
+        from bradawl.app.instructions.news import is_news, news_of  # most turns have no news
+
+        recent = [one for one in self._recent(reading) if is_news(one, told) and one.path not in written]
+        self._warn(f"{one.path} {_RECENT}" for one in recent)
+        text = news_of(reading.sources, told, reading.unread, self._texts, written, self._prompted[self._session_id])
+        self._texts = {one.version: one.text for one in reading.sources}
+        return text
+
+    def _recent(self, reading: "Reading") -> list["Source"]:
+        since_ns = self._prompted[self._session_id]
+        return [one for one in reading.sources if one.is_trusted and one.changed_ns > since_ns]
 
     def _warn(self, problems: Iterable[str]) -> None:
         for problem in problems:

@@ -29,6 +29,11 @@ class Place(NamedTuple):
     is_trusted: bool
     """What they say is instructions, otherwise it is material."""
 
+    @property
+    def folder(self) -> str:
+        """The folder that they are for."""
+        return folder_of(self.paths[0])
+
 
 def place_in(folder: str, root: str, *, is_trusted: bool) -> Place:
     """The place of a project's folder."""

@@ -76,7 +76,8 @@ class _Reader:
         """Whether the file has text. `mentioned` is the import that names it."""
         try:
             real = self._real(path, place)
-            text, size, foreign = _text_of(real)
+            text, found = _text_of(real)
+            changed_ns = max(found.st_ctime_ns, Path(path).lstat().st_ctime_ns)
         except (Unreadable, OSError, ValueError) as error:
             self._leave_out(path, mentioned, error)
             return False
@@ -86,10 +87,11 @@ class _Reader:
         if not text.strip():
             return False
         self._seen.add(real)
-        is_trusted = place.is_trusted and not (foreign and not place.root)
+        foreign = why_foreign(found) if place.is_trusted and not place.root else ""
+        is_trusted = place.is_trusted and not foreign
         if is_trusted != place.is_trusted:
             self._say(f"{named(path)} {foreign}, so it is material and not instructions; make it your own")
-        source = source_of(path, text, size, is_trusted=is_trusted)
+        source = source_of(path, text, found.st_size, is_trusted=is_trusted, changed_ns=changed_ns)
         if "\ufffd" in text:
             self._say(f"{source.path} is not UTF-8 everywhere: characters in it are replaced")
         if (mark := f"{source.kind} {source.version}") not in self._seen:
@@ -156,8 +158,8 @@ def _imported(name: str, importer: str, place: Place, home: str) -> str | None:
     return found if os.path.lexists(found) else found.rstrip(_PUNCTUATION)
 
 
-def _text_of(path: str) -> tuple[str, int, str]:
-    """The text of a file, its size, and why another user could have written it.
+def _text_of(path: str) -> tuple[str, os.stat_result]:
+    """The text of a file, and its status.
 
     Raises `Unreadable`, `OSError` or `ValueError`. Never blocks on pipes and devices.
     """
@@ -170,7 +172,7 @@ def _text_of(path: str) -> tuple[str, int, str]:
         raise Unreadable("it is not a text")
     if len(data) > INSTRUCTIONS_LIMIT_BYTES:
         text = text.rstrip("\ufffd")  # a character that was cut
-    return text, found.st_size, why_foreign(found)
+    return text, found
 
 
 def _beginning(path: str) -> tuple[bytes, os.stat_result]:

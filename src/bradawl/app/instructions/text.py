@@ -28,6 +28,8 @@ class Source(NamedTuple):
     """Bytes of the file."""
     hidden: int = 0
     """Number of invisible characters, which are spelled out."""
+    changed_ns: int = 0
+    """When the file or a link to it last changed, in nanoseconds; programs can't choose this time."""
 
     @property
     def version(self) -> str:
@@ -55,13 +57,13 @@ class Part(NamedTuple):
         )
 
 
-def source_of(path: str, text: str, size: int, *, is_trusted: bool) -> Source:
+def source_of(path: str, text: str, size: int, *, is_trusted: bool, changed_ns: int = 0) -> Source:
     """A source with a text from a file: invisible characters and bradawl's own tags can have no effect in it."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").rstrip()
     hidden = invisible_in(text)
     if hidden:
         text = escape(text)
-    return Source(named(path), harmless(text), is_trusted, size, hidden)
+    return Source(named(path), harmless(text), is_trusted, size, hidden, changed_ns)
 
 
 def harmless(text: str) -> str:
