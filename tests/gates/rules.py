@@ -209,7 +209,7 @@ def programs_stand_alone(module: Module) -> Iterator[str]:
 
 _BORDERS = frozenset(
     {f"agent/calls/{name}.py" for name in ("prepare", "execute", "hooks")}
-    | {"agent/step.py", "__main__.py", "sandbox/check_failures.py"}
+    | {"agent/step.py", "agent/compaction/written_summary.py", "__main__.py", "sandbox/check_failures.py"}
 )
 _CATCHES_ALL = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
 

@@ -201,6 +201,21 @@ async def test_another_folder_of_the_workspace_has_its_own_files_and_trust(proje
     assert "<material file=" in note and "Other rules." in note
 
 
+async def test_the_folder_of_an_imported_file_is_not_touched_by_the_import(project):
+    project.write("AGENTS.md", "@docs/style.md")
+    project.write("docs/style.md", "Short lines.\n")
+    project.write("docs/AGENTS.md", "About docs.\n")
+    agent, model = project.agent("done", "done")
+    async with agent.open() as session:
+        await session.run("one")
+        project.write("docs/style.md", "Long lines.\n")
+        await session.run("two")
+    await agent.aclose()
+    assert "Short lines." in model.prefixes[0].system
+    (note,) = last(model)
+    assert "Long lines." in note and "About docs." not in note
+
+
 async def test_after_the_conversation_is_taken_back_a_file_is_told_again(project):
     agent, model = project.agent("first", [READ], "done", [READ], "done")
     async with agent.open() as session:
@@ -239,6 +254,22 @@ async def test_an_answer_that_came_with_a_change_counts_where_the_instructions_a
         result = await session.run("go")
     await agent.aclose()
     assert result.text.startswith("Early.")
+
+
+async def test_a_compaction_keeps_what_was_told(project):
+    project.write("long.txt", "".join(f"line {number} says nothing in particular\n" for number in range(400)))
+    long = {"name": "read_file", "arguments": {"file_path": "long.txt"}}
+    agent, model = project.agent([READ], [long], "done", "## Goal and state\nThe long file was read.", [READ], "done")
+    async with agent.open() as session:
+        await session.run("one")
+        assert await session.compact() is not None
+        project.write("AGENTS.md", LONG.replace("rule 20\n", "rule twenty\n"))
+        await session.run("two")
+    await agent.aclose()
+    assert "line 300" not in str(model.requests[-1])
+    first, second = notes(model.requests[-1])
+    assert "No globals." in first
+    assert "+rule twenty" in second and "No globals." not in second
 
 
 # ------------------------------------------------------------------ changes

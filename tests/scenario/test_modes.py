@@ -145,7 +145,7 @@ async def test_after_a_compaction_the_note_about_plan_mode_is_sent_again():
     async with agent.open() as session:
         session.choose_mode("plan")
         await session.run("a")
-        session.conversation.record(Compacted("summary", 0, "0" * 64))
+        session.conversation.record(Compacted("summary", 0, kept_from=1_000))
         await session.run("b")
     assert [len(notes(request)) for request in model.requests] == [1, 1]
 

@@ -78,7 +78,7 @@ async def test_after_a_compaction_the_todos_are_kept_and_repeated_immediately():
 
     async with agent.open() as session:
         await session.run("go")
-        session.conversation.record(Compacted("summary", 0, "0" * 64))
+        session.conversation.record(Compacted("summary", 0, kept_from=1_000))
         await session.run("go on", emit)
         await session.run("and on", emit)
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]

@@ -16,11 +16,13 @@ from bradawl.core.events import (
     HeadMoved,
     NoteDelivered,
     NoteQueued,
+    Pin,
     PrefixOpened,
     PromptSubmitted,
     ReplyWithdrawn,
     RequestSent,
     ResultAmended,
+    Shortened,
     ToolFinished,
     ToolStarted,
     TurnFinished,
@@ -29,6 +31,7 @@ from bradawl.core.messages import (
     Assistant,
     Message,
     Note,
+    Opaque,
     Text,
     Thinking,
     ToolCall,
@@ -64,7 +67,7 @@ def seen(transcript: Transcript) -> tuple[object, ...]:
         transcript.waiting_notes,
         transcript.results,
     )
-    return (transcript.messages, *held, transcript.turn_is_open, transcript.base_ref)
+    return (transcript.messages, *held, transcript.turn_is_open, transcript.compactions)
 
 
 def assert_every_call_is_answered_once_in_order(messages: list[Message]) -> None:
@@ -330,30 +333,51 @@ def test_a_branch_is_finite_even_in_a_log_with_invalid_links(links: list[tuple[i
     assert chain == sorted(set(chain))
 
 
-COMPACTED = [PROMPT, RequestSent(1, "h1"), reply(Text("hi")), Compacted("summary", 2, "ref"), prompt("next")]
-REPLACEMENTS = {"ref": (User((Text("What was said so far: hi."),)), Assistant((Text("I know."),), ORIGIN))}
+HELLO = "What was said so far: hi."
+COMPACTED = [PROMPT, RequestSent(1, "h1"), reply(Text("hi")), Compacted("collapse", 2, summary=HELLO, kept_from=2)]
+HEAD = User((Text(HELLO),))
 
 
-def test_after_a_compaction_the_messages_are_its_replacement_and_what_follows():
-    transcript = applied(COMPACTED, Transcript(REPLACEMENTS.__getitem__))
-    assert (transcript.base_ref, transcript.messages) == ("ref", [*REPLACEMENTS["ref"], User((Text("next"),))])
-    assert fold(envelopes(COMPACTED), read_replacement=REPLACEMENTS.__getitem__).messages == transcript.messages
+def test_after_a_compaction_the_messages_are_its_summary_and_what_follows():
+    transcript = applied([*COMPACTED, prompt("next")])
+    assert (transcript.compactions, transcript.summary) == (1, HELLO)
+    assert transcript.messages == [HEAD, User((Text("next"),))]
+    assert fold(envelopes([*COMPACTED, prompt("next")])).messages == transcript.messages
 
 
-def test_after_a_second_compaction_the_messages_are_those_of_its_own_replacement():
-    own = {**REPLACEMENTS, "later": (User((Text("All of it."),)),)}
-    transcript = applied([*COMPACTED, Compacted("summary", 4, "later")], Transcript(own.__getitem__))
-    assert (transcript.base_ref, transcript.messages) == ("later", list(own["later"]))
+def test_a_second_compaction_replaces_the_summary_of_the_first():
+    transcript = applied([*COMPACTED, prompt("next"), Compacted("collapse", 4, summary="All of it.", kept_from=2)])
+    assert (transcript.compactions, transcript.messages) == (2, [User((Text("All of it."),))])
 
 
-def test_a_note_after_a_compaction_leaves_the_replacement_as_it_is():
-    events = [*COMPACTED[:-1], RequestSent(2, "h2"), NoteQueued(Note("n1", "Go on.")), NoteDelivered("n1")]
-    transcript = applied(events, Transcript(REPLACEMENTS.__getitem__))
-    assert transcript.messages == [*REPLACEMENTS["ref"], User((), (Note("n1", "Go on."),))]
+def test_a_note_after_a_compaction_leaves_the_summary_as_it_is():
+    events = [*COMPACTED, RequestSent(2, "h2"), NoteQueued(Note("n1", "Go on.")), NoteDelivered("n1")]
+    assert applied(events).messages == [HEAD, User((), (Note("n1", "Go on."),))]
 
 
-def test_without_a_reader_of_replacements_a_compaction_drops_all_earlier_messages():
-    assert applied(COMPACTED).messages == [User((Text("next"),))]
+def test_pins_come_after_the_summary_and_instructions_stay_notes():
+    pins = (Pin("request-1", "request", "never push"), Pin("n1", "instructions", "use tabs"))
+    transcript = applied([*COMPACTED[:-1], Compacted("collapse", 2, summary=HELLO, pins=pins, kept_from=2)])
+    assert transcript.messages == [User((Text(HELLO), Text("never push")), (Note("n1", "use tabs", "instructions"),))]
+    assert transcript.pins == pins
+
+
+def test_a_compaction_that_only_shortens_keeps_the_messages_and_the_first_one():
+    results = [reply(ToolCall("c1", "t", "{}")), ToolFinished("c1", "ok", (Text("long"),)), reply(Text("done"))]
+    transcript = applied([*COMPACTED, *results, Compacted("snip", 9, shortened=(Shortened(2, 0, "short"),))])
+    assert transcript.messages[0] == HEAD and transcript.summary == HELLO
+    assert transcript.messages[2] == ToolResults((ToolResult("c1", "t", (Text("short"),)),))
+    assert len(transcript.messages) == 4
+
+
+def test_kept_messages_lose_what_is_bound_to_those_before_them():
+    said = (Thinking("hm", "sig"), Text("hi", '{"id": 1}'), Opaque("{}"), ToolCall("c1", "t", "{}", signature="s"))
+    events = [PROMPT, reply(*said), ToolFinished("c1", "ok", (Text("1"),)), reply(Thinking("only this", "sig"))]
+    messages = applied([*events, Compacted("snip", 4)]).messages
+    assert [part for message in messages if isinstance(message, Assistant) for part in message.parts] == [
+        Text("hi"),
+        ToolCall("c1", "t", "{}", signature="s"),
+    ]
 
 
 def test_a_note_delivered_while_calls_are_open_arrives_with_their_results() -> None:

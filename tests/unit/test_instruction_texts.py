@@ -149,6 +149,13 @@ def test_a_text_that_was_cut_is_not_compared_with():
     assert 'change="difference"' not in note
 
 
+def test_a_text_that_a_compaction_shortened_is_not_compared_with():
+    old = source(LONG)
+    shortened = block(old, old.text).replace("rule 20\nrule 21\n", "[...]\n")
+    assert told_in([shortened]).files.keys() == {"/p/AGENTS.md"}
+    assert told_in([shortened]).texts == {}
+
+
 def test_a_file_that_is_gone_is_told_once_and_one_that_can_not_be_read_is_not():
     told = told_in([block(source("x", is_trusted=True), "x")])
     note = news_of([], told)

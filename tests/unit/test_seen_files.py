@@ -14,7 +14,7 @@ from bradawl.agent.calls.seen_files import SeenFiles
 from bradawl.agent.conversation import Conversation
 from bradawl.agent.subagents.child import SharedLog
 from bradawl.core.errors import Failure, ToolError
-from bradawl.core.events import HeadMoved, ReplyWithdrawn, RequestSent, SessionOpened, StateChanged
+from bradawl.core.events import Compacted, HeadMoved, ReplyWithdrawn, RequestSent, SessionOpened, StateChanged
 from bradawl.core.messages import text_of
 from bradawl.core.permissions import Grant
 from bradawl.core.ports import AnyTool, CallContext, OpenSession
@@ -262,7 +262,7 @@ class SeenFilesMachine(RuleBasedStateMachine):
 
     @rule(agent=AGENTS)
     def compact(self, agent: str) -> None:
-        self.world.wait(self.world.conversations[agent].compact("all", ()))
+        self.world.conversations[agent].record(Compacted("all", 0, kept_from=1_000_000))
         shown = self.expected[agent].shown
         shown[:] = [msgspec.structs.replace(each, is_compacted=True) for each in shown]
         self.expected[agent].before_reply = len(shown)

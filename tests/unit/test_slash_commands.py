@@ -123,6 +123,7 @@ def test_the_status_of_a_continued_session_needs_no_request(world):
         ("/new", "clear"),
         ("/model", "model"),
         ("/status", "status"),
+        ("/context json", "context"),
         ("/MODE Accept_Edits", "mode"),
         ("/plan", "plan"),
         ("/jobs end job-1", "jobs"),

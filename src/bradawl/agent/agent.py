@@ -15,6 +15,7 @@ from bradawl.agent.conversation import Conversation
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.middleware import Middleware, MiddlewareContext
 from bradawl.agent.middleware.answer_schema import AnswerSchemaCheck
+from bradawl.agent.middleware.compaction import Compaction
 from bradawl.agent.middleware.early_answer import EarlyAnswer
 from bradawl.agent.middleware.loop_detection import LoopDetection
 from bradawl.agent.middleware.output_limit import OutputLimit
@@ -153,6 +154,7 @@ def _open_session(
         denials=denials,
     )
     context = MiddlewareContext(conversation=conversation, prefix=prefix, policy=policy)
+    compaction = Compaction(context, agent.files, agent.model, agent.small_model, agent.compaction)
     return Session(
         SessionParts(
             agent=agent,
@@ -160,7 +162,8 @@ def _open_session(
             prefix=prefix,
             calls=calls,
             jobs=jobs,
-            middleware=_middleware_of(agent, context, denials),
+            middleware=_middleware_of(agent, context, denials, compaction),
+            compaction=compaction,
             recover_children=sub_agents.recover,
             earlier_prompts=_prompts(opened.entries, name),
         )
@@ -175,7 +178,9 @@ def _prompts(entries: tuple[Envelope, ...], name: str) -> tuple[str, ...]:
     )
 
 
-def _middleware_of(agent: AgentConfiguration, context: MiddlewareContext, denials: Denials) -> tuple[Middleware, ...]:
+def _middleware_of(
+    agent: AgentConfiguration, context: MiddlewareContext, denials: Denials, compaction: Compaction
+) -> tuple[Middleware, ...]:
     """The middleware of a session in the order they are called. A middleware of bradawl is one line here."""
     # A caller waits for the conclusion of a sub-agent, a script for that of its run; a user can let the turn go on.
     is_told = context.conversation.is_sub_agent or agent.limits.tells_last_step
@@ -184,6 +189,7 @@ def _middleware_of(agent: AgentConfiguration, context: MiddlewareContext, denial
         StepLimit(context, agent.limits.max_steps),
         LoopDetection(context, agent.limits.same_rounds),
         ToolChanges(context),
+        compaction,
         OutputLimit(context),
         Reminders(context, last_step),
         *(make(context) for make in agent.middleware),

@@ -23,6 +23,7 @@ from bradawl.core.ports import (
     WorkspaceChanges,
 )
 from bradawl.core.retry import RetryBudget
+from bradawl.shaping.compaction.limits import CompactionLimits
 from bradawl.shaping.json_answer import CheckFor
 from bradawl.shaping.tool_list import check_tools
 
@@ -88,6 +89,8 @@ class AgentConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """Real path of the folder the session belongs to; its first working directory."""
     version: str = ""
     limits: Limits = Limits()
+    compaction: CompactionLimits = CompactionLimits()
+    """When a conversation that fills the model's window is compacted."""
     params: RequestParams = RequestParams()
     retry: RetryBudget = RetryBudget()
     hooks: tuple[Hook, ...] = ()

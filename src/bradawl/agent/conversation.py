@@ -5,15 +5,13 @@ imports no other module of `agent`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, Literal
-
-import msgspec
 
 from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.errors import SessionError
-from bradawl.core.events import Compacted, Envelope, Event, HeadMoved, Live, NoteDelivered, NoteQueued
-from bradawl.core.messages import Message, Note
+from bradawl.core.events import Envelope, Event, HeadMoved, Live, NoteDelivered, NoteQueued
+from bradawl.core.messages import Note
 from bradawl.core.ports import Blobs, Clock, Emit, Ids, OpenSession, SessionLog
 from bradawl.folds.session_state import SessionState, add_spending, remember
 from bradawl.folds.transcript import Transcript, apply, branch
@@ -72,7 +70,7 @@ class Conversation:
         self.blobs: Blobs = opened.blobs
         self._waiting_warnings = opened.notices
         """Warnings that nothing has shown yet."""
-        self.transcript = Transcript(self._read_replacement)
+        self.transcript = Transcript()
         self.state = SessionState()
         self.turn_state = SessionState()
         """The same fold, over the events since the turn began."""
@@ -89,6 +87,11 @@ class Conversation:
     def last_event(self) -> Event | None:
         """The last event of the log; None in a session whose log is empty."""
         return self._last.event if self._last else None
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last entry; -1 in a session whose log is empty."""
+        return self._last.seq if self._last else -1
 
     def begin_turn(self, emit: Emit) -> None:
         """Show events with `emit` from now on, and start `turn_state` anew."""
@@ -160,7 +163,7 @@ class Conversation:
 
     def show(self, item: TextDelta | ThinkingDelta | CallDelta | ToolProgress | RetryScheduled | Notice) -> None:
         """Show something that is not stored."""
-        self.emit(Live(self.name, self._last.seq if self._last else -1, item))
+        self.emit(Live(self.name, self.last_seq, item))
 
     def note(self, text: str, source: Literal["user", "mode", "instructions", "system"] = "system") -> None:
         """Queue text for the model; it is delivered at the next step boundary."""
@@ -174,14 +177,9 @@ class Conversation:
         for note in self.inbox.drain():
             self.record(NoteDelivered(note.id))
 
-    async def compact(self, tier: str, messages: Iterable[Message]) -> None:
-        """Replace the transcript with these messages. No call may be open. The prefix must be reopened afterwards."""
-        ref = await self.blobs.put(msgspec.json.encode(tuple(messages)))
-        self.record(Compacted(tier, self._last.seq if self._last else 0, ref))
-
     def _fold(self, entries: tuple[Envelope, ...]) -> None:
         """Fold the branch at the head, in place of what was folded before."""
-        transcript, state = Transcript(self._read_replacement), SessionState()
+        transcript, state = Transcript(), SessionState()
         chain = branch(entries, self.name)
         for envelope in chain:
             apply(transcript, envelope)
@@ -205,10 +203,3 @@ class Conversation:
         self._last = envelope
         for listener in self._listeners:
             listener(envelope.event)
-
-    def _read_replacement(self, ref: str) -> tuple[Message, ...]:
-        try:
-            return msgspec.json.decode(self.blobs.get(ref), type=tuple[Message, ...])
-        except (SessionError, msgspec.DecodeError) as error:
-            self.warn(f"The summary of the earlier conversation is lost: {error}")
-            return ()

@@ -45,7 +45,11 @@ class PrefixLedger:
         """The tools `ToolChanges` offers at the next step; None for no change."""
         self.info: ModelInfo = model.info
         """The model that answers the next request, as the log names it."""
-        self._system = ""
+        self._prefix = Prefix("", ())
+        self.opening_tokens = 0
+        """Estimated tokens of the system prompt and the tools."""
+        self.economise: Callable[[], None] = lambda: None
+        """Called before a prefix opens for another reason than a compaction; may record a `Compacted` event."""
         self._model_session: ModelSession | None = None
         self._encoded = 0
         self._hash = ""
@@ -65,7 +69,7 @@ class PrefixLedger:
     @property
     def system(self) -> str:
         """The system prompt; empty before the first turn."""
-        return self._system
+        return self._prefix.system
 
     @property
     def is_open(self) -> bool:
@@ -80,6 +84,7 @@ class PrefixLedger:
         prefix = await self._choose()
         sent = dict(self._conversation.transcript.sent)
         self._begin(prefix)
+        self._encode()
         if sent and (change := self._first_change(sent)):
             self._log_opened(self.info.origin, "changed", change)
 
@@ -98,24 +103,36 @@ class PrefixLedger:
         tools_ref = await self._conversation.blobs.put(msgspec.json.encode(schemas))
         if tools is not None and tools_ref == before.tools_ref:
             return
-        self._begin(Prefix(self._system, schemas))
+        self._open_again(reason, Prefix(self._prefix.system, schemas), before, tools_ref)
+
+    def open_compacted(self) -> None:
+        """Begin a new prefix after a `Compacted` event; no call may be open. It doesn't wait, so nothing comes between.
+
+        Does nothing before the first prefix is open.
+        """
+        if self.is_open and (before := self._conversation.state.prefix) is not None:
+            self._open_again("compaction", self._prefix, before, before.tools_ref)
+
+    def _open_again(self, reason: PrefixReason, prefix: Prefix, before: PrefixOpened, tools_ref: str) -> None:
+        if reason != "compaction":
+            self.economise()
+        self._begin(prefix)
         self._follow_model()
         changed = "tools" if tools_ref != before.tools_ref else "messages"
         self._log_opened(self.info.origin, reason, changed, msgspec.structs.replace(before, tools_ref=tools_ref))
 
     def _begin(self, prefix: Prefix) -> None:
-        """Open the model session and give it the whole transcript."""
+        """Open the model session. It gets the transcript with the next request, when all notes are in it."""
         try:
             self._model_session = self._model.open(prefix, self._conversation.log.session_id)
         except BradawlError:
             raise
         except Exception as error:
             raise model_failed(self._model.info.origin, error) from error
-        self._system = prefix.system
-        self._tokens = prefix_tokens(prefix)
+        self._prefix = prefix
+        self._tokens = self.opening_tokens = prefix_tokens(prefix)
         self._encoded = 0
         self._begin_marks()
-        self._encode()
 
     async def _choose(self) -> Prefix:
         conversation, origin, old = self._conversation, self.info.origin, self._conversation.state.prefix
@@ -135,6 +152,8 @@ class PrefixLedger:
             change = "system"
         elif tools_ref != old.tools_ref:
             change = "tools"
+        if change or (old.provider, old.model) != (origin.provider, origin.model):
+            self.economise()
         if (old.provider, old.model) != (origin.provider, origin.model):
             conversation.record(StateChanged(ModelChosen(origin.provider, origin.model)))
             self._log_opened(origin, "model", change, opened)

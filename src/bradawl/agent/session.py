@@ -17,12 +17,14 @@ from bradawl.agent.failures import PartFailed, failure_of
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.loop import run_turn
 from bradawl.agent.middleware import Finish, Middleware
+from bradawl.agent.middleware.compaction import Compaction
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.recovery import repair, what_changed
 from bradawl.agent.turn import Turn
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
+    Compacted,
     HeadMoved,
     LimitReached,
     ModeChosen,
@@ -51,6 +53,13 @@ def own_words(prompt: Prompt) -> str:
     if isinstance(prompt, str):
         return prompt
     return next((part.text for part in prompt if isinstance(part, Text)), "")
+
+
+def _stricter(usual: Mode, earlier: Mode | None, now: Mode | None) -> Mode | None:
+    """The mode from before a rewind if the one after it allows more; None if it does not."""
+    before = usual if earlier is None or earlier == "bypass" else earlier
+    after = usual if now is None or now == "bypass" else now
+    return before if _MODES.index(after) > _MODES.index(before) else None
 
 
 class TurnResult(msgspec.Struct, frozen=True):
@@ -88,6 +97,7 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
     calls: CallServices
     jobs: BackgroundJobs
     middleware: Sequence[Middleware]
+    compaction: Compaction
     earlier_prompts: tuple[str, ...] = ()
     """The prompts of a resumed session."""
     recover_children: Callable[[], Awaitable[Mapping[str, str]]]
@@ -103,7 +113,7 @@ class Session:
         self.conversation = parts.conversation
         self.log, self.blobs, self.inbox = self.conversation.log, self.conversation.blobs, self.conversation.inbox
         self.transcript, self.state = self.conversation.transcript, self.conversation.state
-        self.prefix, self.calls, self.jobs = parts.prefix, parts.calls, parts.jobs
+        self.prefix, self.calls, self.jobs, self.compaction = parts.prefix, parts.calls, parts.jobs, parts.compaction
         self.denials = parts.calls.denials
         self._mode: Mode | None = None
         """The mode chosen before the log has its first event."""
@@ -160,10 +170,12 @@ class Session:
         if self._is_closed:
             raise SessionError(f"The session {self.id} is closed; continue it with `Agent.open({self.id!r})`.")
 
-    def _check_is_idle(self) -> None:
+    def _check_is_idle(self, *, has_begun: bool = False) -> None:
         self._check_is_open()
         if self._turn_over is not None:
             raise SessionError("A turn is running. Wait for its end, or cancel it.")
+        if has_begun and self.conversation.last_event is None:
+            raise SessionError("Nothing has happened in this session yet.")
 
     async def __aenter__(self) -> Self:
         self._check_is_open()
@@ -301,26 +313,27 @@ class Session:
         """
         if restore not in ("code", "talk", "both"):  # this check is for programs without type checking
             raise SessionError(f"What to restore is 'code', 'talk' or 'both', not {restore!r:.40}.")
-        self._check_is_idle()
-        if self.conversation.last_event is None:
-            raise SessionError("Nothing has happened in this session yet.")
+        self._check_is_idle(has_begun=True)
         await self._repair_end()
         mode = self.state.mode
         moved = self.conversation.move_head(HeadMoved(to, restore, checkpoint_ref))
         if restore != "code":
             self._close_open_turn({})
-            if self.state.mode != mode:
-                self._keep_strict(mode)
+            if self.state.mode != mode and (strict := _stricter(self.agent.policy().mode, mode, self.state.mode)):
+                self.choose_mode(strict)
             await self.prefix.reopen("rewound")
         return await self.log.durable(moved)
 
-    def _keep_strict(self, earlier: Mode | None) -> None:
-        """Choose the mode from before a rewind again if the present one allows more."""
-        usual = self.agent.policy().mode
-        before = usual if earlier is None or earlier == "bypass" else earlier
-        now = usual if self.state.mode is None or self.state.mode == "bypass" else self.state.mode
-        if _MODES.index(now) > _MODES.index(before):
-            self.choose_mode(before)
+    async def compact(self, focus: str = "") -> Compacted | None:
+        """Summarise the conversation, above all `focus`; None if that gains nothing. Raises `SessionError`."""
+        self._check_is_idle(has_begun=True)
+        turn_over = self._turn_over = asyncio.Event()
+        try:
+            await self._begin()
+            return await self.compaction.on_request(focus)
+        finally:
+            self._turn_over = None
+            turn_over.set()
 
     async def log_changes(self) -> None:
         """Wait until the log says what all ended calls have changed, those that a crash interrupted too.
@@ -346,7 +359,8 @@ class Session:
 
     async def _repair_end(self) -> None:
         """Close the turn that the end of the log leaves open, after a crash."""
-        self._find_changes_of_interrupted_calls()
+        if self.calls.changes is not None:
+            self.calls.changes.end_interrupted(self.transcript.started)
         changed = await what_changed(self.agent.files, self.transcript)
         self._close_open_turn({**changed, **await self._parts.recover_children()})
         self.jobs.recover()
@@ -355,18 +369,13 @@ class Session:
         for event in repair(self.transcript, self.prefix.info.origin, self.state.steps, known):
             self.conversation.record(event)
 
-    def _find_changes_of_interrupted_calls(self) -> None:
-        if self.calls.changes is not None:
-            self.calls.changes.end_interrupted(self.transcript.started)
-
     async def _close_turn(self, finished: TurnFinished) -> bool:
         """Answer the open calls, log the end, and wait for the disk. True if the whole session is on the disk."""
         conversation = self.conversation
         if conversation.last_event is None:
             return True  # cancelled before anything was logged
         for call_id in tuple(self.transcript.open_calls):
-            has_started = call_id in self.transcript.started
-            text = _UNFINISHED if has_started else NOT_RUN
+            text = _UNFINISHED if call_id in self.transcript.started else NOT_RUN
             conversation.record(ToolFinished(call_id, "cancelled", (Text(text),)))
         try:
             await self._log_changes()

@@ -1,15 +1,15 @@
-"""bradawl's slash commands: `/help`, `/clear`, `/status`, `/model`, `/mode`, `/plan`, `/jobs` and `/exit`.
+"""bradawl's slash commands: `/help`, `/clear`, `/status`, `/model`, `/mode`, `/plan`, `/compact`, `/jobs`, `/exit`.
 
-To add a command, write one function here: its docstring is its help, its annotations check its arguments. `/init` is in
-`init_command`; `/undo`, `/redo`, `/rewind` and `/diff` are in `undo_commands`.
+To add a command, write one function here: its docstring is its help, its annotations check its arguments. `/undo`,
+`/redo`, `/rewind` and `/diff` are in `undo_commands`, `/context` is in `context_command`, `/init` in `init_command`.
 """
 
 from typing import Annotated, Final, Literal
 
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.modes import mode_text, sandbox_text
-from bradawl.app.rendering import cut, one_line, usage_text
-from bradawl.app.slash_commands import CommandError, CommandRegistry, CommandResult, command, commands_in
+from bradawl.app.rendering import compaction_text, cut, one_line, usage_text
+from bradawl.app.slash_commands import CommandError, CommandRegistry, CommandResult, Rest, command, commands_in
 from bradawl.core.permissions import Mode
 
 _SOURCES: Final = {"settings": "as set", "server": "says the server", "assumed": "assumed"}
@@ -83,6 +83,17 @@ def toggle_plan_mode(session: FrontendSession) -> str:
     return f"mode {mode_text(session.mode)}"
 
 
+@command("compact")
+async def compact_conversation(session: FrontendSession, focus: Rest = "") -> str:
+    """Summarise the conversation to make room in the context window.
+
+    What you asked for, the plan, open todos and changed files are kept word for word. FOCUS says what the summary is
+    to keep above all: /compact the failing tests. A full window is compacted without being asked for.
+    """
+    event = await session.session.compact(focus.strip())
+    return "There is nothing to summarise yet." if event is None else compaction_text(event)
+
+
 @command("jobs", needs_user=True)
 async def list_or_end_jobs(session: FrontendSession, action: Literal["end"] | None = None, job: str = "") -> str:
     """List the background jobs that run, or end one: /jobs end job-1.
@@ -109,8 +120,8 @@ def leave(session: FrontendSession) -> CommandResult:
 
 
 def builtin_commands() -> CommandRegistry:
-    """All commands of this module, `/init`, and those of undo."""
-    from bradawl.app import init_command, undo_commands
+    """All commands of this module, `/context`, `/init`, and those of undo."""
+    from bradawl.app import context_command, init_command, undo_commands
 
-    others = (*commands_in(vars(init_command)), *commands_in(vars(undo_commands)))
-    return CommandRegistry((*commands_in(globals()), *others))
+    modules = (globals(), vars(context_command), vars(init_command), vars(undo_commands))
+    return CommandRegistry(each for module in modules for each in commands_in(module))

@@ -39,11 +39,15 @@ def longer_context(provider: str, model: str, needed: int) -> str:
 class WindowWatch:
     """Checks a conversation during and after its turns; gives each warning once."""
 
-    def __init__(self, model: Model, *, is_local: bool, from_tokens: int) -> None:
-        """`is_local`: the model runs on this machine. Conversations shorter than `from_tokens` are not checked."""
+    def __init__(self, model: Model, *, is_local: bool, from_tokens: int, is_compacted: bool = False) -> None:
+        """`is_local`: the model runs on this machine. Conversations shorter than `from_tokens` are not checked.
+
+        `is_compacted`: a conversation that fills the window is compacted.
+        """
         self._model = model
         self._is_local = is_local
         self._from_tokens = from_tokens
+        self._is_compacted = is_compacted
         self._said: set[str] = set()
 
     async def during(self, run: Callable[[Emit], Awaitable[T]], emit: Emit, notify: Callable[[str], None]) -> T:
@@ -99,11 +103,11 @@ class WindowWatch:
                 f"The server does not say how long a context {self._model.info.origin.model} runs with; "
                 f"{window.tokens:,} tokens are assumed. Set it with --context-window N.",
             )
-        if used > window.tokens * _NEARLY_FULL:
+        if used > window.tokens * _NEARLY_FULL and not self._is_compacted:
             return self._once(
                 "full",
                 f"The conversation fills {used:,} of {window.tokens:,} tokens of the model's context window; "
-                "begin a new session soon.",
+                "shorten it with /compact, or begin a new session.",
             )
         return None
 

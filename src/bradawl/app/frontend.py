@@ -99,7 +99,12 @@ class Frontend:
         self.ask = ask
         """Asks the user about a command; None if no user can answer."""
         is_local = self.settings.model.is_local
-        self.window_watch = WindowWatch(agent.model, is_local=is_local, from_tokens=1 if user_is_there else LONG_TOKENS)
+        self.window_watch = WindowWatch(
+            agent.model,
+            is_local=is_local,
+            from_tokens=1 if user_is_there else LONG_TOKENS,
+            is_compacted=self.settings.auto_compact,
+        )
         self._warnings = warnings
         self._is_announced = False
 

@@ -8,6 +8,7 @@ from bradawl.app.rendering import (
     DEFAULT_WIDTH,
     call_line,
     command_error,
+    compaction_text,
     cut,
     error_line,
     notice_line,
@@ -146,7 +147,7 @@ class Progress:
                 what = "request failed and is sent" if usage is None else "reply broke off and is asked for"
                 self.dim(f"  {_agent_prefix(agent)}the {what} again: {one_line(failure.message)}")
             case Compacted():
-                self.dim(f"  {_agent_prefix(agent)}the conversation was shortened to fit the model's context window")
+                self.dim(f"  {_agent_prefix(agent)}{compaction_text(event)}")
             case LimitReached(limit, _, maximum):
                 self.error(f"  {_agent_prefix(agent)}limit reached: {limit} {maximum:g}")
             case _:

@@ -6,7 +6,7 @@ from typing import Final
 from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.deltas import Notice, RetryScheduled
 from bradawl.core.errors import Failure
-from bradawl.core.events import Todo
+from bradawl.core.events import Compacted, Todo
 from bradawl.core.messages import Assistant, Document, Image, Refusal, Text, text_of
 from bradawl.core.tools import ToolSpec
 from bradawl.core.usage import Usage
@@ -135,6 +135,17 @@ def usage_text(steps: int, usage: Usage, cost: float | None) -> str:
     cached = f" ({token_count(usage.cache_read)} cached)" if usage.cache_read else ""
     tokens = f"{about}{token_count(usage.prompt)} tokens in{cached}, {about}{token_count(usage.output)} out"
     return f"{count}, {tokens}, {'cost unknown' if cost is None else about + price_text(cost)}"
+
+
+def compaction_text(event: Compacted) -> str:
+    """How a conversation was compacted: `compacted (snip): 61.2k tokens became 33.0k; all of it is in the log`."""
+    size = (
+        "" if event.tokens is None else f": {token_count(event.tokens[0])} tokens became {token_count(event.tokens[1])}"
+    )
+    kept = f", {len(event.pinned)} texts kept word for word" if event.pinned else ""
+    dropped = f", only referred to: {', '.join(event.dropped)}" if event.dropped else ""
+    price = "" if event.cost is None else f", {price_text(event.cost)}"
+    return f"the conversation was compacted ({one_line(event.tier)}){size}{kept}{cut(dropped, 200)}{price}"
 
 
 def token_count(tokens: int) -> str:

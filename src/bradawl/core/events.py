@@ -312,14 +312,55 @@ class AgentEnded(Value, frozen=True):
     cost: float | None = None
 
 
+PinKind = Literal["request", "instructions", "plan", "todos", "files", "restored"]
+
+
+class Pin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A text that a compaction keeps word for word, as the model sees it."""
+
+    id: str
+    kind: PinKind
+    text: str
+
+
+class Shortened(msgspec.Struct, frozen=True):
+    """A result that a compaction shortened: the numbers of its message and of the result, and its text now."""
+
+    message: int
+    result: int
+    text: str
+
+
 class Compacted(Value, frozen=True):
-    """The transcript up to `covers` is replaced by a shorter one."""
+    """The transcript is replaced by a shorter one: a message with the pins and the summary, and the latest messages.
+
+    The kept messages lose the model's thinking, which is bound to what was sent before it.
+    """
 
     tier: str
+    """`snip`, `summarise`, `collapse`, or `economy` for results that later ones have replaced."""
     covers: int
-    """The last seq the model no longer sees."""
-    replacement_ref: str
+    """The last seq before it."""
+    replacement_ref: str = ""
+    """Not used; it is in the first logs of this format."""
     pinned: tuple[str, ...] = ()
+    """Ids of the pins that are in the new transcript."""
+    pins: tuple[Pin, ...] = ()
+    summary: str = ""
+    """Without summary and pins there is no new message."""
+    kept_from: int = 0
+    """Number of the first message that is kept."""
+    shortened: tuple[Shortened, ...] = ()
+    """Kept results that are shorter now, by their numbers before."""
+    dropped: tuple[str, ...] = ()
+    """Ids of the pins that are only referred to."""
+    record_ref: str = ""
+    """Blob with the text of what was taken out; empty if nothing was."""
+    usage: Usage | None = None
+    """Of the model that wrote the summary."""
+    cost: float | None = None
+    tokens: tuple[int, int] | None = None
+    """Estimated tokens of the transcript before and after."""
 
 
 class HeadMoved(Value, frozen=True):

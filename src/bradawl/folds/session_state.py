@@ -1,6 +1,7 @@
 """The state of a session besides its messages, as a fold over the log: files seen, variables, mode, cost."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,7 +26,9 @@ from bradawl.core.events import (
     StateChanged,
     Todo,
     TodosSet,
+    ToolFinished,
     ToolsChanged,
+    ToolStarted,
 )
 from bradawl.core.messages import Assistant, StopReason
 from bradawl.core.permissions import Mode
@@ -43,6 +46,15 @@ class FileShown(msgspec.Struct, frozen=True):
     """
 
 
+class FileChanged(NamedTuple):
+    """What calls did to a file."""
+
+    was_created: bool
+    times: int
+    step: int
+    """Of the last change."""
+
+
 class SessionState:
     """The state of the fold; `remember` updates it in place."""
 
@@ -56,6 +68,10 @@ class SessionState:
         """Path to all contents that the model saw, and the parts of the last one that the conversation holds."""
         self.seen_before: dict[str, tuple[str | None, FileShown | None]] = {}
         """The previous values of each file seen since the last request; None if it had not been seen."""
+        self.files_changed: dict[str, FileChanged] = {}
+        """By path, the files that calls were to write and did; what a command wrote besides is not known here."""
+        self._writing: dict[str, Mapping[str, str]] = {}
+        """By the ids of started calls, the files that they may write, with their digests; empty for a new one."""
         self.env: dict[str, str | None] = {}
         """Variables that commands exported, in addition to the program's environment; None for one they unset."""
         self.todos: tuple[Todo, ...] = ()
@@ -83,6 +99,18 @@ class SessionState:
         """The last limit that ended a turn."""
         self.cost: float | None = 0.0
         """US dollars so far; None once a reply had no known price."""
+
+    def begin_writing(self, call_id: str, before: Mapping[str, str]) -> None:
+        """A call that may write these files has started."""
+        if before:
+            self._writing[call_id] = before
+
+    def end_writing(self, call_id: str, *, is_done: bool) -> None:
+        """The call has ended."""
+        before = self._writing.pop(call_id, {})
+        for path, sha256 in before.items() if is_done else ():
+            known = self.files_changed.pop(path, FileChanged(not sha256, 0, 0))
+            self.files_changed[path] = FileChanged(known.was_created, known.times + 1, self.steps)
 
     def replace(self, other: "SessionState") -> None:
         """Become what `other` is, for all who hold this state; `other` must not be used any more."""
@@ -115,6 +143,10 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             _count(state, replied)
         case StateChanged(change):
             _change(state, change)
+        case ToolStarted(call_id, before):
+            state.begin_writing(call_id, before)
+        case ToolFinished(call_id, outcome):
+            state.end_writing(call_id, is_done=outcome == "ok")
         case event:
             _remember_other(state, event)
     return state
@@ -122,8 +154,10 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
 
 def _remember_other(state: SessionState, event: Event) -> None:
     match event:
-        case Compacted():
+        case Compacted(usage=usage, cost=cost):
             _forget_parts(state, state.files_shown)
+            _spend(state, usage, cost)
+            state.is_anchored = False
         case ResultAmended():  # which of the files the result showed is not known
             _forget_parts(state, state.seen_before)
         case LimitReached():
@@ -145,6 +179,8 @@ def add_spending(state: SessionState, abandoned: Iterable[Envelope]) -> SessionS
                 state.replies += 1
                 _spend(state, usage or Usage(source="estimated"), cost)
             case ReplyWithdrawn(usage=usage, cost=cost) | AgentEnded(usage=usage, cost=cost):
+                _spend(state, usage, cost)
+            case Compacted(usage=usage, cost=cost):
                 _spend(state, usage, cost)
             case _:
                 pass

@@ -1,6 +1,6 @@
 """The messages the model sees, as a fold over the log."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from bradawl.core.events import (
     HeadMoved,
     NoteDelivered,
     NoteQueued,
+    Pin,
     PrefixOpened,
     PromptSubmitted,
     ReplyWithdrawn,
@@ -35,27 +36,15 @@ from bradawl.core.messages import (
     User,
     calls_of,
 )
+from bradawl.folds.compacted import compacted
 
 _Shown = tuple[Text | Image | Document, ...]
 
 
-ReadReplacement = Callable[[str], Iterable[Message]]
-"""The messages of a compaction's replacement, by the name of its blob."""
-
-
-def _no_messages(ref: str) -> tuple[Message, ...]:
-    del ref
-    return ()
-
-
 class Transcript:
-    """The state of the fold. `apply` changes it in place; each call costs amortised O(1).
+    """The state of the fold. `apply` changes it in place; each call costs amortised O(1)."""
 
-    After a compaction the messages start with those that `read_replacement` gives for its blob.
-    """
-
-    def __init__(self, read_replacement: ReadReplacement = _no_messages) -> None:
-        self.read_replacement = read_replacement
+    def __init__(self) -> None:
         self.messages: list[Message] = []
         self.open_calls: dict[str, ToolCall] = {}
         """Calls of the last reply without a result, in call order."""
@@ -65,8 +54,14 @@ class Transcript:
         """Started calls without a result, with the previous content of the files they may write."""
         self.waiting_notes: dict[str, Note] = {}
         self.turn_is_open = False
-        self.base_ref: str | None = None
-        """The blob with the messages that the transcript starts from; None before the first compaction."""
+        self.compactions = 0
+        """Number of compactions so far."""
+        self.pins: tuple[Pin, ...] = ()
+        """Pins of the first message, if a compaction wrote it."""
+        self.summary = ""
+        """The summary in the first message; empty before the first one."""
+        self.record_ref = ""
+        """Blob with what the last compaction took out, as text; empty for none."""
         self.results: dict[str, ToolResult] = {}
         """Results of the last reply, until all of its calls have one."""
         self.held_notes: list[Note] = []
@@ -102,10 +97,8 @@ def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
             transcript.prepared.clear()
             transcript.started.clear()
             transcript.results.clear()
-        case Compacted(_, _, replacement_ref):
-            transcript.messages[:] = transcript.read_replacement(replacement_ref)
-            transcript.sent_to = transcript.replied_at = 0
-            transcript.base_ref = replacement_ref
+        case Compacted():
+            _compact(transcript, event)
         case TurnFinished():
             transcript.turn_is_open = False
         case _:
@@ -134,11 +127,9 @@ def _apply_other(transcript: Transcript, event: Event) -> None:
             pass  # all other events are not part of the transcript
 
 
-def fold(
-    envelopes: Iterable[Envelope], agent: str = "main", read_replacement: ReadReplacement = _no_messages
-) -> Transcript:
+def fold(envelopes: Iterable[Envelope], agent: str = "main") -> Transcript:
     """The transcript of one agent at the head of its branch."""
-    transcript = Transcript(read_replacement)
+    transcript = Transcript()
     for envelope in branch(envelopes, agent):
         apply(transcript, envelope)
     return transcript
@@ -159,6 +150,16 @@ def branch(envelopes: Iterable[Envelope], agent: str = "main") -> Sequence[Envel
         following = event.to if isinstance(event, HeadMoved) and event.restore != "code" else entry.parent
         head = following if following is None or following < head else None
     return chain[::-1]
+
+
+def _compact(transcript: Transcript, event: Compacted) -> None:
+    transcript.messages[:] = compacted(transcript.messages, event)
+    transcript.sent_to = transcript.replied_at = 0
+    transcript.sent.clear()
+    transcript.compactions += 1
+    if event.pins or event.summary:
+        transcript.pins, transcript.summary = event.pins, event.summary
+    transcript.record_ref = event.record_ref or transcript.record_ref
 
 
 def _reply(transcript: Transcript, replied: AssistantReplied) -> None:

@@ -51,7 +51,9 @@ def _hint(failure: Failure, endpoint: Endpoint) -> str:
         case "quota":
             return f"Check your account at {place}, or choose another model with -m."
         case "context_overflow":
-            return "Start a new session, or choose a model with a larger context window."
+            return (
+                "Shorten the conversation with /compact, begin a new session, or choose a model with a larger window."
+            )
         case "content_filter":
             return f"The filter of {place} stopped it: say it in other words, or choose another model with -m."
         case "invalid_request":

@@ -17,10 +17,11 @@ from bradawl.core.messages import (
     ToolResults,
     User,
 )
-from bradawl.core.ports import Prefix
+from bradawl.core.ports import Prefix, ToolSchema
 from bradawl.shaping.tokens import estimate
 
-_MESSAGE = 4
+MESSAGE_TOKENS = 4
+"""Tokens of the framing of a message, and of each result in one."""
 _CALL = 12
 _NOTE = 10
 _TOOL = 8
@@ -34,29 +35,31 @@ _BYTES_PER_PAGE_TOKEN = 40
 
 def prefix_tokens(prefix: Prefix) -> int:
     """Tokens of the system prompt and the tools."""
-    tools = sum(
-        _TOOL + estimate(tool.name) + estimate(tool.description) + estimate(bytes(tool.parameters).decode())
-        for tool in prefix.tools
-    )
-    return _MESSAGE + estimate(prefix.system) + tools
+    return MESSAGE_TOKENS + estimate(prefix.system) + sum(map(tool_tokens, prefix.tools))
+
+
+def tool_tokens(tool: ToolSchema) -> int:
+    """Tokens of the schema of one tool."""
+    return _TOOL + estimate(tool.name) + estimate(tool.description) + estimate(bytes(tool.parameters).decode())
 
 
 def message_tokens(message: Message) -> int:
     """Tokens of a message, its framing included."""
     match message:
         case User(parts, notes):
-            return _MESSAGE + sum(map(part_tokens, parts)) + _notes(notes)
+            return MESSAGE_TOKENS + sum(map(part_tokens, parts)) + sum(map(note_tokens, notes))
         case Assistant(parts):
-            return _MESSAGE + sum(map(part_tokens, parts))
+            return MESSAGE_TOKENS + sum(map(part_tokens, parts))
         case ToolResults(results, notes):
             parts = (part for result in results for part in result.parts)
-            return _MESSAGE * len(results) + sum(map(part_tokens, parts)) + _notes(notes)
+            return MESSAGE_TOKENS * len(results) + sum(map(part_tokens, parts)) + sum(map(note_tokens, notes))
         case _:
             assert_never(message)
 
 
-def _notes(notes: tuple[Note, ...]) -> int:
-    return sum(_NOTE + estimate(note.text) for note in notes)
+def note_tokens(note: Note) -> int:
+    """Tokens of one note."""
+    return _NOTE + estimate(note.text)
 
 
 def part_tokens(part: Part) -> int:
@@ -71,7 +74,7 @@ def part_tokens(part: Part) -> int:
         case Image(_, data):
             return _image_tokens(data)
         case Document(_, data):
-            return max(_MESSAGE, len(data) // _BYTES_PER_PAGE_TOKEN)
+            return max(MESSAGE_TOKENS, len(data) // _BYTES_PER_PAGE_TOKEN)
         case Opaque(provider_data):
             return estimate(provider_data)
         case _:

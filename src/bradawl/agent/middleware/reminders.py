@@ -18,7 +18,8 @@ class Reminders(Middleware):
         self._todos: tuple[Todo, ...] | None = None
         self._since = 0
         """Number of replies when the todos were last written or recalled."""
-        self._base: str | None = None
+        self._compactions = 0
+        """Number of compactions when the todos were last checked."""
         self._has_begun = False
         self._knows: bool | None = None
         """Whether the model believes that plan mode is on; None before the transcript has been read."""
@@ -45,7 +46,7 @@ class Reminders(Middleware):
         # A policy that comes from the settings may wait for the sandbox, which the first request must not wait for.
         if state.mode is None and not state.replies and not conversation.is_sub_agent:
             return
-        if self._knows is None or self._base != transcript.base_ref:
+        if self._knows is None or self._compactions != transcript.compactions:
             self._knows = takes_it_for_plan(transcript.messages)
         is_plan = self._policy().mode == "plan"
         if not self._has_begun:  # a session that is continued in plan mode is told so again
@@ -55,11 +56,11 @@ class Reminders(Middleware):
             conversation.note(mode_text(is_plan=is_plan, tools=self._prefix.tools), "mode")
 
     def _is_due(self) -> bool:
-        state, base = self._conversation.state, self._conversation.transcript.base_ref
-        was_shortened = self._todos is not None and base != self._base
+        state, compactions = self._conversation.state, self._conversation.transcript.compactions
+        was_shortened = self._todos is not None and compactions != self._compactions
         if state.todos is not self._todos:
             self._todos, self._since = state.todos, state.replies
-        self._base = base
+        self._compactions = compactions
         if TODO_TOOL not in self._prefix.tools or all(todo.status == "completed" for todo in state.todos):
             return False
         return was_shortened or state.replies - self._since >= REMIND_AFTER

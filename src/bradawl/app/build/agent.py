@@ -19,6 +19,7 @@ from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.held import HeldNotes, held_line
 from bradawl.app.policies import Policies
 from bradawl.app.program_paths import search_path
+from bradawl.app.settings.compaction_values import compaction_limits
 from bradawl.app.settings.settings import Settings
 from bradawl.app.system_prompt import SystemPrompt
 from bradawl.core.errors import SettingsError
@@ -111,6 +112,7 @@ def build_agent(
         version=__version__,
         limits=Limits(max_steps=settings.max_steps, tells_last_step=headless),
         retry=RetryBudget() if settings.headless else _INTERACTIVE_RETRY,
+        compaction=compaction_limits(settings),
         params=RequestParams(settings.max_output_tokens, settings.effort, settings.answer_schema),
         hooks=tuple(parts.get("hooks", ())),
         middleware=(

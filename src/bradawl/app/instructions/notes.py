@@ -12,13 +12,14 @@ from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext, Step
 from bradawl.app.instructions import places
 from bradawl.app.instructions.files import InstructionFiles
 from bradawl.app.instructions.places import Place, Stamp
-from bradawl.app.instructions.told import Known, Told, told_to
 from bradawl.app.instructions.touches import Touches
 from bradawl.core.events import RequestParams
+from bradawl.core.messages import Assistant
 
 if TYPE_CHECKING:
     from bradawl.app.instructions.reading import Reading
     from bradawl.app.instructions.text import Source
+    from bradawl.app.instructions.told import Known, Told
 
 _MOST_FOLDERS: Final = 50
 """Folders touched by the calls of one step that are looked at."""
@@ -99,15 +100,23 @@ class InstructionNotes(Middleware):
         found = dict.fromkeys(place for folder in folders for place in self._files.on_the_way_to(folder))
         return tuple(sorted(found, key=lambda place: place.folder.count("/")))
 
-    def _told(self) -> Told:
+    def _was_told(self) -> bool:
+        messages = self._conversation.transcript.messages
+        notes = (note for message in messages if not isinstance(message, Assistant) for note in message.notes)
+        return '" version="' in self._prefix.system or any(note.source == "instructions" for note in notes)
+
+    def _told(self) -> "Told":
+        from bradawl.app.instructions.told import told_to  # most folders have no such files
+
         return told_to(self._prefix.system, self._conversation.transcript.messages)
 
     def _tell(self, way: tuple[Place, ...], written: frozenset[str], *, is_late: bool) -> None:
-        told = self._told()
-        known = self._on_the_way_to(map(places.folder_of, told.files))
-        watched = tuple(dict.fromkeys((*self._files.first(), *known, *way)))
-        if not told.files and not places.exist(watched):
+        first = self._files.first()
+        if not self._was_told() and not places.exist((*first, *way)):
             return
+        told = self._told()
+        known = self._on_the_way_to(map(places.folder_of, filter(places.is_instruction_file, told.files)))
+        watched = tuple(dict.fromkeys((*first, *known, *way)))
         named = [path for place in watched for path in place.paths]
         stamps = places.stamps_of((*named, *self._imports))
         if (stamps, told.files) == self._looked_at or (reading := self._files.read(watched)) is None:
@@ -120,7 +129,7 @@ class InstructionNotes(Middleware):
         elif not self._recent(reading):
             self._looked_at = {**stamps, **places.stamps_of(self._imports)}, told.files
 
-    def _news(self, reading: "Reading", told: Told, written: frozenset[str]) -> str:
+    def _news(self, reading: "Reading", told: "Told", written: frozenset[str]) -> str:
         from bradawl.app.instructions.news import is_news, news_of  # most turns have no news
 
         recent = [one for one in self._recent(reading) if is_news(one, told) and one.path not in written]

@@ -72,6 +72,11 @@ def folder_of(path: str) -> str:
     return (folder.removesuffix("/.claude") if path.endswith("/.claude/CLAUDE.md") else folder) or "/"
 
 
+def is_instruction_file(path: str) -> bool:
+    """Whether a path has the name of an instruction file; those that are imported have any name."""
+    return any(path.endswith(f"/{name}") for name in NAMES)
+
+
 def is_of_others(folder: str, top: str) -> bool:
     """Whether a folder below a project's top holds files of others, such as `node_modules`."""
     return not _OF_OTHERS.isdisjoint(folder[len(top) :].split("/"))

@@ -4,16 +4,15 @@ Each text is between `<instructions file=... version=...>`, or `<material ...>` 
 the closing tag. The version is a digest of the text: `told` finds out from it what the model knows.
 """
 
-import hashlib
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from bradawl.app.instructions.told import version_of
 from bradawl.safety.control_characters import escape
 from bradawl.safety.trust.instructions_review import invisible_in
 
 _OUR_TAGS: Final = r"<(?=[\s/]*(?:instructions|material|note|environment)\b)"
-_DIGITS: Final = 16
 
 
 class Source(NamedTuple):
@@ -34,7 +33,7 @@ class Source(NamedTuple):
     @property
     def version(self) -> str:
         """A digest of the text."""
-        return hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+        return version_of(self.text)
 
     @property
     def kind(self) -> str:

@@ -1,5 +1,6 @@
 """What the model was told about instruction files, as its system prompt and notes say. Pure functions."""
 
+import hashlib
 import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -8,10 +9,16 @@ from bradawl.core.messages import Assistant, Message
 
 REMOVED: Final = "removed"
 """The version of a file that is not there any more."""
+_DIGITS: Final = 16
 _OPENED: Final = (
     r'<(?P<kind>instructions|material) file="(?P<file>[^"\n]*)" version="(?P<version>[0-9a-z]+)"(?P<more>[^>\n]*)>'
 )
 _BODY: Final = r"\n(.*?)\n</(?:instructions|material)>"
+
+
+def version_of(text: str) -> str:
+    """The digest of a text."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
 
 
 class Known(NamedTuple):
@@ -42,7 +49,7 @@ def told_in(texts: Iterable[str]) -> Told:
         for found in re.finditer(_OPENED, text):
             told.files[found["file"]] = Known(found["version"], found["kind"] == "instructions")
             body = None if found["more"].strip() else re.compile(_BODY, re.DOTALL).match(text, found.end())
-            if body is not None:
+            if body is not None and version_of(body[1]) == found["version"]:  # a compaction may have shortened it
                 told.texts[found["version"]] = body[1]
     return told
 

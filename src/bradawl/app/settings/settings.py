@@ -36,6 +36,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_steps: int | None = None
     max_output_tokens: int | None = None
     effort: str | None = None
+    auto_compact: bool = True
+    """Compact a conversation that fills the model's window; False leaves that to the user."""
+    compact_at: tuple[int, int, int] = (50, 70, 90)
+    """Percent of the window from which the tiers of a compaction begin."""
+    keep_tool_results: int | None = None
+    """Keep the last so many results of tools whole and shorten older ones; None keeps all while there is room."""
     permission_mode: Mode | None = None
     """None: `auto` if commands run in a sandbox, else `default`."""
     may_bypass: bool = True

@@ -136,6 +136,20 @@ def _parse_sandbox(value: object, place: str) -> object:
     return parse_sandbox(value, place)
 
 
+def _parse_percents(value: object, place: str) -> object:
+    from bradawl.app.settings.compaction_values import parse_percents  # loads msgspec
+
+    return parse_percents(value, place)
+
+
+def _parse_kept_results(value: object, place: str) -> object:
+    from bradawl.app.settings.compaction_values import parse_kept_results  # loads msgspec
+
+    return parse_kept_results(value, place)
+
+
+_PERCENTS: Final = ValueKind(_parse_percents, "three rising percentages such as 50,70,90")
+_KEPT_RESULTS: Final = ValueKind(_parse_kept_results, "a whole number of at least 0")
 _MODE: Final = ValueKind(_parse_mode, "a permission mode")
 _SANDBOX: Final = ValueKind(_parse_sandbox, "required, auto or off")
 
@@ -159,6 +173,15 @@ ROWS: Final = (
             flags=("-C", "--cd"), metavar="DIR", is_in_file=False, is_plain=False),
     Setting("max_steps", COUNT, "stop a turn after N steps (with -p: 500, else no limit)",
             flags=("--max-steps", "--max-turns"), metavar="N", project_may_set="yes"),
+    Setting("auto_compact", SWITCH,
+            "compact the conversation when it fills the model's window; the flag leaves that to /compact",
+            flags=("--no-auto-compact",), default=True),
+    Setting("compact_at", _PERCENTS,
+            "percent of the window from which long results are shortened, the old part is summarised, and all but the "
+            "latest is reduced", flags=("--compact-at",), metavar="P,P,P", default=(50, 70, 90)),
+    Setting("keep_tool_results", _KEPT_RESULTS,
+            "keep the last N results of tools whole and shorten older ones, also while there is room",
+            flags=("--keep-tool-results",), metavar="N"),
     Setting("output_format", one_of("text", "json"), "with -p: print the answer, or one JSON object",
             flags=("--output-format",), metavar="text|json", default="text"),
     Setting("json_schema", TEXT, "with -p: the answer is JSON that fits the JSON Schema in FILE",

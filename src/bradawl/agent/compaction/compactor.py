@@ -1,0 +1,266 @@
+"""Compacts a conversation: makes the event of one tier, checks what it keeps, and opens the new prefix."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from bradawl.agent.compaction.touched_files import changed_files, restored_files
+from bradawl.agent.compaction.written_summary import WrittenSummary, write_summary
+from bradawl.agent.conversation import Conversation
+from bradawl.agent.prefix import PrefixLedger
+from bradawl.core.deltas import Notice
+from bradawl.core.errors import SessionError
+from bradawl.core.events import Compacted, Shortened
+from bradawl.core.messages import Message
+from bradawl.core.ports import Files, Model
+from bradawl.folds.compacted import compacted
+from bradawl.shaping.compaction.digest import Earlier, digest
+from bradawl.shaping.compaction.limits import Room, Tier, least_worth
+from bradawl.shaping.compaction.pins import Stated, checked, files_stated, pinned, stated_in, todos_stated
+from bradawl.shaping.compaction.record import Record, record_of
+from bradawl.shaping.compaction.snip import (
+    Latest,
+    latest_in_emergency,
+    long_results,
+    older_results,
+    recent_from,
+    result_at,
+    shortened,
+    unanswered_from,
+)
+from bradawl.shaping.compaction.summary import MOST_SUMMARY, body_of, request_text, summary_text
+from bradawl.shaping.compaction.superseded import superseded
+from bradawl.shaping.context_size import message_tokens, part_tokens
+from bradawl.shaping.tokens import estimate
+
+MOST_FAILURES: Final = 3
+"""Summaries in a row that the model failed to write; afterwards it is not asked any more."""
+_AFTER: Final = 0.5
+"""Share of its tokens that a conversation has at most after a summary."""
+_IN_EMERGENCY: Final = 0.3
+_LEAST_DIGEST: Final = 300
+_KNOWN_AFTER: Final = 3
+"""Replies after which it is known whether the provider has a cache."""
+_SNIPPED_TO: Final = 600
+_LEFT_IN_REQUEST: Final = (3_000, 800)
+"""Characters of each long result in the request for a summary, where whole ones have no room."""
+
+
+class Compactor:
+    """Compacts one conversation. No call may be open."""
+
+    def __init__(
+        self, conversation: Conversation, prefix: PrefixLedger, files: Files, model: Model, small_model: Model | None
+    ) -> None:
+        self._conversation, self._prefix, self._files = conversation, prefix, files
+        self._writer = small_model or model
+        self._is_own_model = small_model is None
+        self._failures = 0
+
+    # ------------------------------------------------------------------ tiers
+
+    async def compact(
+        self,
+        tier: Tier,
+        room: Room,
+        *,
+        focus: str = "",
+        is_asked: bool = False,
+        keep_results: int | None = None,
+        requests: int = 0,
+    ) -> Compacted | None:
+        """Compact the conversation; None, with nothing changed, if that would free too little.
+
+        `requests` is the number of requests that are expected to follow: a `snip` must save more with them than the
+        new prefix costs.
+        """
+        if tier == "snip":
+            return await self._snip(room, keep_results, requests)
+        return await self._summarise(tier, room, focus, 1 if is_asked else room.least_freed)
+
+    def economise(self) -> None:
+        """Reduce results that later ones have replaced, because a new prefix opens anyway."""
+        messages = self._conversation.transcript.messages
+        if short := superseded(messages, unanswered_from(messages)):
+            self._record(Compacted("economy", self._covers, shortened=tuple(short)))
+
+    async def forecast(self, tier: Tier, room: Room) -> dict[str, int]:
+        """Tokens that this tier would free now, by what they belong to; a model is not asked."""
+        messages = list(self._conversation.transcript.messages)
+        if tier != "snip":
+            draft = await self._draft(tier, room, messages, Record("", {}))
+            return {} if draft is None else {f"{draft.event.kept_from} messages": draft.before - draft.expected}
+        freed: dict[str, int] = {}
+        for each in _snipped(messages, room, None, Record("", {})):
+            result = result_at(messages, (each.message, each.result))
+            tokens = sum(map(part_tokens, result.parts)) - estimate(each.text)
+            freed[f"results of {result.name}"] = freed.get(f"results of {result.name}", 0) + tokens
+        return freed
+
+    async def _snip(self, room: Room, keep_results: int | None, requests: int) -> Compacted | None:
+        messages = list(self._conversation.transcript.messages)
+        short = _snipped(messages, room, keep_results, Record("", {}))
+        record = await self._record_of(messages, [each.message for each in short])
+        short = _snipped(messages, room, keep_results, record)
+        event = Compacted("snip", self._covers, shortened=tuple(short), record_ref=record.ref)
+        if keep_results is not None:
+            return self._take_effect(event, messages, (), 1)
+        return self._take_effect(event, messages, (), max(room.least_freed, self._worth_freeing(messages, requests)))
+
+    def _worth_freeing(self, messages: Sequence[Message], requests: int) -> int:
+        """Tokens that a compaction must free to cost less than it saves."""
+        state = self._conversation.state
+        all_tokens = self._prefix.opening_tokens + sum(map(message_tokens, messages))
+        has_cache = state.usage.cache_read > 0 or state.replies < _KNOWN_AFTER
+        return least_worth(all_tokens, requests, self._prefix.info.price, has_cache=has_cache)
+
+    async def _summarise(self, tier: Tier, room: Room, focus: str, least: int) -> Compacted | None:
+        messages = list(self._conversation.transcript.messages)
+        latest = self._latest(tier, room, messages)
+        record = await self._record_of(messages, [*range(latest.begin), *(key[0] for key in latest.too_long)])
+        draft = await self._draft(tier, room, messages, record)
+        if draft is None or draft.before - draft.expected < least:
+            return None
+        old = messages[: latest.begin]
+        written = WrittenSummary() if tier == "collapse" else await self._written(old, record, room, focus)
+        body = written.text if estimate(written.text) <= 2 * MOST_SUMMARY else ""
+        body = body or digest(old, draft.room, self._earlier())
+        event = msgspec.structs.replace(
+            draft.event, summary=summary_text(body, record.file), usage=written.usage, cost=written.cost
+        )
+        return self._take_effect(event, messages, draft.stated, least)
+
+    async def _draft(self, tier: Tier, room: Room, messages: list[Message], record: Record) -> "_Draft | None":
+        """The event without its summary; None if there is nothing to summarise."""
+        latest = self._latest(tier, room, messages)
+        if not latest.begin:
+            return None
+        before, is_emergency = sum(map(message_tokens, messages)), tier == "collapse"
+        short = shortened(messages, latest.too_long, record, latest.left)
+        stated = await self._stated(messages, latest.begin, record)
+        pins = pinned(stated, room.pins)
+        if not is_emergency:
+            pins += await restored_files(self._files, self._conversation.state, room.restored)
+        event = Compacted(
+            tier,
+            self._covers,
+            pins=tuple(pins),
+            kept_from=latest.begin,
+            shortened=tuple(short),
+            record_ref=record.ref,
+        )
+        taken = sum(map(message_tokens, compacted(messages, event)))
+        share = _IN_EMERGENCY if is_emergency else _AFTER
+        most = max(_LEAST_DIGEST, int(min(before, room.usable - room.opening) * share) - taken)
+        return _Draft(event, stated, before, taken + min(most, MOST_SUMMARY), most)
+
+    # ------------------------------------------------------------------ parts
+
+    def _latest(self, tier: Tier, room: Room, messages: Sequence[Message]) -> Latest:
+        recent = min(room.recent, sum(map(message_tokens, messages)) // 4)
+        return latest_in_emergency(messages, recent) if tier == "collapse" else Latest(recent_from(messages, recent))
+
+    @property
+    def _covers(self) -> int:
+        return self._conversation.last_seq
+
+    def _earlier(self) -> Earlier:
+        transcript = self._conversation.transcript
+        return Earlier(body_of(transcript.summary), is_first_message=True) if transcript.summary else Earlier()
+
+    async def _stated(self, messages: Sequence[Message], end: int, record: Record) -> list[Stated]:
+        state, transcript = self._conversation.state, self._conversation.transcript
+        return [
+            *stated_in(messages, end, transcript.pins, record),
+            *files_stated(await changed_files(self._files, state)),
+            *todos_stated(state.todos),
+        ]
+
+    async def _record_of(self, messages: Sequence[Message], numbers: Sequence[int]) -> Record:
+        """Save what is taken out as a text that the model can read; its numbers are those of the messages."""
+        chosen = sorted(set(numbers))
+        if not chosen:
+            return Record("", {})
+        blobs, transcript = self._conversation.blobs, self._conversation.transcript
+        record = record_of([messages[number] for number in chosen], self._file(transcript.record_ref))
+        ref = await blobs.put(record.text.encode("utf-8", "replace"))
+        places = {(chosen[message], part): place for (message, part), place in record.places.items()}
+        return Record(record.text, places, self._file(ref), ref)
+
+    def _file(self, ref: str) -> str:
+        """The file of a blob; empty in a session in memory, and with a full disk: the log still has it all."""
+        try:
+            return self._conversation.blobs.path(ref) if ref else ""
+        except SessionError:
+            return ""
+
+    async def _written(self, messages: Sequence[Message], record: Record, room: Room, focus: str) -> WrittenSummary:
+        if self._failures >= MOST_FAILURES:
+            return WrittenSummary()
+        self._conversation.show(Notice("The conversation is being summarised to make room in the context window."))
+        window = room.usable if self._is_own_model else self._writer.info.context_window or room.usable
+        text = request_text(self._fitting(messages, record, window * 3 // 4), focus)
+        written = await write_summary(self._writer, text, self._conversation.log.session_id, window // 4)
+        self._failures = 0 if written.failure is None else self._failures + 1
+        if written.failure is not None:
+            self._conversation.warn(
+                f"The summary could not be written by the model ({written.failure.message.rstrip('.')}); one is made "
+                "without it."
+            )
+        return written
+
+    def _fitting(self, messages: Sequence[Message], record: Record, most: int) -> str:
+        """The conversation as a text of at most this many tokens, with as much of it as possible."""
+        if estimate(record.text) <= most:
+            return record.text
+        keys = long_results(messages, len(messages))
+        for left in _LEFT_IN_REQUEST:
+            event = Compacted("", 0, shortened=tuple(shortened(messages, keys, Record("", {}), left)))
+            text = record_of(compacted(messages, event)).text
+            if estimate(text) <= most:
+                return text
+        return digest(messages, most * 9 // 10, self._earlier())
+
+    # ------------------------------------------------------------------ taking effect
+
+    def _take_effect(
+        self, event: Compacted, messages: Sequence[Message], stated: Sequence[Stated], least: int
+    ) -> Compacted | None:
+        after = compacted(messages, event)
+        tokens = sum(map(message_tokens, messages)), sum(map(message_tokens, after))
+        check = checked(stated, event.pins, after)
+        if tokens[0] - tokens[1] < least or check.missing:
+            return None
+        event = msgspec.structs.replace(event, pinned=check.pinned, dropped=check.dropped, tokens=tokens)
+        self._record(event)
+        self._prefix.open_compacted()
+        return event
+
+    def _record(self, event: Compacted) -> None:
+        self._conversation.record(event)
+
+
+class _Draft(NamedTuple):
+    """A compaction without its summary."""
+
+    event: Compacted
+    stated: list[Stated]
+    before: int
+    """Tokens of the conversation."""
+    expected: int
+    """Tokens of it afterwards, with a summary of a model."""
+    room: int
+    """Tokens for a summary without a model."""
+
+
+def _snipped(messages: list[Message], room: Room, keep_results: int | None, record: Record) -> list[Shortened]:
+    """The results that are shortened: those that later ones have replaced, and long or old ones."""
+    end = unanswered_from(messages)
+    replaced = superseded(messages, end)
+    known = {(each.message, each.result) for each in replaced}
+    if keep_results is None:
+        keys, left = long_results(messages, recent_from(messages, room.recent)), _SNIPPED_TO
+    else:
+        keys, left = older_results(messages, end, keep_results), 0
+    return [*replaced, *shortened(messages, [key for key in keys if key not in known], record, left)]

@@ -1,0 +1,50 @@
+"""The messages after a compaction, computed from those before and its event alone."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bradawl.core.events import Compacted, Shortened
+from bradawl.core.messages import Assistant, Message, Note, Opaque, Part, Text, Thinking, ToolResults, User
+
+
+def compacted(messages: Sequence[Message], event: Compacted) -> list[Message]:
+    """The messages after the event: its pins and its summary, then the kept messages without thinking."""
+    kept = list(messages[event.kept_from :])
+    for each in event.shortened:
+        if 0 <= (place := each.message - event.kept_from) < len(kept):
+            kept[place] = _shortened(kept[place], each)
+    return [*head_of(event), *(message for message in map(without_thinking, kept) if _says_something(message))]
+
+
+def head_of(event: Compacted) -> tuple[Message, ...]:
+    """The message with the summary and the pins; none if the event has neither."""
+    if not (event.summary or event.pins):
+        return ()
+    texts = [event.summary, *(pin.text for pin in event.pins if pin.kind != "instructions")]
+    notes = [Note(pin.id, pin.text, "instructions") for pin in event.pins if pin.kind == "instructions"]
+    return (User(tuple(Text(text) for text in texts if text), tuple(notes)),)
+
+
+def without_thinking(message: Message) -> Message:
+    """The message without what is bound to the messages before it: thinking, blocks of unknown kinds, item ids."""
+    if not isinstance(message, Assistant):
+        return message
+    parts = tuple(_unbound(part) for part in message.parts if not isinstance(part, Thinking | Opaque))
+    return msgspec.structs.replace(message, parts=parts, response_id=None)
+
+
+def _unbound(part: Part) -> Part:
+    return msgspec.structs.replace(part, provider_data="") if isinstance(part, Text) else part
+
+
+def _says_something(message: Message) -> bool:
+    return not isinstance(message, Assistant) or bool(message.parts)
+
+
+def _shortened(message: Message, each: Shortened) -> Message:
+    if not isinstance(message, ToolResults) or each.result >= len(message.results):
+        return message
+    results = list(message.results)
+    results[each.result] = msgspec.structs.replace(results[each.result], parts=(Text(each.text),))
+    return msgspec.structs.replace(message, results=tuple(results))

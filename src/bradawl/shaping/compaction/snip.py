@@ -1,0 +1,130 @@
+"""The first tier of a compaction: long results that the model has used already are shortened."""
+
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+
+from bradawl.core.events import Shortened
+from bradawl.core.messages import Assistant, Message, Text, ToolResult, ToolResults
+from bradawl.shaping.compaction.lines import condensed
+from bradawl.shaping.compaction.record import Key, Record, attachment_text
+from bradawl.shaping.context_size import message_tokens, part_tokens
+
+LONG: Final = 1_500
+"""Characters from which a result is shortened."""
+_LEFT: Final = 600
+_PER_TOKEN: Final = 3
+"""Characters."""
+MARK: Final = "[shortened"
+"""The last line of a shortened result begins with it."""
+
+
+def recent_from(messages: Sequence[Message], tokens: int) -> int:
+    """The first message of the latest steps with this many tokens. The last reply and what follows always belong to it.
+
+    It is never a result without its call.
+    """
+    begin = unanswered_from(messages)
+    used = sum(map(message_tokens, messages[begin:]))
+    for number in range(begin - 1, -1, -1):
+        used += message_tokens(messages[number])
+        if used > tokens:
+            break
+        if not isinstance(messages[number], ToolResults):
+            begin = number
+    return begin
+
+
+class Latest(NamedTuple):
+    """The latest messages, which a summary leaves as they are."""
+
+    begin: int
+    too_long: tuple[Key, ...] = ()
+    """Results among them that are shortened all the same."""
+    left: int = 0
+    """Characters that stay of each."""
+
+
+def latest_in_emergency(messages: Sequence[Message], tokens: int) -> Latest:
+    """The latest messages if they must not have more than about twice so many tokens: of the last results even those
+    are shortened that the model has not answered, and if that is not enough nothing is kept.
+    """
+    begin = recent_from(messages, tokens)
+    if sum(map(message_tokens, messages[begin:])) <= 2 * tokens:
+        return Latest(begin)
+    begin = unanswered_from(messages)
+    keys = [(begin + number, place) for number, place in long_results(messages[begin:], len(messages))]
+    long = sum(part_tokens(part) for key in keys for part in result_at(messages, key).parts)
+    rest = 2 * tokens - (sum(map(message_tokens, messages[begin:])) - long)
+    if not keys or rest < len(keys) * _LEFT // _PER_TOKEN:
+        return Latest(len(messages))
+    return Latest(begin, tuple(keys), rest * _PER_TOKEN // len(keys))
+
+
+def unanswered_from(messages: Sequence[Message]) -> int:
+    """The number of the last reply: the model has not answered what follows it. 0 before the first reply."""
+    replies = (number for number in range(len(messages) - 1, -1, -1) if isinstance(messages[number], Assistant))
+    return next(replies, 0)
+
+
+def long_results(messages: Sequence[Message], end: int) -> list[Key]:
+    """The results before message `end` that are worth shortening."""
+    return [
+        (number, place)
+        for number, message in enumerate(messages[:end])
+        if isinstance(message, ToolResults)
+        for place, result in enumerate(message.results)
+        if _size(result) > LONG and not _is_short_already(result)
+    ]
+
+
+def older_results(messages: Sequence[Message], end: int, keep: int) -> list[Key]:
+    """The results before message `end`, the last `keep` of the conversation left out."""
+    found = [
+        (number, place)
+        for number, message in enumerate(messages)
+        if isinstance(message, ToolResults)
+        for place, result in enumerate(message.results)
+        if number < end or _is_short_already(result)
+    ]
+    unanswered = sum(len(message.results) for message in messages[end:] if isinstance(message, ToolResults))
+    old = found[: max(0, len(found) - max(0, keep - unanswered))]
+    return [key for key in old if _size(result_at(messages, key)) > len(MARK) + 100]
+
+
+def whole_results(messages: Sequence[Message]) -> int:
+    """Number of the results that are not shortened."""
+    results = (result for message in messages if isinstance(message, ToolResults) for result in message.results)
+    return sum(not _is_short_already(result) for result in results)
+
+
+def result_at(messages: Sequence[Message], key: Key) -> ToolResult:
+    """The result with these numbers. Raises `TypeError` for a message that holds no results."""
+    message = messages[key[0]]
+    if not isinstance(message, ToolResults):
+        raise TypeError(f"message {key[0]} is no message with results")
+    return message.results[key[1]]
+
+
+def shortened(messages: Sequence[Message], keys: Collection[Key], record: Record, left: int = _LEFT) -> list[Shortened]:
+    """The results as they are after this; `left` is what stays of each, in characters."""
+    return [Shortened(*key, short_text(result_at(messages, key), left, record.where(key))) for key in keys]
+
+
+def short_text(result: ToolResult, left: int, where: str) -> str:
+    """What is left of a result, with the place of the whole."""
+    text = text_of_result(result)
+    whole = f"; whole: {where}" if where else ""
+    return f"{condensed(text, left)}\n{MARK}, {len(text):,} characters{whole}]" if left else f"{MARK}{whole}]"
+
+
+def text_of_result(result: ToolResult) -> str:
+    """The text of a result, with a line for each image."""
+    return "\n".join(part.text if isinstance(part, Text) else attachment_text(part) for part in result.parts)
+
+
+def _size(result: ToolResult) -> int:
+    return sum(len(part.text) if isinstance(part, Text) else 4 * LONG for part in result.parts)
+
+
+def _is_short_already(result: ToolResult) -> bool:
+    return len(result.parts) == 1 and isinstance(part := result.parts[0], Text) and MARK in part.text[-600:]
