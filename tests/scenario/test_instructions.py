@@ -358,13 +358,27 @@ async def test_a_command_that_changes_a_file_is_noticed_before_the_next_request(
 
 async def test_what_the_model_wrote_into_a_file_is_not_repeated(project):
     write = {"name": "write_file", "arguments": {"file_path": "docs/AGENTS.md", "content": "My own words.\n"}}
-    agent, model = project.agent([write], [READ], "done")
+    edit = {"name": "edit_file", "arguments": {"file_path": "AGENTS.md", "old_string": "rule 7", "new_string": "law 7"}}
+    command = {"name": "bash", "arguments": {"command": "true"}}
+    agent, model = project.agent([write, edit, command], [READ], "done")
     async with agent.open() as session:
         await session.run("go")
     await agent.aclose()
     first, second = notes(model.requests[-1])
-    assert "as you wrote it" in first and "My own words" not in first
+    assert 'text="as you wrote it"' in first and "My own words" not in first and "rule 20" not in first
+    assert "You changed files there" not in first
     assert "No globals." in second
+
+
+async def test_what_a_command_changed_after_an_edit_is_told(project):
+    edit = {"name": "edit_file", "arguments": {"file_path": "AGENTS.md", "old_string": "rule 7", "new_string": "law 7"}}
+    command = {"name": "bash", "arguments": {"command": "echo more >> AGENTS.md"}}
+    agent, model = project.agent([edit, command], "done")
+    async with agent.open() as session:
+        await session.run("go")
+    await agent.aclose()
+    (note,) = last(model)
+    assert "+law 7" in note and "+more" in note
 
 
 async def test_trust_given_later_makes_instructions_of_what_was_material(project):

@@ -26,7 +26,7 @@ def test_the_prompt_names_what_is_there_to_look_at(tmp_path):
     assert "Take over what still holds from CLAUDE.md, .cursorrules, .github/copilot-instructions.md;" in prompt
     assert "There is one already" not in prompt
     (tmp_path / "AGENTS.md").write_text("x")
-    assert "There is one already: read it first and improve it" in prompt_for(str(tmp_path))
+    assert "There is one already: improve it." in prompt_for(str(tmp_path))
 
 
 def test_the_prompt_for_an_empty_folder_is_short(tmp_path):

@@ -73,9 +73,11 @@ class InstructionNotes(Middleware):
 
         A note that waits keeps the turn from ending with an answer that came with these calls.
         """
-        if outcome.ending is None and outcome.failure is None and self._touches.wrote and not self._knows_all():
-            way = [one for one in self._on_the_way_to(self._touches.wrote) if one.is_trusted and places.exist((one,))]
-            if way and not {one.folder for one in way} <= set(map(places.folder_of, self._told().files)):
+        wrote = self._touches.wrote
+        if outcome.ending is None and outcome.failure is None and wrote and not self._knows_all():
+            way = [one for one in self._on_the_way_to(wrote) if one.is_trusted and places.exist((one,))]
+            unknown = {one.folder for one in way if wrote.keys().isdisjoint(one.paths)}
+            if unknown and not unknown <= set(map(places.folder_of, self._told().files)):
                 self._look(is_late=True)
 
     @property
@@ -93,7 +95,7 @@ class InstructionNotes(Middleware):
         if (touched.paths or touched.may_have_changed) and not self._knows_all():
             way = self._on_the_way_to(touched.paths)
             if touched.may_have_changed or places.exist(way):
-                self._tell(way, touched.written, is_late=is_late)
+                self._tell(way, touched.wrote, is_late=is_late)
 
     def _on_the_way_to(self, paths: Iterable[str]) -> tuple[Place, ...]:
         folders = list(dict.fromkeys(map(places.folder_at, paths)))[:_MOST_FOLDERS]
@@ -110,7 +112,7 @@ class InstructionNotes(Middleware):
 
         return told_to(self._prefix.system, self._conversation.transcript.messages)
 
-    def _tell(self, way: tuple[Place, ...], written: frozenset[str], *, is_late: bool) -> None:
+    def _tell(self, way: tuple[Place, ...], wrote: frozenset[str], *, is_late: bool) -> None:
         first = self._files.first()
         if not self._was_told() and not places.exist((*first, *way)):
             return
@@ -122,7 +124,7 @@ class InstructionNotes(Middleware):
         if (stamps, told.files) == self._looked_at or (reading := self._files.read(watched)) is None:
             return
         self._imports = tuple(path for path in reading.stamps if path not in set(named))
-        text = self._news(reading, told, written)
+        text = self._news(reading, told, self._known_from_writing(reading, told, wrote))
         self._warn(reading.problems)
         if text:
             self._conversation.note(f"{text}\n{_LATE}" if is_late else text, "instructions")
@@ -137,6 +139,16 @@ class InstructionNotes(Middleware):
         text = news_of(reading.sources, told, reading.unread, self._texts, written, self._prompted[self._session_id])
         self._texts = {one.version: one.text for one in reading.sources}
         return text
+
+    def _known_from_writing(self, reading: "Reading", told: "Told", wrote: frozenset[str]) -> frozenset[str]:
+        """Files that hold what an editing tool has just written, where the model knows the rest of the text too."""
+        state = self._conversation.state
+        return frozenset(
+            one.path
+            for one in reading.sources
+            if one.path in wrote and one.sha256 and state.files_seen.get(one.path) == one.sha256
+            if one.path in told.files or (one.sha256, "") in state.files_shown[one.path].contents
+        )
 
     def _recent(self, reading: "Reading") -> list["Source"]:
         since_ns = self._prompted[self._session_id]

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -76,7 +77,7 @@ class _Reader:
         """Whether the file has text. `mentioned` is the import that names it."""
         try:
             real = self._real(path, place)
-            text, found = _text_of(real)
+            text, digest, found = _text_of(real)
             changed_ns = max(found.st_ctime_ns, Path(path).lstat().st_ctime_ns)
         except (Unreadable, OSError, ValueError) as error:
             self._leave_out(path, mentioned, error)
@@ -91,7 +92,8 @@ class _Reader:
         is_trusted = place.is_trusted and not foreign
         if is_trusted != place.is_trusted:
             self._say(f"{named(path)} {foreign}, so it is material and not instructions; make it your own")
-        source = source_of(path, text, found.st_size, is_trusted=is_trusted, changed_ns=changed_ns)
+        source = source_of(path, text, found.st_size, is_trusted=is_trusted)
+        source = source._replace(sha256=digest, changed_ns=changed_ns)
         if "\ufffd" in text:
             self._say(f"{source.path} is not UTF-8 everywhere: characters in it are replaced")
         if (mark := f"{source.kind} {source.version}") not in self._seen:
@@ -158,8 +160,8 @@ def _imported(name: str, importer: str, place: Place, home: str) -> str | None:
     return found if os.path.lexists(found) else found.rstrip(_PUNCTUATION)
 
 
-def _text_of(path: str) -> tuple[str, os.stat_result]:
-    """The text of a file, and its status.
+def _text_of(path: str) -> tuple[str, str, os.stat_result]:
+    """The text of a file, the digest of its bytes if all were read, and its status.
 
     Raises `Unreadable`, `OSError` or `ValueError`. Never blocks on pipes and devices.
     """
@@ -172,7 +174,7 @@ def _text_of(path: str) -> tuple[str, os.stat_result]:
         raise Unreadable("it is not a text")
     if len(data) > INSTRUCTIONS_LIMIT_BYTES:
         text = text.rstrip("\ufffd")  # a character that was cut
-    return text, found
+    return text, sha256(data).hexdigest() if len(data) == found.st_size else "", found
 
 
 def _beginning(path: str) -> tuple[bytes, os.stat_result]:

@@ -27,6 +27,8 @@ class Source(NamedTuple):
     """Bytes of the file."""
     hidden: int = 0
     """Number of invisible characters, which are spelled out."""
+    sha256: str = ""
+    """Of the bytes of the file; empty if they were not all read."""
     changed_ns: int = 0
     """When the file or a link to it last changed, in nanoseconds; programs can't choose this time."""
 
@@ -56,13 +58,13 @@ class Part(NamedTuple):
         )
 
 
-def source_of(path: str, text: str, size: int, *, is_trusted: bool, changed_ns: int = 0) -> Source:
+def source_of(path: str, text: str, size: int, *, is_trusted: bool) -> Source:
     """A source with a text from a file: invisible characters and bradawl's own tags can have no effect in it."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").rstrip()
     hidden = invisible_in(text)
     if hidden:
         text = escape(text)
-    return Source(named(path), harmless(text), is_trusted, size, hidden, changed_ns)
+    return Source(named(path), harmless(text), is_trusted, size, hidden)
 
 
 def harmless(text: str) -> str:

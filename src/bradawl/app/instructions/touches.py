@@ -13,8 +13,8 @@ class Touched(NamedTuple):
     """What calls read, listed, searched or changed, and folders that became the working directory, in order."""
     may_have_changed: bool
     """Files may have changed."""
-    written: frozenset[str]
-    """Files that editing tools alone changed, so that the model knows what they hold."""
+    wrote: frozenset[str]
+    """Files that calls changed, as far as they say."""
 
 
 class Touches:
@@ -24,7 +24,6 @@ class Touches:
         self._calls: dict[str, Effects] = {}
         self._paths: dict[str, None] = {}
         self._may_have_changed = False
-        self._only_edits = True
         self.wrote: dict[str, None] = {}
         """Files that calls changed since the last look, as far as they say."""
 
@@ -44,13 +43,12 @@ class Touches:
 
     def begin_turn(self) -> None:
         """Any file may have changed since the last turn."""
-        self._may_have_changed, self._only_edits = True, False
+        self._may_have_changed = True
 
     def take(self) -> Touched:
         """What was touched since the last call of this method."""
-        written = frozenset(self.wrote) if self._only_edits else frozenset[str]()
-        taken = Touched(tuple(self._paths), self._may_have_changed, written)
-        self._paths, self._may_have_changed, self._only_edits, self.wrote = {}, False, True, {}
+        taken = Touched(tuple(self._paths), self._may_have_changed, frozenset(self.wrote))
+        self._paths, self._may_have_changed, self.wrote = {}, False, {}
         return taken
 
     def _add(self, effects: Effects) -> None:
@@ -58,5 +56,4 @@ class Touches:
         if effects.is_read_only:
             return
         self._may_have_changed = True
-        self._only_edits = self._only_edits and not (effects.commands or effects.unknown)
         self.wrote.update(dict.fromkeys(effects.writes))
