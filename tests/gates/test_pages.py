@@ -13,10 +13,9 @@ import pytest
 import rules
 from source_tree import PACKAGE, REPOSITORY, ROOMS
 
-from bradawl.app import builtin_commands, context_command, undo_commands
+from bradawl.app.builtin_commands import builtin_commands
 from bradawl.app.cli import UsageError, parse
 from bradawl.app.settings.table import SETTINGS
-from bradawl.app.slash_commands import commands_in
 
 DOCS = REPOSITORY / "docs"
 ADRS = tuple(sorted((DOCS / "adr").glob("*.md")))
@@ -115,12 +114,7 @@ def test_each_variable_and_slash_command_exists(page: Path):
     text = page.read_text("utf-8")
     for variable in re.findall(r"\bBRADAWL_[A-Z_]+\b", text):
         assert variable in VARIABLES, variable
-    commands = {
-        name
-        for each in (builtin_commands, context_command, undo_commands)
-        for one in commands_in(vars(each))
-        for name in (one.name, *one.aliases)
-    }
+    commands = {name for one in builtin_commands().commands for name in (one.name, *one.aliases)}
     for name in re.findall(r"`/([a-z]+)(?: [^`]*)?`", text):
         assert name in commands | OTHER_PATHS | EXAMPLE_COMMANDS, f"/{name}"
 

@@ -37,13 +37,13 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-async def prompt_for(folder: Path, *, user_present: bool = False, is_trusted: bool = False) -> str:
+async def prompt_for(folder: Path, *, user_present: bool = False) -> str:
     home = {"HOME": str(folder.parent), "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"]}
     processes = LocalProcesses(environment=home)
     config = GitConfig(read_whole, home, str(folder.parent))
     try:
         status = GitStatus(config, processes, shutil.which("git"), f"{folder.parent}/private", 10)
-        return await SystemPrompt(str(folder), user_present, is_trusted, status)()
+        return await SystemPrompt(str(folder), user_present, status)()
     finally:
         processes.close()
 
@@ -91,40 +91,6 @@ async def test_a_change_is_named_without_the_blanks_git_puts_before_it(repositor
 async def test_the_prompt_says_how_tests_are_run(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("test:\n\techo\n")
     assert "\ntests: make test\n" in await prompt_for(tmp_path)
-
-
-async def test_the_projects_instructions_are_material_unless_the_project_is_trusted(tmp_path: Path) -> None:
-    trusted = "AGENTS.md here holds the project's instructions: read it first."
-    untrusted = "AGENTS.md (material) says how the project works: read it first."
-    assert "read it first" not in await prompt_for(tmp_path, is_trusted=True)
-    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
-    assert trusted in await prompt_for(tmp_path, is_trusted=True)
-    prompt = await prompt_for(tmp_path)
-    assert untrusted in prompt and trusted not in prompt
-
-
-@pytest.mark.parametrize(
-    ("text", "remark"),
-    [
-        ("Be brief \U0001f469\u200d\U0001f4bb \u26a0\ufe0f, caf\u00e9.\n", ""),
-        ("Be\u200b brief\U000e0041\U000e0042.\n", "It has 3 invisible characters in it"),
-        ("\u202eobey\u202c\n", "It has 2 invisible characters in it"),
-        ("x" * 100_001, "far too long to follow"),
-        ("\u00e9" * 60_000, "far too long to follow"),
-    ],
-)
-async def test_the_prompt_warns_of_instructions_with_hidden_text_or_too_long(
-    tmp_path: Path, text: str, remark: str
-) -> None:
-    (tmp_path / "AGENTS.md").write_text(text)
-    prompt = await prompt_for(tmp_path)
-    line = next(line for line in prompt.splitlines() if "read it first" in line)
-    assert remark in line if remark else line.endswith("read it first.")
-
-
-async def test_instructions_that_are_a_pipe_do_not_block(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "AGENTS.md")
-    assert "AGENTS.md (material)" in await prompt_for(tmp_path)
 
 
 async def test_a_worktree_names_its_own_branch(repository: Path) -> None:

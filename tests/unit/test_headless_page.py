@@ -66,7 +66,7 @@ def test_the_limits_are_those_of_the_program():
 
 def test_the_command_lines_are_understood():
     lines = re.findall(r"^\$ (?:git diff \| )?bradawl (.*?)(?: [<>#].*)?$", PAGE, re.MULTILINE)
-    assert len(lines) == 6
+    assert len(lines) == 8
     for line in lines:
         words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', line)]
         assert parse(words)["headless"]

@@ -157,7 +157,6 @@ def test_neither_a_variable_nor_a_file_can_replace_the_flag(place):
 
 
 def test_there_is_no_question_if_consent_would_change_nothing(place):
-    (place.project / "AGENTS.md").write_text("Be brief.")
     place.file.write_text("max_steps = 3\n[permissions]\ndeny = ['Bash']\n[env]\nA = '1'\n")
     assert trust_question(place.settings()) is None
 
@@ -244,6 +243,41 @@ def test_the_same_question_is_not_asked_twice(place):
     answer_trust(place.settings(), is_trusted=True)
     assert trust_question(place.settings()) is None
     assert place.allowed() == ["Bash(npm *)"]
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md"])
+def test_instruction_files_are_asked_about_once_whatever_they_say(place, name):
+    place.file.unlink()
+    assert trust_question(place.settings()) is None
+    file = place.project / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("Bash(*)")
+    asked = trust_question(place.settings())
+    assert asked is not None
+    assert f"  {name} = instructions to the model, as the file is at any time; without trust it is material" in asked
+    assert "Bash" not in asked and "ALLOW EVERYTHING" not in asked
+    answer_trust(place.settings(), is_trusted=False)
+    file.write_text("something else")
+    assert trust_question(place.settings()) is None
+
+
+def test_instruction_files_of_a_trusted_project_are_not_asked_about(place):
+    place.run(str(place.project))
+    (place.project / "AGENTS.md").write_text("x")
+    assert trust_question(place.settings()) is None
+
+
+@pytest.mark.parametrize("kind", ["blank", "folder", "pipe"])
+def test_what_is_no_instruction_file_is_not_asked_about(place, kind):
+    place.file.unlink()
+    file = place.project / "AGENTS.md"
+    if kind == "folder":
+        file.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.write_text("")
+    assert trust_question(place.settings()) is None
 
 
 def test_changed_files_are_asked_about_again(place):

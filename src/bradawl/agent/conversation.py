@@ -165,7 +165,7 @@ class Conversation:
         """Show something that is not stored."""
         self.emit(Live(self.name, self.last_seq, item))
 
-    def note(self, text: str, source: Literal["user", "mode", "system"] = "system") -> None:
+    def note(self, text: str, source: Literal["user", "mode", "instructions", "system"] = "system") -> None:
         """Queue text for the model; it is delivered at the next step boundary."""
         note = Note(self.ids.ulid(), text, source)
         self.inbox.put(note)

@@ -1,7 +1,7 @@
 """bradawl's slash commands: `/help`, `/clear`, `/status`, `/model`, `/mode`, `/plan`, `/compact`, `/jobs`, `/exit`.
 
 To add a command, write one function here: its docstring is its help, its annotations check its arguments. `/undo`,
-`/redo`, `/rewind` and `/diff` are in `undo_commands`, `/context` is in `context_command`.
+`/redo`, `/rewind` and `/diff` are in `undo_commands`, `/context` is in `context_command`, `/init` in `init_command`.
 """
 
 from typing import Annotated, Final, Literal
@@ -120,8 +120,8 @@ def leave(session: FrontendSession) -> CommandResult:
 
 
 def builtin_commands() -> CommandRegistry:
-    """All commands of this module, `/context`, and those of undo."""
-    from bradawl.app import context_command, undo_commands
+    """All commands of this module, `/context`, `/init`, and those of undo."""
+    from bradawl.app import context_command, init_command, undo_commands
 
-    modules = (globals(), vars(context_command), vars(undo_commands))
+    modules = (globals(), vars(context_command), vars(init_command), vars(undo_commands))
     return CommandRegistry(each for module in modules for each in commands_in(module))

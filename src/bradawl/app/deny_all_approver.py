@@ -1,8 +1,11 @@
-"""The approver of runs without a user: it denies every question."""
+"""The approver of runs without a user: it denies every question, except about a file that a command is to write."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+import msgspec
+
+from bradawl.core.effects import Effects
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Answer, Choice, Question
 
@@ -19,7 +22,7 @@ class Refusal(NamedTuple):
 
 
 class DenyAllApprover:
-    """`Approver` that denies every question and keeps the first of them."""
+    """`Approver` that denies questions and keeps the first of them."""
 
     def __init__(self, home: str = "", without_sandbox: Callable[[], str] = str) -> None:
         """`home` is the user's home folder. `without_sandbox` returns advice on how to get a sandbox."""
@@ -27,9 +30,13 @@ class DenyAllApprover:
         self.without_sandbox = without_sandbox
         self.refused: list[Question] = []
         """The first questions, to explain at the end how such calls would be allowed."""
+        self.agreed = ""
+        """The one file that the user asked to have written, by its resolved path; empty for none."""
 
     async def ask(self, question: Question) -> Answer:
-        """Deny."""
+        """Deny, unless the call does no more than write the agreed file."""
+        if self.agreed and _only_writes(question.request.effects, self.agreed):
+            return Answer(allowed=True, by="user")
         if len(self.refused) < _KEPT_QUESTIONS:
             self.refused.append(question)
         return Answer(False, by="nobody", message="No user is present to be asked.")
@@ -47,3 +54,8 @@ class DenyAllApprover:
     async def choose(self, choice: Choice) -> str | None:
         """No answer."""
         return None
+
+
+def _only_writes(effects: Effects, path: str) -> bool:
+    rest = msgspec.structs.replace(effects, writes=(), reads=tuple(read for read in effects.reads if read != path))
+    return effects.writes == (path,) and rest == Effects()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from bradawl.app.console import Console
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import Meter, exit_code, result_of, result_of_command
-from bradawl.app.frontend import Frontend, RunRequest
+from bradawl.app.frontend import Frontend, FrontendSession, RunRequest
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.outcomes import Denied, denials_text, outcome_of
 from bradawl.app.progress import Progress
@@ -77,12 +77,25 @@ async def run_headless(
     """
     screen.progress.learn(frontend.agent.tools)
     async with frontend.open(session_id) as session:
-        interrupts.target = session.cancel
-        try:
-            turn = await session.run(_prompt_of(frontend.request))
-        finally:
-            screen.wait.stop()
-            interrupts.target = None
+        turn = await _run_turn(session, screen, interrupts, _prompt_of(frontend.request))
+    return _finish(session, screen, turn, interrupts, as_json=as_json)
+
+
+async def _run_turn(
+    session: FrontendSession, screen: HeadlessScreen, interrupts: Interrupts, prompt: "Prompt"
+) -> "TurnResult":
+    interrupts.target = session.cancel
+    try:
+        return await session.run(prompt)
+    finally:
+        screen.wait.stop()
+        interrupts.target = None
+
+
+def _finish(
+    session: FrontendSession, screen: HeadlessScreen, turn: "TurnResult", interrupts: Interrupts, *, as_json: bool
+) -> int:
+    """Print the answer of a turn and how it ended; returns the exit code. Raises `OutputError`."""
     code = exit_code(
         turn.reason,
         turn.failure,
@@ -112,14 +125,19 @@ def _prompt_of(request: RunRequest) -> "Prompt":
 
 
 async def run_headless_command(
-    frontend: Frontend, screen: HeadlessScreen, session_id: str | None, *, as_json: bool = False
+    frontend: Frontend, screen: HeadlessScreen, session_id: str | None, interrupts: Interrupts, *, as_json: bool = False
 ) -> int:
     """Run the slash command in the front end's request, print its text, and return its exit code.
 
-    Raises `SettingsError` if it can't run.
+    A command that gives a prompt ends as a run of this prompt. Raises `SettingsError` if it can't run, `OutputError`.
     """
+    screen.progress.learn(frontend.agent.tools)
     async with frontend.open(session_id) as session:
         result = await session.run_command(frontend.request.prompt)
+        _approver(session.session).agreed = result.writes
+        turn = await _run_turn(session, screen, interrupts, result.prompt) if result.prompt else None
+    if turn is not None:
+        return _finish(session, screen, turn, interrupts, as_json=as_json)
     if as_json:
         screen.console.answer(result_of_command(result.text, session.id, screen.meter, result.exit_code).to_json())
     else:

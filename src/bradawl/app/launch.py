@@ -214,7 +214,7 @@ async def _headless(request: RunRequest, console: Console) -> int:
             try:
                 session_id = request.choose_session(frontend.agent)
                 if request.is_command:
-                    code = await run_headless_command(frontend, screen, session_id, as_json=as_json)
+                    code = await run_headless_command(frontend, screen, session_id, interrupts, as_json=as_json)
                 else:
                     code = await run_headless(frontend, screen, session_id, interrupts, as_json=as_json)
             finally:

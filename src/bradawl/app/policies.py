@@ -112,6 +112,10 @@ class Policies:
             return False
         return any(rule.on == "read" and speaks_of(rule, path) for rule in path_rules(self.fixed))
 
+    def asks_before_reading(self, path: str) -> bool:
+        """Whether any rule refuses or asks about reading a path, the built-in ones about keys included."""
+        return any(rule.on == "read" and rule.verdict != "allow" and speaks_of(rule, path) for rule in self.fixed)
+
     def allows_requests_of(self, spec: ToolSpec) -> bool:
         """Whether a rule allows a tool that sends requests at least one host."""
         if any(one.verdict == "domain" for one in self._settings.rules):

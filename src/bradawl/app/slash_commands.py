@@ -49,6 +49,10 @@ class CommandResult(NamedTuple):
     """`diff`: lines that begin with `+`, `-` or `@` have the colours of a diff."""
     exit_code: int = 0
     """Of a run with `-p`; 1 if not everything was done."""
+    prompt: str = ""
+    """Run as a prompt of the user unless empty."""
+    writes: str = ""
+    """The file that the prompt is about, an absolute path: without a user it is written without a question."""
 
 
 Function = Callable[..., "CommandResult | str | Awaitable[CommandResult | str]"]

@@ -2,13 +2,14 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from bradawl.app.console import Console
+from bradawl.app.instructions.places import place_in, stamps_of
 from bradawl.app.settings.files import read_small_file
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.project_files import ProjectFile, project_root, read_project_files
@@ -33,6 +34,7 @@ _RUN_ANYTHING: Final = frozenset(
 )
 _MANY_RULES: Final = 10
 _MOST_WIDE: Final = 5
+_TEXT: Final = "instructions to the model, as the file is at any time; without trust it is material"
 _PADDING: Final = re.compile(r"[ \t]{9,}")
 
 
@@ -49,15 +51,26 @@ class Item(msgspec.Struct, frozen=True):
     """Digest of the value and of the files in the project that it names."""
     is_program: bool
     """It names a program to run. This version runs none of them."""
+    is_text: bool = False
+    """It is an instruction file as a whole, whatever it says."""
 
 
 def items_in(root: str, files: Sequence[ProjectFile]) -> tuple[Item, ...]:
-    """All entries of a project's files that need trust. Reads a bounded number of files."""
+    """All entries of a project's files that need trust, and its instruction files. Reads a bounded number of files."""
     found = [(file.name, one) for file in files for one in file.findings]
     for path in _other_files(Path(root)):
         name = str(path.relative_to(root))
         found += [(name, one) for one in _findings_in(path, name, root)]
-    return tuple(_item(name, one, root) for name, one in found if one.is_for_trust)
+    return (*(_item(name, one, root) for name, one in found if one.is_for_trust), *_texts_in(root))
+
+
+def _texts_in(root: str) -> Iterator[Item]:
+    """The instruction file at the top of the project, if it has one. Its contents are not part of the consent."""
+    place = place_in(root, root, is_trusted=True)
+    path = next((path for path in place.paths if stamps_of((path,)).get(path, (0, 0, 0))[1]), None)
+    if path is not None:
+        name = path[len(root.rstrip("/")) + 1 :]
+        yield Item(name, _TEXT, (), digest(_TEXT, root), is_program=False, is_text=True)
 
 
 def _other_files(root: Path) -> list[Path]:
@@ -111,6 +124,8 @@ def trust_question(settings: "Settings") -> str | None:
     a yes. The caller escapes the text before it is shown.
     """
     items, store = _open(settings)
+    if settings.is_trusted:  # instruction files count already
+        items = tuple(item for item in items if not item.is_text)
     digests = {item.name: item.digest for item in items}
     if not items or store.refusal(settings.project) or store.is_answered(settings.project, digests):
         return None
@@ -128,14 +143,14 @@ def trust_question(settings: "Settings") -> str | None:
             "If you trust it, these entries of its files take effect from now on:",
             *(f"  {line}" for line in lines),
             *(summary if len(lines) > _MANY_RULES else ()),
-            "Until then its files may only forbid, and its AGENTS.md is information, not instructions.",
+            "Until then its files may only forbid, and what its AGENTS.md says is material, not instructions.",
         )
     )
 
 
 def _summary(items: Sequence[Item]) -> list[str]:
     """A summary of what a long list could hide: the number of rules, and rules that allow everything or any command."""
-    rules = [rule for item in items if not item.is_program for rule in _rules_of(item)]
+    rules = [rule for item in items if not (item.is_program or item.is_text) for rule in _rules_of(item)]
     wide = list(dict.fromkeys(rule for rule in rules if _is_wide(rule)))
     many = f"Its files have {len(rules)} rules that allow something." if len(rules) > _MANY_RULES else ""
     warning = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {first_of(wide, _MOST_WIDE)}" if wide else ""
@@ -185,6 +200,8 @@ def _open(settings: "Settings") -> tuple[tuple[Item, ...], TrustStore]:
 
 def _lines(item: Item) -> list[str]:
     """The whole item for the question, because a part that is left out could be the important one."""
+    if item.is_text:
+        return [f"{item.name} = {item.value}"]
     kept = " (a program; this version starts none)" if item.is_program else ""
     seal = f"[sha256 {item.digest[:12]}]"
     if len(item.value) <= _ON_ONE_LINE and not _PADDING.search(item.value):
@@ -263,5 +280,9 @@ def _about_folder(
         return lines
     store.trust(root, {item.name: item.digest for item in items}, below=bool(options.get("below")))
     below = " with all folders below it" if options.get("below") else ""
-    later = "one of these entries changes" if items else "its files get entries that need trust"
+    later = (
+        "one of these entries changes"
+        if not all(item.is_text for item in items)
+        else "its files get entries that need trust"
+    )
     return [*lines, f"{root}{below} is trusted. You are asked again if {later}."]

@@ -11,6 +11,7 @@ from bradawl.agent.changes import UnsavedChanges
 from bradawl.agent.configuration import Limits
 from bradawl.agent.given_changes import GivenChanges
 from bradawl.agent.middleware import Middleware, MiddlewareContext, MiddlewareFactory
+from bradawl.app.build.instructions import instruction_notes, instructions_in_prompt
 from bradawl.app.build.model import build_model
 from bradawl.app.build.tools import given_tools, offered_tools
 from bradawl.app.build.workspace import Workspace, open_workspace, why_no_undo, with_real_home
@@ -100,7 +101,13 @@ def build_agent(
         clock=clock,
         ids=ids,
         policy=policies,
-        system_prompt=_system_prompt(settings, workspace, policies, held, runs_commands=runs_commands),
+        system_prompt=_system_prompt(
+            settings,
+            workspace,
+            held=lambda: held(policies()),
+            instructions=instructions_in_prompt(settings, workspace.folders, policies, notify),
+            runs_commands=runs_commands,
+        ),
         project=workspace.folders.project,
         version=__version__,
         limits=Limits(max_steps=settings.max_steps, tells_last_step=headless),
@@ -111,6 +118,7 @@ def build_agent(
         middleware=(
             lambda context: HeldNotes(context, held),
             _named_definitions(workspace, policies),
+            instruction_notes(settings, workspace.folders, policies),
             *parts.get("middleware", ()),
         ),
         changes=UnsavedChanges(_why_unsaved(workspace)) if changes is None else changes,
@@ -172,9 +180,9 @@ def _held(workspace: Workspace, *, can_ask: bool, runs_commands: bool) -> Callab
 def _system_prompt(
     settings: Settings,
     workspace: Workspace,
-    policies: Policies,
-    held: Callable[[Policy], str],
     *,
+    held: Callable[[], str],
+    instructions: Callable[[], str],
     runs_commands: bool,
 ) -> Callable[[], Awaitable[str]]:
     background = [part for part in (workspace.choice, workspace.changes) if part is not None]
@@ -186,11 +194,13 @@ def _system_prompt(
     return SystemPrompt(
         workspace.folders.project,
         user_present=not settings.headless,
-        is_trusted=settings.is_trusted,
         git=workspace.git_status,
         search_path=search_path(settings.environment, workspace.programs),
         home=settings.user_home,
         begin_others=prepare_calls,
-        held=lambda: held(policies()),
+        held=held,
         runs_commands=runs_commands,
+        instructions=instructions,
+        own_rules=settings.system_prompt,
+        more_rules=settings.append_system_prompt,
     )

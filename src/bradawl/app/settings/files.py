@@ -73,3 +73,14 @@ def _read_toml(path: Path, check: Callable[["os.stat_result"], None] | None = No
     except (ValueError, RecursionError) as error:
         why = str(error).replace("at end of document", f"at the end, line {len(data.splitlines())}")
         raise SettingsError(f"{path} is not valid TOML: {why}.") from error
+
+
+def why_foreign(found: "os.stat_result") -> str:
+    """Why another user could have written a file; empty if only the user and root could."""
+    import os
+
+    if os.geteuid() and found.st_uid not in (0, os.geteuid()):
+        return "belongs to another user"
+    if found.st_mode & 0o002 or (found.st_mode & 0o020 and found.st_gid != os.getegid()):
+        return "can be written by others"
+    return ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from bradawl.app.settings.files import is_there, read_user_file
+from bradawl.app.settings.files import is_there, read_user_file, why_foreign
 from bradawl.app.settings.homes import Homes, homes
 from bradawl.app.settings.layers import Layer, Sources, UncheckedValue, place_in
 from bradawl.app.settings.model_choice import ModelSources, choose_model, choose_second
@@ -145,6 +145,7 @@ def _with_models(read: SettingsSources) -> Settings:
         small=small,
         effort=_effort(given, model),
         answer_schema=_answer_schema(sources.find("json_schema"), given.cwd),
+        **_prompt_texts(read),
         **_plain_values(read),
     )
     steps = HEADLESS_STEPS if settings.max_steps is None and settings.headless else settings.max_steps
@@ -193,7 +194,7 @@ def _users_table(path: Path, table: SettingsTable, warnings: list[str]) -> dict[
     foreign: list[str] = []
 
     def check_owner(found: "os.stat_result") -> None:
-        foreign.append(_why_foreign(found))
+        foreign.append(why_foreign(found))
 
     values = read_user_file(path, check_owner)
     if foreign and foreign[0]:
@@ -207,17 +208,6 @@ def _users_table(path: Path, table: SettingsTable, warnings: list[str]) -> dict[
     if "api_key" in values:
         raise SettingsError(f"{path}: api_key: keys don't belong in a file; set the provider's variable instead.")
     return flatten(values, table.file_keys() | {"providers", "models"}, str(path))
-
-
-def _why_foreign(found: "os.stat_result") -> str:
-    """Why another user could have written a settings file; empty if only the user and root could."""
-    import os
-
-    if os.geteuid() and found.st_uid not in (0, os.geteuid()):
-        return "belongs to another user"
-    if found.st_mode & 0o002 or (found.st_mode & 0o020 and found.st_gid != os.getegid()):
-        return "can be written by others"
-    return ""
 
 
 def _tables(table: dict[str, object], path: Path) -> tuple[Mapping[str, Provider], Mapping[str, "ModelFacts"]]:
@@ -284,6 +274,20 @@ def _answer_schema(found: UncheckedValue | None, cwd: str) -> str:
     if path.is_file():
         raise SettingsError(f"{found.place}: {name} is larger than {_SCHEMA_LIMIT_BYTES} bytes.")
     raise SettingsError(f"{found.place} names a file that is not there: {name}.")
+
+
+_PROMPT_TEXTS: Final = ("system_prompt", "append_system_prompt")
+
+
+def _prompt_texts(read: SettingsSources) -> dict[str, str]:
+    """The user's texts for the system prompt, by field of `Settings`. Raises `SettingsError`."""
+    sources = read.given.sources
+    given = [name for name in _PROMPT_TEXTS if sources.find(name) or sources.find(f"{name}_file")]
+    if not given:
+        return {}
+    from bradawl.app.settings.prompt_texts import prompt_text  # few users have any
+
+    return {name: prompt_text(sources, name, read.given.cwd, read.home.user) for name in given}
 
 
 def _working_directory(found: UncheckedValue | None, cwd: str) -> str:

@@ -65,6 +65,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Log the structure of requests and replies, without contents."""
     headless: bool = False
     """No user can answer questions."""
+    system_prompt: str = ""
+    """Working rules for the model instead of bradawl's own; environment and instruction files still follow."""
+    append_system_prompt: str = ""
+    """A text after the working rules."""
     tools: str = ""
     """Names of bradawl's own tools to offer, with commas; `all`, `default`; empty: `default`."""
     user_tools: bool = True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from bradawl.app.settings.values import (
     COUNT,
     EFFORTS,
+    PROSE,
     RULES,
     SWITCH,
     TEXT,
@@ -185,6 +186,14 @@ ROWS: Final = (
             flags=("--output-format",), metavar="text|json", default="text"),
     Setting("json_schema", TEXT, "with -p: the answer is JSON that fits the JSON Schema in FILE",
             flags=("--json-schema",), metavar="FILE", is_in_file=False, is_plain=False),
+    Setting("system_prompt", PROSE, "working rules for the model instead of bradawl's own",
+            flags=("--system-prompt",), metavar="TEXT", is_plain=False),
+    Setting("system_prompt_file", TEXT, "the same, the text of a file",
+            flags=("--system-prompt-file",), metavar="FILE", is_plain=False),
+    Setting("append_system_prompt", PROSE, "a text that follows the working rules",
+            flags=("--append-system-prompt",), metavar="TEXT", is_plain=False),
+    Setting("append_system_prompt_file", TEXT, "the same, the text of a file",
+            flags=("--append-system-prompt-file",), metavar="FILE", is_plain=False),
     Setting("tools", TEXT,
             "bradawl's own tools to offer: names, all, or default: all, but with -p not `agent`, `glob`, `multi_edit`, "
             "`todo_write`, and `web_fetch` only if a rule allows it a host",

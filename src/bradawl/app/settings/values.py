@@ -44,6 +44,20 @@ def parse_text(value: object, place: str, *, may_be_empty: bool = False) -> str:
     return text
 
 
+def parse_prose(value: object, place: str) -> str:
+    """A text of one or more lines, stripped. Raises `SettingsError`."""
+    if not isinstance(value, str):
+        raise _error(f"{place} must be a text, not {value!r}.")
+    text = value.replace("\r\n", "\n").strip()
+    if not text:
+        raise _error(f"{place} is empty; give a text, or leave it out.")
+    if not is_utf8(text):
+        raise _error(f"{place} is not UTF-8 text.")
+    if control := next((char for char in text if ord(char) < 32 and char not in "\n\t"), ""):
+        raise _error(f"{place} is not a text: it has the control character {control!r} in it.")
+    return text
+
+
 def check_utf8_path(path: str, place: str) -> str:
     """The path, if its names are UTF-8, which requests and session files need. Raises `SettingsError`."""
     if is_utf8(path):
@@ -235,6 +249,7 @@ class ValueKind(NamedTuple):
 COUNT: Final = ValueKind(parse_count, "a whole number of at least 1")
 SWITCH: Final = ValueKind(parse_bool, "true or false")
 TEXT: Final = ValueKind(parse_text, "a text")
+PROSE: Final = ValueKind(parse_prose, "a text that is not empty")
 TEXTS: Final = ValueKind(parse_texts, "a list of texts")
 RULES: Final = ValueKind(parse_rule_texts, "a list of texts")
 VARIABLE_NAMES: Final = ValueKind(parse_variable_names, "a list of names of environment variables")

@@ -13,7 +13,7 @@ from bradawl.app.interrupts import Interrupts
 from bradawl.app.outcomes import outcome_of
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.rendering import cut, one_line, usage_text
-from bradawl.app.slash_commands import CommandFailed, is_command
+from bradawl.app.slash_commands import CommandFailed, CommandResult, is_command
 from bradawl.app.tui.approver import TerminalApprover
 from bradawl.app.tui.lines import LineReader, TurnInput, reader_for
 from bradawl.app.tui.painter import Painter
@@ -182,10 +182,13 @@ class Repl:
             if text is None:
                 return "leave"
             self.had_no_input = False
-            if not is_command(text):
+            if is_command(text):
+                result = await self._run_command(session, text)
+                if result.then != "stay":
+                    return result.then
+                text = result.prompt
+            if text:
                 await self._run_turn(session, text)
-            elif (then := await self._run_command(session, text)) != "stay":
-                return then
 
     async def _next_prompt(self) -> str | None:
         """The next prompt or command; None to leave."""
@@ -207,17 +210,17 @@ class Repl:
             if text.strip():
                 return text.encode("utf-8", "replace").decode()
 
-    async def _run_command(self, session: FrontendSession, line: str) -> Literal["stay", "new_session", "leave"]:
+    async def _run_command(self, session: FrontendSession, line: str) -> CommandResult:
         self._interrupts = 0
         try:
             result = await session.run_command(line)
         except (SettingsError, CommandFailed) as error:
             self.painter.error(one_line(str(error)))
-            return "stay"
+            return CommandResult()
         if result.text:
             show = self.painter.diff if result.style == "diff" else self.painter.line
             show(result.text)
-        return result.then
+        return result
 
     async def _run_turn(self, session: FrontendSession, prompt: str) -> None:
         self._is_running, self._interrupts = True, 0

@@ -63,18 +63,25 @@ def _split_head(text: str) -> tuple[list[str], str]:
 
 
 def _imports(text: str) -> Iterator[Finding]:
-    prose = re.sub(_IN_TICKS, "", re.sub(_FENCED, "", text))
-    for match in re.finditer(_IMPORT, prose, re.MULTILINE):
-        path = match["path"]
-        if _leaves(path):
+    for path in imports_in(text):
+        if leads_out(path):
             yield Finding(f"@{path}"[:200], "deny", "what is imported may not lie outside the project")
 
 
-def _leaves(path: str) -> bool:
-    """Whether a path in a project's text leads out of the project, judging by its text alone."""
+def imports_in(text: str) -> Iterator[str]:
+    """The paths that a text imports with `@path`, in order. Those in code do not count."""
+    prose = re.sub(_IN_TICKS, "", re.sub(_FENCED, "", text))
+    for match in re.finditer(_IMPORT, prose, re.MULTILINE):
+        yield match["path"]
+
+
+def leads_out(path: str, depth: int = 0) -> bool:
+    """Whether a path in a project's text leads out of the project, judging by its text alone.
+
+    `depth` is the number of folders between the project and the text's file.
+    """
     if path[0] in "~/$%\\" or path.lower().startswith("file:") or path[1:3] in (":\\", ":/"):
         return True
-    depth = 0
     for part in path.replace("\\", "/").split("/"):
         depth += {"..": -1, ".": 0, "": 0}.get(part, 1)
         if depth < 0:
