@@ -19,11 +19,12 @@ from typing import Any
 
 from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app import named_definitions
-from bradawl.core.events import RequestParams
+from bradawl.core.events import HeadMoved, RequestParams
 from bradawl.core.messages import Assistant, Message, Note, Origin, Text, ToolResults, User, calls_of, text_of
 from bradawl.core.permissions import Answer
 from bradawl.core.ports import ModelInfo, Prefix, ToolSchema
 from bradawl.providers.chat.codec import OpenAIChat
+from bradawl.shaping.compaction.summary import SYSTEM
 from bradawl.testing.fakes import ScriptedApprover
 from bradawl.testing.scripted import ScriptedModel
 
@@ -112,6 +113,16 @@ CALLS: tuple[Call, ...] = (
     ("grep", {"path": "shop"}),
     ("search", {"pattern": "x"}),
 )
+SUMMARY = """\
+Goal and state
+- `Cart.total` now counts the quantity; tests/test_cart.py passes (3 passed).
+
+Decisions
+- Discounts are planned as an attribute of `Cart`, not of `Item`.
+
+Next
+- Carry out the approved plan.
+"""
 SUB_AGENT = {"agent": "shop/cart.py and tests/test_cart.py use Item."}
 PLAN_CALLS: tuple[Call, ...] = (
     ("write_file", {"file_path": "x.py", "content": ""}),
@@ -160,14 +171,22 @@ def script(port: int) -> list[dict[str, Any]]:
             if name in SUB_AGENT:
                 replies.append({"text": SUB_AGENT[name]})
         replies.append({"text": "Done."})
-    return replies
+    return [*replies, {"text": SUMMARY}, {"text": "No notes.", "faults": {"status": 400}}]
 
 
 class Seen:
     """What the model saw in a run, with the names of this machine replaced."""
 
-    def __init__(self, model: ScriptedModel, messages: list[Message], replacements: dict[str, str]) -> None:
+    def __init__(
+        self,
+        model: ScriptedModel,
+        messages: list[Message],
+        compactions: tuple[Message, ...],
+        replacements: dict[str, str],
+    ) -> None:
+        """`compactions`: a request for a summary, and the first message with its summary and with one without it."""
         self._replacements = replacements
+        self.compactions = compactions
         prefix = model.prefixes[0]
         self.system = self.neutral(prefix.system)
         self.tools = prefix.tools
@@ -179,6 +198,7 @@ class Seen:
         for found, instead in self._replacements.items():
             text = text.replace(found, instead)
         text = re.sub(r"system: \w+ \w+,", "system: Linux x86_64,", text)
+        text = re.sub(r"/data/projects/[^/]+/blobs/[0-9a-f]{64}", "/data/projects/shop/blobs/0123...", text)
         return re.sub(r"\b(for|after) [\d.]+ s\b", r"\1 1 s", text)
 
 
@@ -219,10 +239,15 @@ async def run(top: Path, port: int) -> Seen:
             await session.run(PROMPT)
             session.choose_mode("plan")
             await session.run(PLAN_PROMPT)
-            messages = list(session.transcript.messages)
+            messages, last = list(session.transcript.messages), session.conversation.last_seq
+            await session.compact("the discount")
+            request, with_model = model.requests[-1][0], session.transcript.messages[0]
+            session.conversation.move_head(HeadMoved(last, "talk"))
+            await session.compact()
+            compactions = (request, with_model, session.transcript.messages[0])
     finally:
         await agent.aclose()
-    return Seen(model, messages, {str(project): PROJECT, str(home): "/people/you", f":{port}": ":8000"})
+    return Seen(model, messages, compactions, {str(project): PROJECT, str(home): "/people/you", f":{port}": ":8000"})
 
 
 def seen() -> Seen:
@@ -275,6 +300,25 @@ def _note(note: Note) -> str:
     return f'<note source="{note.source}">\n{note.text}\n</note>'
 
 
+def compaction(found: Seen) -> Iterator[str]:
+    """A request for a summary, cut, and the conversation after it."""
+    request, with_model, without = (found.neutral(_first_text(message)) for message in found.compactions)
+    head, _, end = request.partition("</conversation>")
+    yield "`/compact the discount` asks the model for a summary, in a conversation of its own:"
+    yield _block(f"{SYSTEM.strip()}\n\n{head[:400]}\n[... cut for this page ...]\n</conversation>{end}")
+    yield "The conversation then begins with this message:"
+    yield _block(with_model)
+    yield "If the model writes none, the message is:"
+    yield _block(without)
+
+
+def _first_text(message: Message) -> str:
+    if not isinstance(message, User):
+        raise TypeError("the first message after a compaction is a user's")
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    return "\n".join((*texts, *map(_note, message.notes)))
+
+
 def page() -> str:
     """The whole page."""
     found = seen()
@@ -283,6 +327,7 @@ def page() -> str:
         *(INTRO, table(found), "## System prompt", _block(found.system), "## Tools"),
         *("Description and JSON Schema of each, as they are sent.", *tools),
         *("## Prompts, calls and results", *conversation(found)),
+        *("## After a compaction", *compaction(found)),
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 

@@ -6,6 +6,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import Pin
 from bradawl.core.ports import Files
 from bradawl.folds.session_state import FileChanged, SessionState
+from bradawl.shaping.compaction.summary import harmless
 from bradawl.shaping.tokens import estimate
 
 _MOST_LISTED = 40
@@ -42,7 +43,9 @@ async def _now(files: Files, path: str, seen: Mapping[str, str]) -> str:
     except ToolError:
         return "it can't be read now"
     known = seen.get(path)
-    return "as you left it" if known == content.sha256 else "it may have changed since you saw it"
+    if known is None:
+        return "you have not read it since"
+    return "as you left it" if known == content.sha256 else "it has changed since you saw it"
 
 
 async def restored_files(files: Files, state: SessionState, room: int) -> list[Pin]:
@@ -55,8 +58,10 @@ async def restored_files(files: Files, state: SessionState, room: int) -> list[P
         tokens = 0 if text is None else estimate(text)
         if text is None or tokens > min(room, _MOST_TOKENS):
             continue
-        name = _shown(path, state)
-        found.append(Pin(f"file:{path}", "restored", f'<file path="{name}" state="as it is now">\n{text}\n</file>'))
+        name = harmless(" ".join(_shown(path, state).split())).replace('"', "'")
+        found.append(
+            Pin(f"file:{path}", "restored", f'<file path="{name}" state="as it is now">\n{text.rstrip()}\n</file>')
+        )
         room -= tokens + 20
     return found
 
@@ -64,6 +69,7 @@ async def restored_files(files: Files, state: SessionState, room: int) -> list[P
 async def _unchanged(files: Files, path: str, sha256: str) -> str | None:
     try:
         content = await files.read(path, _LIMIT_BYTES)
-        return content.data.decode() if content.sha256 == sha256 else None
+        text = content.data.decode() if content.sha256 == sha256 else ""
+        return text if text and text == harmless(text) else None  # a file could imitate what the user said
     except (ToolError, UnicodeDecodeError):
         return None

@@ -11,6 +11,7 @@ from bradawl.core.messages import Assistant, Message, Note, Text, ToolCall, Tool
 from bradawl.shaping.compaction.lines import cut_line, shape_of, shapes_of
 from bradawl.shaping.compaction.record import Record, attachment_text
 from bradawl.shaping.compaction.snip import text_of_result
+from bradawl.shaping.compaction.summary import harmless
 from bradawl.shaping.reminder_notes import PLAN_TOOL
 from bradawl.shaping.tokens import estimate
 
@@ -127,7 +128,7 @@ def _plan(messages: Sequence[Message], place: int, record: Record) -> Stated | N
     for call, text in _answered(messages, place):
         if call.name == PLAN_TOOL and text.startswith(_APPROVED):
             plan = str((parse_arguments(call.raw_arguments)[0] or {}).get("plan", ""))
-            return Stated("plan", "plan", plan.strip(), "<plan>", record.where((place - 1, -1)))
+            return Stated("plan", "plan", harmless(plan.strip()), "<plan>", record.where((place - 1, -1)))
     return None
 
 
@@ -144,12 +145,13 @@ def todos_stated(todos: Sequence[Todo]) -> list[Stated]:
     if not rest:
         return []
     text = "\n".join((*rest, *([f"({done} completed)"] if done else ())))
-    return [Stated("todos", "todos", text, "<todos>", "")]
+    return [Stated("todos", "todos", harmless(text), "<todos>", "")]
 
 
 def files_stated(lines: Sequence[str]) -> list[Stated]:
     """The files that changed, one a line, the last first."""
-    return [Stated("files", "files", "\n".join(lines), "<files_changed>", "")] if lines else []
+    text = "\n".join(harmless(" ".join(line.split())) for line in lines)
+    return [Stated("files", "files", text, "<files_changed>", "")] if lines else []
 
 
 # ------------------------------------------------------------------ the room

@@ -23,22 +23,31 @@ Exact names, paths and figures count more than prose. The user's requests, the p
 don't repeat them.
 """
 _FOCUS: Final = "\n\nThe user asks to keep above all: {focus}"
+_OUR_TAGS: Final = (
+    r"(?i)<(?=[\s/]*(?:request|answer|plan|todos|files_changed|file|summary|conversation|note|instructions|material|"
+    r"environment)\b)"
+)
 _BODY: Final = r"(?s)<summary>\n(.*)\n</summary>"
 MOST_SUMMARY: Final = 6_000
 """Tokens."""
 
 
+def harmless(text: str) -> str:
+    """A text in which no tag of a compaction begins or ends: files and output could imitate the user with them."""
+    return re.sub(_OUR_TAGS, "&lt;", text) if "<" in text else text
+
+
 def request_text(record: str, focus: str) -> str:
     """The user's message of the request."""
     asked = _FOCUS.format(focus=focus) if focus else ""
-    return f"<conversation>\n{record}\n</conversation>\n\nWrite the notes now.{asked}"
+    return f"<conversation>\n{harmless(record)}\n</conversation>\n\nWrite the notes now.{asked}"
 
 
 def summary_text(body: str, file: str) -> str:
     """A summary as the model sees it."""
     whole = f" All of it is in {file}: read or search it for anything that is missing here." if file else ""
     introduction = INTRODUCTION.format(word_for_word=", word for word", whole=whole)
-    return f"{introduction}\n<summary>\n{body.replace('</summary>', '< /summary>')}\n</summary>"
+    return f"{introduction}\n<summary>\n{harmless(body)}\n</summary>"
 
 
 def body_of(summary: str) -> str:
