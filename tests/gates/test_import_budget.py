@@ -17,7 +17,8 @@ PROGRAM = "import sys; from bradawl.app.cli import main; sys.exit(main())"
 IMPORT_TIMES = ("-X", "importtime")
 BARE = "import asyncio, msgspec"
 IMPORTS = (
-    "import bradawl.app.cli, bradawl.app.launch, bradawl.app.build.agent, bradawl.app.headless, "
+    "import bradawl.app.cli, gc; gc.set_threshold(50_000, 20, 50)\n"  # as `main` does before it imports the rest
+    "import bradawl.app.launch, bradawl.app.build.agent, bradawl.app.headless, "
     "bradawl.providers.client, bradawl.providers.chat.codec, bradawl.providers.http_h11"
 )
 
