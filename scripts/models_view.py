@@ -19,11 +19,12 @@ from typing import Any
 
 from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app import named_definitions
-from bradawl.core.events import HeadMoved, RequestParams
+from bradawl.core.events import RequestParams
 from bradawl.core.messages import Assistant, Message, Note, Origin, Text, ToolResults, User, calls_of, text_of
 from bradawl.core.permissions import Answer
 from bradawl.core.ports import ModelInfo, Prefix, ToolSchema
 from bradawl.providers.chat.codec import OpenAIChat
+from bradawl.shaping.compaction.digest import digest
 from bradawl.shaping.compaction.summary import SYSTEM
 from bradawl.testing.fakes import ScriptedApprover
 from bradawl.testing.scripted import ScriptedModel
@@ -113,6 +114,8 @@ CALLS: tuple[Call, ...] = (
     ("grep", {"path": "shop"}),
     ("search", {"pattern": "x"}),
 )
+ROOM_OF_DIGEST = 3_000
+"""Tokens; enough for all, so that the page does not depend on the length of a path."""
 SUMMARY = """\
 Goal and state
 - `Cart.total` now counts the quantity; tests/test_cart.py passes (3 passed).
@@ -171,7 +174,7 @@ def script(port: int) -> list[dict[str, Any]]:
             if name in SUB_AGENT:
                 replies.append({"text": SUB_AGENT[name]})
         replies.append({"text": "Done."})
-    return [*replies, {"text": SUMMARY}, {"text": "No notes.", "faults": {"status": 400}}]
+    return [*replies, {"text": SUMMARY}]
 
 
 class Seen:
@@ -184,7 +187,7 @@ class Seen:
         compactions: tuple[Message, ...],
         replacements: dict[str, str],
     ) -> None:
-        """`compactions`: a request for a summary, and the first message with its summary and with one without it."""
+        """`compactions`: a request for a summary, the first message with it, and a summary without a model."""
         self._replacements = replacements
         self.compactions = compactions
         prefix = model.prefixes[0]
@@ -239,12 +242,10 @@ async def run(top: Path, port: int) -> Seen:
             await session.run(PROMPT)
             session.choose_mode("plan")
             await session.run(PLAN_PROMPT)
-            messages, last = list(session.transcript.messages), session.conversation.last_seq
+            messages = list(session.transcript.messages)
             await session.compact("the discount")
             request, with_model = model.requests[-1][0], session.transcript.messages[0]
-            session.conversation.move_head(HeadMoved(last, "talk"))
-            await session.compact()
-            compactions = (request, with_model, session.transcript.messages[0])
+            compactions = (request, with_model, User((Text(digest(messages, ROOM_OF_DIGEST)),)))
     finally:
         await agent.aclose()
     return Seen(model, messages, compactions, {str(project): PROJECT, str(home): "/people/you", f":{port}": ":8000"})
@@ -308,7 +309,7 @@ def compaction(found: Seen) -> Iterator[str]:
     yield _block(f"{SYSTEM.strip()}\n\n{head[:400]}\n[... cut for this page ...]\n</conversation>{end}")
     yield "The conversation then begins with this message:"
     yield _block(with_model)
-    yield "If the model writes none, the message is:"
+    yield "If the model writes none, it is made of what the agent said, its calls, and telling lines of results:"
     yield _block(without)
 
 
