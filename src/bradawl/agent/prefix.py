@@ -17,7 +17,7 @@ from bradawl.core.messages import Assistant, Message, Origin, ToolResults, User
 from bradawl.core.ports import AnyTool, Model, ModelInfo, ModelSession, Prefix, Tool
 from bradawl.core.usage import Usage
 from bradawl.folds.assembler import Assembler
-from bradawl.shaping.context_size import message_tokens, part_tokens, prefix_tokens
+from bradawl.shaping.context_size import MessageSizes, part_tokens, prefix_tokens
 from bradawl.shaping.tokens import estimate
 from bradawl.shaping.tool_list import check_tools
 from bradawl.shaping.tool_schema import schemas_of
@@ -57,6 +57,8 @@ class PrefixLedger:
         """Hashes of the messages encoded so far, from `_first_mark` on."""
         self._first_mark = 0
         self._tokens = 0
+        self.sizes = MessageSizes()
+        """Of the transcript."""
         self._offer(tools)
 
     @property
@@ -132,6 +134,7 @@ class PrefixLedger:
         self._prefix = prefix
         self._tokens = self.opening_tokens = prefix_tokens(prefix)
         self._encoded = 0
+        self.sizes.keep(self._conversation.transcript.messages)
         self._begin_marks()
 
     async def _choose(self) -> Prefix:
@@ -282,7 +285,7 @@ class PrefixLedger:
             self._encoded += 1
             self._hash = self.model_session.prefix_hash()
             self._marks.append(self._hash[:_MARK])
-            self._tokens += message_tokens(message)
+            self._tokens += self.sizes.of(message)
 
     # -------------------------------------------------------------- tokens
 
@@ -295,10 +298,10 @@ class PrefixLedger:
     def context_tokens(self) -> int:
         """Tokens of the conversation now: those of the last report, and an estimate of the messages after it."""
         state, transcript = self._conversation.state, self._conversation.transcript
-        waiting = sum(map(message_tokens, transcript.messages[self._encoded :]))
+        waiting = self.sizes.total(transcript.messages[self._encoded :])
         if not state.is_anchored:
             return round(self.factor * (self._tokens + waiting))
-        after = sum(map(message_tokens, transcript.messages[transcript.replied_at :]))
+        after = self.sizes.total(transcript.messages[transcript.replied_at :])
         return state.context_tokens + round(self.factor * after)
 
     def usage_of(self, reply: Assembler) -> Usage | None:

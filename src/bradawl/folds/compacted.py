@@ -31,7 +31,8 @@ def without_thinking(message: Message) -> Message:
     if not isinstance(message, Assistant):
         return message
     parts = tuple(_unbound(part) for part in message.parts if not isinstance(part, Thinking | Opaque))
-    return msgspec.structs.replace(message, parts=parts, response_id=None)
+    free = msgspec.structs.replace(message, parts=parts, response_id=None)
+    return message if free == message else free  # what is known of a message stays known
 
 
 def _unbound(part: Part) -> Part:

@@ -1,5 +1,6 @@
 """Estimates the tokens of a conversation: the last reported count, and an estimate of the messages after it."""
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from bradawl.core.messages import (
@@ -55,6 +56,30 @@ def message_tokens(message: Message) -> int:
             return MESSAGE_TOKENS * len(results) + sum(map(part_tokens, parts)) + sum(map(note_tokens, notes))
         case _:
             assert_never(message)
+
+
+class MessageSizes:
+    """Tokens of the messages of a conversation, each estimated once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Message, int]] = {}
+        """By identity; each with its message, so that no other one gets the same identity."""
+
+    def of(self, message: Message) -> int:
+        """Tokens of a message, its framing included."""
+        known = self._known.get(id(message))
+        if known is None:
+            known = self._known[id(message)] = message, message_tokens(message)
+        return known[1]
+
+    def total(self, messages: Iterable[Message]) -> int:
+        """Tokens of some messages."""
+        return sum(map(self.of, messages))
+
+    def keep(self, messages: Iterable[Message]) -> None:
+        """Forget all other messages."""
+        kept = map(id, messages)
+        self._known = {each: self._known[each] for each in kept if each in self._known}
 
 
 def note_tokens(note: Note) -> int:

@@ -29,6 +29,7 @@ from bradawl.shaping.compaction.snip import (
     result_at,
     shortened,
     unanswered_from,
+    with_places,
 )
 from bradawl.shaping.compaction.summary import MOST_SUMMARY, body_of, request_text, summary_text
 from bradawl.shaping.compaction.superseded import superseded
@@ -88,28 +89,29 @@ class Compactor:
 
     async def forecast(self, tier: Tier, room: Room) -> dict[str, int]:
         """Tokens that this tier would free now, by what they belong to; a model is not asked."""
-        measured = Measured(self._conversation.transcript.messages)
+        measured = self._measured()
         messages = measured.messages
         if tier != "snip":
             draft = await self._draft(tier, room, measured, Record("", {}))
             return {} if draft is None else {f"{draft.event.kept_from} messages": draft.before - draft.expected}
         freed: dict[str, int] = {}
-        for each in _snipped(measured, room, None, Record("", {})):
-            result = result_at(messages, (each.message, each.result))
-            tokens = sum(map(part_tokens, result.parts)) - estimate(each.text)
-            freed[f"results of {result.name}"] = freed.get(f"results of {result.name}", 0) + tokens
+        for each in _snipped(measured, room, None).all:
+            name = f"results of {result_at(messages, (each.message, each.result)).name}"
+            freed[name] = freed.get(name, 0) + _freed(messages, each)
         return freed
 
     async def _snip(self, room: Room, keep_results: int | None, requests: int) -> Compacted | None:
-        measured = Measured(self._conversation.transcript.messages)
-        short = _snipped(measured, room, keep_results, Record("", {}))
-        record = await self._record_of(measured.messages, [each.message for each in short])
-        short = _snipped(measured, room, keep_results, record)
-        event = Compacted("snip", self._covers, shortened=tuple(short), record_ref=record.ref)
-        if keep_results is not None:
-            return self._take_effect(event, measured, (), 1)
-        least = max(room.least_freed, self._worth_freeing(measured.total, requests))
-        return self._take_effect(event, measured, (), least)
+        measured = self._measured()
+        worth = max(room.least_freed, self._worth_freeing(measured.total, requests))
+        least = worth if keep_results is None else 1
+        snipped = _snipped(measured, room, keep_results)
+        if sum(_freed(measured.messages, each) for each in snipped.all) < least:
+            return None
+        record = await self._record_of(measured.messages, [each.message for each in snipped.all])
+        short = (*snipped.replaced, *with_places(snipped.cut, record))
+        return self._take_effect(
+            Compacted("snip", self._covers, shortened=short, record_ref=record.ref), measured, (), least
+        )
 
     def _worth_freeing(self, tokens: int, requests: int) -> int:
         """Tokens that a compaction must free to cost less than it saves."""
@@ -119,8 +121,10 @@ class Compactor:
         return least_worth(all_tokens, requests, self._prefix.info.price, has_cache=has_cache)
 
     async def _summarise(self, tier: Tier, room: Room, focus: str, least: int) -> Compacted | None:
-        measured = Measured(self._conversation.transcript.messages)
+        measured = self._measured()
         messages, latest = measured.messages, self._latest(tier, room, measured)
+        if not latest.too_long and measured.total - measured.since(latest.begin) < least:
+            return None
         record = await self._record_of(messages, [*range(latest.begin), *(key[0] for key in latest.too_long)])
         draft = await self._draft(tier, room, measured, record)
         if draft is None or draft.before - draft.expected < least:
@@ -140,7 +144,7 @@ class Compactor:
         if not latest.begin:
             return None
         before, is_emergency = measured.total, tier == "collapse"
-        short = shortened(messages, latest.too_long, record, latest.left)
+        short = with_places(shortened(messages, latest.too_long, latest.left), record)
         stated = await self._stated(messages, latest.begin, record)
         pins = pinned(stated, room.pins)
         if not is_emergency:
@@ -159,6 +163,9 @@ class Compactor:
         return _Draft(event, stated, before, taken + min(most, MOST_SUMMARY), most)
 
     # ------------------------------------------------------------------ parts
+
+    def _measured(self) -> Measured:
+        return Measured(self._conversation.transcript.messages, self._prefix.sizes)
 
     def _latest(self, tier: Tier, room: Room, measured: Measured) -> Latest:
         recent = min(room.recent, measured.total // 4)
@@ -219,7 +226,7 @@ class Compactor:
             return record.text
         keys = long_results(messages, len(messages))
         for left in _LEFT_IN_REQUEST:
-            event = Compacted("", 0, shortened=tuple(shortened(messages, keys, Record("", {}), left)))
+            event = Compacted("", 0, shortened=tuple(shortened(messages, keys, left)))
             text = record_of(compacted(messages, event)).text
             if estimate(text) <= most:
                 return text
@@ -257,8 +264,20 @@ class _Draft(NamedTuple):
     """Tokens for a summary without a model."""
 
 
-def _snipped(measured: Measured, room: Room, keep_results: int | None, record: Record) -> list[Shortened]:
-    """The results that are shortened: those that later ones have replaced, and long or old ones."""
+class _Snipped(NamedTuple):
+    """The results that are shortened."""
+
+    replaced: list[Shortened]
+    """Those that later ones have replaced."""
+    cut: list[Shortened]
+    """Long or old ones, without the places of the whole ones."""
+
+    @property
+    def all(self) -> list[Shortened]:
+        return [*self.replaced, *self.cut]
+
+
+def _snipped(measured: Measured, room: Room, keep_results: int | None) -> _Snipped:
     messages = measured.messages
     end = unanswered_from(messages)
     replaced = superseded(messages, end)
@@ -267,4 +286,9 @@ def _snipped(measured: Measured, room: Room, keep_results: int | None, record: R
         keys, left = long_results(messages, recent_from(measured, room.recent)), _SNIPPED_TO
     else:
         keys, left = older_results(messages, end, keep_results), 0
-    return [*replaced, *shortened(messages, [key for key in keys if key not in known], record, left)]
+    return _Snipped(replaced, shortened(messages, (key for key in keys if key not in known), left))
+
+
+def _freed(messages: Sequence[Message], each: Shortened) -> int:
+    result = result_at(messages, (each.message, each.result))
+    return sum(map(part_tokens, result.parts)) - estimate(each.text)

@@ -1,18 +1,18 @@
-"""Messages with their sizes, so that each is estimated once for a compaction."""
+"""Messages with their sizes, as a compaction looks at them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from bradawl.core.messages import Message
-from bradawl.shaping.context_size import message_tokens
+from bradawl.shaping.context_size import MessageSizes
 
 
 class Measured:
     """Messages, and the estimated tokens of each."""
 
-    def __init__(self, messages: Iterable[Message]) -> None:
+    def __init__(self, messages: Iterable[Message], known: MessageSizes) -> None:
         self.messages = list(messages)
-        self.sizes = [message_tokens(message) for message in self.messages]
-        self._known = {id(message): size for message, size in zip(self.messages, self.sizes, strict=True)}
+        self.sizes = [known.of(message) for message in self.messages]
+        self._known = known
 
     @property
     def total(self) -> int:
@@ -23,7 +23,6 @@ class Measured:
         """Tokens of the messages from number `begin` on."""
         return sum(self.sizes[begin:])
 
-    def of(self, messages: Sequence[Message]) -> int:
+    def of(self, messages: Iterable[Message]) -> int:
         """Tokens of other messages, many of which may be the same objects."""
-        known = self._known
-        return sum(known[id(message)] if id(message) in known else message_tokens(message) for message in messages)
+        return self._known.total(messages)

@@ -1,7 +1,9 @@
 """The first tier of a compaction: long results that the model has used already are shortened."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
+
+import msgspec
 
 from bradawl.core.events import Shortened
 from bradawl.core.messages import Assistant, Message, Text, ToolResult, ToolResults
@@ -107,16 +109,21 @@ def result_at(messages: Sequence[Message], key: Key) -> ToolResult:
     return message.results[key[1]]
 
 
-def shortened(messages: Sequence[Message], keys: Collection[Key], record: Record, left: int = _LEFT) -> list[Shortened]:
+def shortened(messages: Sequence[Message], keys: Iterable[Key], left: int) -> list[Shortened]:
     """The results as they are after this; `left` is what stays of each, in characters."""
-    return [Shortened(*key, short_text(result_at(messages, key), left, record.where(key))) for key in keys]
+    return [Shortened(*key, _short_text(result_at(messages, key), left)) for key in keys]
 
 
-def short_text(result: ToolResult, left: int, where: str) -> str:
-    """What is left of a result, with the place of the whole."""
+def with_places(short: Iterable[Shortened], record: Record) -> Iterator[Shortened]:
+    """Shortened results with the places of the whole ones."""
+    for each in short:
+        where = record.where((each.message, each.result))
+        yield msgspec.structs.replace(each, text=f"{each.text[:-1]}; whole: {where}]") if where else each
+
+
+def _short_text(result: ToolResult, left: int) -> str:
     text = text_of_result(result)
-    whole = f"; whole: {where}" if where else ""
-    return f"{condensed(text, left)}\n{MARK}, {len(text):,} characters{whole}]" if left else f"{MARK}{whole}]"
+    return f"{condensed(text, left)}\n{MARK}, {len(text):,} characters]" if left else f"{MARK}]"
 
 
 def text_of_result(result: ToolResult) -> str:
