@@ -7,15 +7,19 @@ from bradawl.core.events import CallPrepared, Event, Outcome, PermissionDecided,
 
 
 class _Attempt(msgspec.Struct):
-    """One call of the turn."""
+    """One call of the turn. A turn may have thousands, so their effects are not kept."""
 
     step: int
-    effects: Effects
+    acts: bool
+    """It is to do something outside of the session. What a sub-agent does is in its own calls."""
+    runs: bool
+    """It runs a program whose effects are not known, such as a test."""
+    writes: bool
     outcome: Outcome | None = None
     has_failed_part: bool = False
     lacked_user: bool = False
     """The call, or something its command did, was denied because no user was there."""
-    inner: "list[Attempts]" = msgspec.field(default_factory=lambda: [])
+    inner: "tuple[Attempts, ...]" = ()
     """The calls of the sub-agents that it started."""
 
     @property
@@ -28,7 +32,7 @@ class _Attempt(msgspec.Struct):
     @property
     def has_acted(self) -> bool:
         """It succeeded, and did more than read and keep notes."""
-        return self.outcome == "ok" and (_acts(self.effects) or any(inner.has_acted for inner in self.inner))
+        return self.outcome == "ok" and (self.acts or any(inner.has_acted for inner in self.inner))
 
 
 class Attempts:
@@ -46,7 +50,7 @@ class Attempts:
                 self._made.clear()
                 self._by_id.clear()
             case CallPrepared(call_id, step, effects=effects):
-                self._by_id[call_id] = attempt = _Attempt(step, effects)  # models use ids again
+                self._by_id[call_id] = attempt = _attempt(step, effects)  # models use ids again
                 self._made.append(attempt)
             case PermissionDecided(call_id, "deny", "nobody") if call_id in self._by_id:
                 self._by_id[call_id].lacked_user = True
@@ -64,7 +68,7 @@ class Attempts:
     def add_sub_agent(self, call_id: str, inner: "Attempts") -> None:
         """Add the calls of the sub-agent that a call started."""
         if call_id in self._by_id:
-            self._by_id[call_id].inner.append(inner)
+            self._by_id[call_id].inner += (inner,)
 
     @property
     def has_acted(self) -> bool:
@@ -93,21 +97,20 @@ class Attempts:
         for attempt in self._made:
             for inner_changed, inner_checked in (inner._changes() for inner in attempt.inner):
                 has_changed, is_checked = has_changed or inner_changed, inner_checked if inner_changed else is_checked
-            if _runs(attempt.effects):
+            if attempt.runs:
                 if attempt.was_refused or attempt.outcome == "refused":
                     continue
                 is_checked = has_changed and attempt.outcome == "ok" and not attempt.has_failed_part
-                has_changed = has_changed or (attempt.outcome == "ok" and bool(attempt.effects.writes))
-            elif attempt.outcome == "ok" and attempt.effects.writes:
+                has_changed = has_changed or (attempt.outcome == "ok" and attempt.writes)
+            elif attempt.outcome == "ok" and attempt.writes:
                 has_changed, is_checked = True, False
         return has_changed, is_checked
 
 
-def _acts(effects: Effects) -> bool:
-    """Whether the call does something outside of the session. What a sub-agent does is in its own calls."""
-    return not msgspec.structs.replace(effects, session=(), spends=False).is_read_only
-
-
-def _runs(effects: Effects) -> bool:
-    """Whether the call runs a program whose effects are not known, such as a test."""
-    return effects.unknown or (bool(effects.commands) and not effects.understood)
+def _attempt(step: int, effects: Effects) -> _Attempt:
+    return _Attempt(
+        step,
+        acts=not msgspec.structs.replace(effects, session=(), spends=False).is_read_only,
+        runs=effects.unknown or (bool(effects.commands) and not effects.understood),
+        writes=bool(effects.writes),
+    )

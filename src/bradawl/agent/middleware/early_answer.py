@@ -47,7 +47,7 @@ class EarlyAnswer(Middleware):
         """A call of this step succeeded although a part of it failed."""
         self._did_something = False
         self._acts: dict[str, bool] = {}
-        """By the id of a call whether it does more than read."""
+        """By the id of a call without a result whether it does more than read."""
         context.conversation.listen(self._follow)
 
     def begin_turn(self, params: RequestParams) -> None:
@@ -80,7 +80,8 @@ class EarlyAnswer(Middleware):
             case CallPrepared(call_id, effects=effects):
                 self._acts[call_id] = not effects.is_read_only
             case ToolFinished(call_id, outcome, has_failed_part=has_failed_part):
-                self._did_something = self._did_something or (outcome != "refused" and self._acts.get(call_id, False))
+                acts = self._acts.pop(call_id, False)
+                self._did_something = self._did_something or (acts and outcome != "refused")
                 self._hides_failure = self._hides_failure or has_failed_part
             case _:
                 pass
