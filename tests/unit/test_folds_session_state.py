@@ -51,6 +51,7 @@ def test_the_last_event_about_the_cwd_the_todos_and_each_file_wins():
     state = remembered(SessionOpened(1, "/p", "/p"), *map(StateChanged, changes))
     assert (state.cwd, state.todos, state.files_seen) == ("/q", todos, {"/a": "3", "/b": "2"})
     assert state.project == "/p"
+    assert list(state.files_seen) == ["/b", "/a"], "the file seen last is the last one"
 
 
 def test_usage_and_cost_add_up():

@@ -62,7 +62,7 @@ class SessionState:
         self.cwd = ""
         self.prefix: PrefixOpened | None = None
         self.files_seen: dict[str, str] = {}
-        """Path to sha256 of the content the model last saw."""
+        """Path to sha256 of the content the model last saw, the path seen last at the end."""
         self.files_shown: dict[str, FileShown] = {}
         """Path to all contents that the model saw, and the parts of the last one that the conversation holds."""
         self.seen_before: dict[str, tuple[str | None, FileShown | None]] = {}
@@ -203,7 +203,7 @@ def _forget_files_of_withdrawn_reply(state: SessionState) -> None:
 
 
 def _forget_parts(state: SessionState, paths: Iterable[str]) -> None:
-    for path in tuple(paths):
+    for path in tuple(path for path in paths if state.files_shown[path].parts):
         state.files_shown[path] = msgspec.structs.replace(state.files_shown[path], parts=frozenset())
 
 
@@ -216,6 +216,7 @@ def _change(state: SessionState, change: State) -> None:
         case FileSeen(path, sha256, part):
             seen, shown = state.files_seen.get(path), state.files_shown.get(path)
             state.seen_before.setdefault(path, (seen, shown))
+            state.files_seen.pop(path, None)
             state.files_seen[path] = sha256
             parts = shown.parts if shown and seen == sha256 else frozenset[str]()
             contents = shown.contents if shown else frozenset[tuple[str, str]]()

@@ -10,6 +10,7 @@ from bradawl.shaping.compaction.summary import harmless
 from bradawl.shaping.tokens import estimate
 
 _MOST_LISTED = 40
+_MOST_NAMED = 200
 _MOST_RESTORED = 5
 _MOST_TOKENS = 5_000
 """Of one restored file."""
@@ -23,8 +24,9 @@ async def changed_files(files: Files, state: SessionState) -> list[str]:
         f"{_shown(path, state)}: {_did(changed)}; {await _now(files, path, state.files_seen)}"
         for path, changed in last_first[:_MOST_LISTED]
     ]
-    if more := [_shown(path, state) for path, _ in last_first[_MOST_LISTED:]]:
-        lines.append(f"and {len(more)} before: {', '.join(more)}")
+    if before := last_first[_MOST_LISTED:]:
+        named = ", ".join(_shown(path, state) for path, _ in before[:_MOST_NAMED])
+        lines.append(f"and {len(before)} before: {named}{', ...' if len(before) > _MOST_NAMED else ''}")
     return lines
 
 
