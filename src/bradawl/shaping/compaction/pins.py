@@ -207,9 +207,19 @@ def _reference(each: Stated) -> str:
 
 
 def _merged(older: Sequence[Stated]) -> str:
-    where = next((each.where for each in older if each.where), "")
+    if len(older) == 1 and not older[0].frame and older[0].text.startswith("[request-"):
+        return older[0].text  # merged by an earlier compaction
     names = older[0].id if len(older) == 1 else f"{older[-1].id} to {older[0].id}"
-    return f"[{names}: {where or 'no longer here'}]"
+    return f"[{names}: {_from_to([each.where for each in older if each.where]) or 'no longer here'}]"
+
+
+def _from_to(places: Sequence[str]) -> str:
+    """The place from the last to the first of these, which are in one file: the oldest may itself name a file."""
+    if not places:
+        return ""
+    file, _, first = places[-1].rpartition(" lines ")
+    last = places[0].rpartition("-")[2]
+    return f"{file} lines {first.partition('-')[0]}-{last}"
 
 
 def shortened(text: str, most: int, where: str) -> str:
