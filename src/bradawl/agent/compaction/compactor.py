@@ -42,6 +42,10 @@ _AFTER: Final = 0.5
 """Share of its tokens that a conversation has at most after a summary."""
 _IN_EMERGENCY: Final = 0.3
 _LEAST_DIGEST: Final = 300
+_LEAST_SHARE: Final = 0.1
+"""Of the conversation, for a summary: many pins must not leave nothing for it."""
+_REFERENCE: Final = 150
+"""Tokens of the reference that stands for the oldest requests."""
 _KNOWN_AFTER: Final = 3
 """Replies after which it is known whether the provider has a cache."""
 _SNIPPED_TO: Final = 600
@@ -146,7 +150,7 @@ class Compactor:
         before, is_emergency = measured.total, tier == "collapse"
         short = with_places(shortened(messages, latest.too_long, latest.left), record)
         stated = await self._stated(messages, latest.begin, record)
-        pins = pinned(stated, room.pins)
+        pins = pinned(stated, max(room.pins - _REFERENCE, room.pins // 2))
         if not is_emergency:
             pins += await restored_files(self._files, self._conversation.state, room.restored)
         event = Compacted(
@@ -159,7 +163,8 @@ class Compactor:
         )
         taken = measured.of(compacted(messages, event))
         share = _IN_EMERGENCY if is_emergency else _AFTER
-        most = max(_LEAST_DIGEST, int(min(before, room.usable - room.opening) * share) - taken)
+        size = min(before, room.usable - room.opening)
+        most = max(_LEAST_DIGEST, int(size * _LEAST_SHARE), int(size * share) - taken)
         return _Draft(event, stated, before, taken + min(most, MOST_SUMMARY), most)
 
     # ------------------------------------------------------------------ parts
