@@ -28,6 +28,33 @@ def test_a_short_benchmark_measures_both_programs_and_writes_what_it_found(tmp_p
     assert path.with_suffix(".md").read_text() in done.stdout
 
 
+def test_a_short_session_in_a_small_window_keeps_its_prompts_and_stays_below_the_window() -> None:
+    options = ["--steps", "48", "--window", "8000", "--turns", "24", "--json"]
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "compaction.py"), *options],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert sum(found["tiers"].values()) > 2
+    assert found["overflows"] == 0
+    assert max(request["tokens"] for request in found["requests"]) < 8_000
+    assert (found["not_whole"], found["lost"]) == ([], [])
+    # Room for 15 %, by an estimate that the first reports still correct.
+    assert found["most_pins"] <= 8_000 * 0.17
+    assert found["entries"] > 48
+
+
+def test_the_tiers_of_a_small_conversation_are_measured() -> None:
+    command = [sys.executable, str(BENCHMARKS / "compaction_tiers.py"), "8000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(",")[0] for line in done.stdout.splitlines()[1::2]] == ["snip", "summarise", "collapse"]
+
+
 def test_the_growth_is_found_although_each_kind_of_step_has_its_own_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from figures import slope
