@@ -82,6 +82,8 @@ class PrefixLedger:
         """Continue the prefix of the log if it still fits, otherwise begin a new one and log why."""
         self._log_tools_of_last_run()
         prefix = await self._choose()
+        if self._conversation.transcript.awaits_prefix:  # the program ended right after a compaction
+            self._log_opened(self.info.origin, "compaction", "messages")
         sent = dict(self._conversation.transcript.sent)
         self._begin(prefix)
         self._encode()
