@@ -125,6 +125,7 @@ class PrefixLedger:
 
     def _begin(self, prefix: Prefix) -> None:
         """Open the model session. It gets the transcript with the next request, when all notes are in it."""
+        self._model_session = None  # if it can't be opened, the next turn begins with `open`
         try:
             self._model_session = self._model.open(prefix, self._conversation.log.session_id)
         except BradawlError:

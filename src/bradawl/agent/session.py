@@ -121,9 +121,8 @@ class Session:
         self._task: asyncio.Task[Finish] | None = None
         self._turn_over: asyncio.Event | None = None
         """Set when the running turn is over; None between turns."""
-        self._is_closed = False
+        self._is_closed, self._earlier_prompts = False, parts.earlier_prompts
         self._around_turns = None if self.conversation.is_sub_agent else self.agent.around_turns
-        self._earlier_prompts = parts.earlier_prompts
 
     @property
     def id(self) -> str:
@@ -275,9 +274,10 @@ class Session:
         self.conversation.note(text, "user")
 
     def cancel(self) -> None:
-        """End the running turn; `run` then returns with reason `cancelled`. Does nothing between turns."""
+        """End the running turn; `run` then returns with reason `cancelled`. A running `compact` ends too."""
         if self._task is not None:
             self._task.cancel()
+        self.compaction.cancel()
 
     def _new_turn(self, answer_schema: AnswerSchema | None) -> tuple[Turn, PartFailed | None]:
         """A turn that no middleware has refused, and the defect of one that could not begin. Raises `SettingsError`."""
@@ -325,11 +325,12 @@ class Session:
         return await self.log.durable(moved)
 
     async def compact(self, focus: str = "") -> Compacted | None:
-        """Summarise the conversation, above all `focus`; None if that gains nothing. Raises `SessionError`."""
+        """Summarise the conversation, above all `focus`; None for no gain. Raises `SessionError`, also if cancelled."""
         self._check_is_idle(has_begun=True)
         turn_over = self._turn_over = asyncio.Event()
         try:
             await self._begin()
+            self._check_is_open()  # it may have been closed meanwhile
             return await self.compaction.on_request(focus)
         finally:
             self._turn_over = None

@@ -1,8 +1,10 @@
 """Compacts a conversation that fills the model's window, and one that the model refused as too long."""
 
+import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
+from bradawl.core.errors import SessionError
 from bradawl.core.events import Compacted, Event, HeadMoved, RequestParams, ToolFinished
 from bradawl.core.messages import calls_of, text_of
 from bradawl.core.ports import Files, Model
@@ -49,6 +51,8 @@ class Compaction(Middleware):
         self._conversation, self._prefix = context.conversation, context.prefix
         self._files, self._model, self._small_model, self._limits = files, model, small_model, limits
         self._made: tuple[Compactor, RoomInWindow] | None = None
+        self._on_request: asyncio.Timeout | None = None
+        """The scope of a compaction that the user asked for."""
         self._asked_output: int | None = None
         self._overflows = 0
         self._again_from: dict[Tier, float] = {}
@@ -99,11 +103,27 @@ class Compaction(Middleware):
         return Retry(failure) if outcome.can_retry else Continue()
 
     async def on_request(self, focus: str) -> Compacted | None:
-        """Summarise the conversation because the user asks for it, however short it is; None if nothing is to gain."""
+        """Summarise the conversation because the user asks for it, however short it is; None if nothing is to gain.
+
+        Raises `SessionError` if it is cancelled by `cancel`.
+        """
         compactor, rooms = self._parts
         tokens = self._prefix.context_tokens()
-        room = await rooms.known(tokens, self._asked_output) or rooms.after_overflow(tokens, 0)
-        return await compactor.compact("summarise", room, focus=focus, is_asked=True)
+        try:
+            async with asyncio.timeout(None) as scope:
+                self._on_request = scope
+                room = await rooms.known(tokens, self._asked_output) or rooms.after_overflow(tokens, 0)
+                return await compactor.compact("summarise", room, focus=focus, is_asked=True)
+        except TimeoutError as error:
+            raise SessionError("The compaction was cancelled; the conversation is as it was.") from error
+        finally:
+            self._on_request = None
+
+    def cancel(self) -> None:
+        """End a running `on_request`; does nothing otherwise."""
+        if self._on_request is not None:
+            self._on_request.reschedule(0)
+            self._on_request = None
 
     async def forecast(self) -> Forecast | None:
         """The next tier and what it would free now; None if nothing is compacted, or the window is not known."""

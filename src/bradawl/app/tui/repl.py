@@ -123,8 +123,11 @@ class Repl:
             self.painter.line("A new session begins.")
 
     def interrupted(self) -> None:
-        """Handle Ctrl+C: it ends a running read, else the running turn."""
-        if self.reader.interrupt() or not self._is_running:
+        """Handle Ctrl+C: it ends a running read, else the running turn or compaction."""
+        if self.reader.interrupt():
+            return
+        if not self._is_running:
+            self.cancel_turn()  # the command may be `/compact`
             return
         self._interrupts += 1
         if self._interrupts >= _INTERRUPTS_TO_EXIT:
