@@ -10,6 +10,7 @@ import pytest
 from scripted_agent import assert_valid, build, only
 
 from bradawl.core.effects import Effects
+from bradawl.core.errors import SessionError
 from bradawl.core.events import Compacted, FileSeen, PrefixOpened, ReplyWithdrawn, StateChanged
 from bradawl.core.messages import Message, Text, ToolResults, User, text_of
 from bradawl.core.ports import CallContext, ToolOutput
@@ -263,12 +264,13 @@ async def test_cancelling_a_compaction_leaves_the_conversation_as_it_was() -> No
     async with agent.open() as session:
         await session.run(REQUEST)
         before = list(session.transcript.messages)
-        async with asyncio.TaskGroup() as group:
-            compaction = group.create_task(session.compact())
-            await model.is_asked.wait()
-            assert session.is_running
-            session.cancel()
-        assert compaction.result() is None and not session.is_running
+        compaction = asyncio.ensure_future(session.compact())
+        await model.is_asked.wait()
+        assert session.is_running
+        session.cancel()
+        with pytest.raises(SessionError, match="The compaction was cancelled; the conversation is as it was"):
+            await compaction
+        assert not session.is_running
         assert session.transcript.messages == before
         assert (await session.run("And now?")).text == "again"
 

@@ -31,6 +31,57 @@ def check_request(body: bytes) -> list[str]:
     return problems + ([f"calls without answer: {waiting}"] if waiting else [])
 
 
+def check_rules_of(server: str, body: bytes) -> list[str]:
+    """Violations of what one family of servers requires besides, by the name of its profile."""
+    messages = json.loads(body)["messages"]
+    rules = _RULES_OF.get(server, ())
+    return [f"message {n}: {what}" for n in range(len(messages)) for rule in rules for what in rule(messages, n)]
+
+
+def _requires_reasoning(messages, place):
+    message = messages[place]
+    if message.get("tool_calls") and not isinstance(message.get("reasoning_content"), str):
+        yield f"thinking is enabled but reasoning_content is missing in assistant tool call message at index {place}"
+
+
+def _requires_nine(messages, place):
+    ids = [entry["id"] for entry in messages[place].get("tool_calls", ())] + [messages[place].get("tool_call_id")]
+    for call_id in ids:
+        if call_id is not None and not re.fullmatch(r"[A-Za-z0-9]{9}", call_id):
+            yield f"Tool call id was {call_id} but must be a-z, A-Z, 0-9, with a length of 9"
+
+
+def _requires_reply_between(messages, place):
+    if place and messages[place]["role"] == "user" and messages[place - 1]["role"] == "tool":
+        yield "Unexpected role 'user' after role 'tool'"
+
+
+def _requires_names(messages, place):
+    if messages[place]["role"] == "tool" and not messages[place].get("name"):
+        yield "a result without the name of its tool"
+
+
+def _requires_signed_calls(messages, place):
+    calls = messages[place].get("tool_calls")
+    if calls and not calls[0].get("extra_content", {}).get("google", {}).get("thought_signature"):
+        yield "Function call is missing a thought_signature"
+
+
+def _requires_short(messages, place):
+    for entry in messages[place].get("tool_calls", ()):
+        if len(entry["id"]) > 40:
+            yield f"string too long: {entry['id']}"
+
+
+_RULES_OF = {
+    "openai": (_requires_short,),
+    "deepseek": (_requires_reasoning,),
+    "kimi": (_requires_reasoning,),
+    "mistral": (_requires_nine, _requires_reply_between, _requires_names),
+    "gemini": (_requires_signed_calls,),
+}
+
+
 def _check_message(message, place, waiting):
     role = message.get("role")
     if role not in _ROLES:
@@ -49,8 +100,16 @@ def _check_message(message, place, waiting):
         waiting.clear()
     if role == "assistant":
         yield from _check_reply(message, waiting)
-    if role == "user" and not message.get("content"):
+    if role == "user":
+        yield from _check_prompt(message.get("content"))
+
+
+def _check_prompt(content):
+    if not content or (isinstance(content, str) and not content.strip()):
         yield "an empty prompt"
+    for piece in content if isinstance(content, list) else ():
+        if piece.get("type") == "text" and not piece.get("text", "").strip():
+            yield "an empty text in a prompt"
 
 
 def _check_reply(message, waiting):

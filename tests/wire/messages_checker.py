@@ -1,6 +1,7 @@
 """Checks a Messages request against what Anthropic's API requires."""
 
 import base64
+import hashlib
 import json
 import re
 from itertools import pairwise
@@ -43,7 +44,46 @@ def check_request(body: bytes, *, opaque: frozenset[str] = frozenset()) -> list[
     problems += _check_marks(request)
     turns = request.get("messages") or []
     problems += [f"turn {n}: {what}" for n, turn in enumerate(turns) for what in _check_turn(turn, opaque)]
-    return problems + _check_order(turns)
+    return [*problems, *_check_order(turns), *_check_thinking_mode(request)]
+
+
+def check_signatures(body: bytes) -> list[str]:
+    """Thinking that is bound to another beginning of the request than this one; for signatures of `signature_after`."""
+    request = json.loads(body)
+    blocks = [(turn["role"], one) for turn in request["messages"] for one in turn["content"]]
+    return [
+        f"block {place}: the `signature` in this `thinking` block is bound to a different conversation"
+        for place, (_, one) in enumerate(blocks)
+        if (signature := one.get("signature") or one.get("data")) and signature != _signature(request, blocks[:place])
+    ]
+
+
+def signature_after(body: bytes, reply: list[dict]) -> str:
+    """The signature of thinking that follows these blocks of the reply to a request."""
+    request = json.loads(body)
+    blocks = [(turn["role"], one) for turn in request["messages"] for one in turn["content"]]
+    return _signature(request, [*blocks, *(("assistant", one) for one in reply)])
+
+
+def _signature(request, blocks):
+    plain = [[role, {key: value for key, value in one.items() if key != "cache_control"}] for role, one in blocks]
+    head = [
+        [{key: value for key, value in one.items() if key != "cache_control"} for one in request.get(field, ())]
+        for field in ("system", "tools")
+    ]
+    return hashlib.sha256(json.dumps([head, plain], sort_keys=True).encode()).hexdigest()
+
+
+def _check_thinking_mode(request):
+    """Thinking with a budget can't begin or go on in the middle of a tool loop that began without it."""
+    turns = request.get("messages") or []
+    if request.get("thinking", {}).get("type") != "enabled":
+        return
+    kinds = [(turn.get("content") or [{}])[0].get("type", "") for turn in turns]
+    begins = [place for place, kind in enumerate(kinds) if turns[place]["role"] == "user" and kind != "tool_result"]
+    first = max(begins, default=-1) + 1
+    if first < len(turns) and kinds[first] not in ("thinking", "redacted_thinking"):
+        yield f"turn {first}: Expected `thinking` or `redacted_thinking`, but found `{kinds[first]}`"
 
 
 def _no_twins(pairs):

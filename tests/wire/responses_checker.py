@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from bradawl.providers.responses.codec import OpenAIResponses
 from wire.replay import numbered_ids, reject_constant
@@ -19,6 +21,7 @@ _FIELDS = {"model", "instructions", "input", "tools", "stream", "store", "includ
 _FIELDS |= {"reasoning", "prompt_cache_key", "max_output_tokens"}
 _INPUT = {"input_text": "text", "input_image": "image_url", "input_file": "file_data"}
 _OUTPUT = {"output_text": "text", "refusal": "refusal"}
+NOTHING_BOUND: Mapping[str, str] = MappingProxyType({})
 
 
 def responses(base_url: str = "") -> OpenAIResponses:
@@ -29,8 +32,11 @@ def responses(base_url: str = "") -> OpenAIResponses:
 new_codec = responses
 
 
-def check_request(body: bytes) -> list[str]:
-    """Violations in a request; empty if a strict server would accept it."""
+def check_request(body: bytes, *, bound: Mapping[str, str] = NOTHING_BOUND) -> list[str]:
+    """Violations in a request; empty if a strict server would accept it.
+
+    `bound` names, for ids of messages and calls, the reasoning item that they were received with.
+    """
     try:
         request = json.loads(body.decode("utf-8"), parse_constant=reject_constant)
     except ValueError as error:
@@ -45,7 +51,7 @@ def check_request(body: bytes) -> list[str]:
         is_good = _NAME.fullmatch(tool.get("name", "")) and tool.get("parameters", {}).get("type") == "object"
         if tool.get("type") != "function" or not is_good or not isinstance(tool.get("strict"), bool):
             problems.append(f"bad tool {tool}")
-    conversation = _Conversation()
+    conversation = _Conversation(bound)
     for place, item in enumerate(request.get("input", ())):
         problems += [f"item {place}: {problem}" for problem in conversation.take(item)]
     return problems + [f"at the end: {problem}" for problem in conversation.end()]
@@ -54,7 +60,8 @@ def check_request(body: bytes) -> list[str]:
 class _Conversation:
     """Checks the rules between items."""
 
-    def __init__(self):
+    def __init__(self, bound):
+        self.bound = bound
         self.waiting = []
         self.others = set()
         self.call_ids = set()
@@ -100,6 +107,8 @@ class _Conversation:
             yield f"illegal id {item_id!r}"
         if item_id in self.item_ids:
             yield f"duplicate id {item_id!r}"
+        if (required := self.bound.get(item_id)) is not None and required not in self.item_ids:
+            yield f"{item_id!r} was provided without its required reasoning item {required!r}"
         self.item_ids.add(item_id)
 
     def _check_user(self, item):

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from bradawl.core.events import RequestParams
-from bradawl.core.messages import Assistant, Origin, Text, ToolResult, ToolResults
+from bradawl.core.messages import Assistant, Origin, Text, Thinking, ToolCall, ToolResult, ToolResults
 from bradawl.core.ports import ModelInfo, Prefix, ToolSchema
 from bradawl.providers.codec import Endpoint
 from bradawl.providers.messages.codec import AnthropicMessages
@@ -92,12 +92,29 @@ def test_thinking_never_changes_inside_a_tool_loop(model):
 
     encoder.append(ASK)
     first = sent(effort="high")
-    encoder.append(Assistant((LS,), origin))
+    encoder.append(Assistant((Thinking("Hm.", signature="S"), LS), origin))
     encoder.append(ToolResults((ToolResult(LS.id, "ls", (Text("x"),)),)))
     assert sent(effort="none", max_output_tokens=64_000) == first
     encoder.append(Assistant((Text("Done."),), origin))
     encoder.append(ASK)
     assert sent(effort="none") != first
+
+
+def test_a_budget_waits_for_the_next_prompt_if_the_tool_loop_began_without_thinking():
+    origin = Origin("anthropic_messages", "p", "claude-sonnet-4-5")
+    loop = [ASK, Assistant((LS,), origin), ToolResults((ToolResult(LS.id, "ls", (Text("x"),)),))]
+
+    def thinks(*messages):
+        body = body_of(messages, params=RequestParams(effort="high"), origin=origin)
+        assert check_request(body) == []
+        return "thinking" in json.loads(body)
+
+    second = Assistant((Thinking("Hm.", signature="S"), ToolCall("toolu_2", "ls", "{}")), origin)
+    answered = ToolResults((ToolResult("toolu_2", "ls", (Text("y"),)),))
+    assert not thinks(*loop)
+    assert not thinks(*loop, second, answered), "the loop began without it"
+    assert thinks(*loop, Assistant((Text("Done."),), origin), ASK)
+    assert thinks(ASK, second, answered, Assistant((LS,), origin), loop[2]), "later replies need not think"
 
 
 def test_an_answer_schema_is_a_field_for_claude_and_text_for_other_models():

@@ -114,6 +114,10 @@ def test_the_checker_finds_what_a_server_would_refuse():
         "are followed by": {**good, "messages": good["messages"][:2]},
         "two turns": {**good, "messages": [good["messages"][0], *good["messages"]]},
         "final block": {**good, "messages": [good["messages"][0], {**good["messages"][1], "content": thought}]},
+        "but found `tool_use`": {
+            **request_of([ASK, Assistant((LS,), ORIGIN)]),
+            "thinking": {"type": "enabled", "budget_tokens": 1_024},
+        },
         "Found 6": {**good, "system": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}] * 3},
     }
     for words, request in spoiled.items():

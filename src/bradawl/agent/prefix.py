@@ -84,6 +84,8 @@ class PrefixLedger:
         """Continue the prefix of the log if it still fits, otherwise begin a new one and log why."""
         self._log_tools_of_last_run()
         prefix = await self._choose()
+        if self._conversation.transcript.awaits_prefix:  # the program ended right after a compaction
+            self._log_opened(self.info.origin, "compaction", "messages")
         sent = dict(self._conversation.transcript.sent)
         self._begin(prefix)
         self._encode()
@@ -125,6 +127,7 @@ class PrefixLedger:
 
     def _begin(self, prefix: Prefix) -> None:
         """Open the model session. It gets the transcript with the next request, when all notes are in it."""
+        self._model_session = None  # if it can't be opened, the next turn begins with `open`
         try:
             self._model_session = self._model.open(prefix, self._conversation.log.session_id)
         except BradawlError:

@@ -120,9 +120,8 @@ class Session:
         self._task: asyncio.Task[object] | None = None
         self._turn_over: asyncio.Event | None = None
         """Set when the running turn is over; None between turns."""
-        self._is_closed = False
+        self._is_closed, self._earlier_prompts = False, parts.earlier_prompts
         self._around_turns = None if self.conversation.is_sub_agent else self.agent.around_turns
-        self._earlier_prompts = parts.earlier_prompts
 
     @property
     def id(self) -> str:
@@ -272,7 +271,7 @@ class Session:
         self.conversation.note(text, "user")
 
     def cancel(self) -> None:
-        """End the running turn; `run` then returns with reason `cancelled`. Does nothing between turns."""
+        """End the running turn; `run` then returns with reason `cancelled`. A running `compact` ends too."""
         if self._task is not None:
             self._task.cancel()
 
@@ -322,13 +321,15 @@ class Session:
         return await self.log.durable(moved)
 
     async def compact(self, focus: str = "") -> Compacted | None:
-        """Summarise the conversation, above all `focus`; None if nothing is gained. Raises as `run`."""
+        """Summarise the conversation, above all `focus`; None for no gain. Raises as `run`, and if it is cancelled."""
         self._check_is_idle(has_begun=True)
         turn_over = self._turn_over = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as group:
                 task = self._task = group.create_task(self.compaction.on_request(focus, self._begin))
-            return None if task.cancelled() else task.result()
+            if task.cancelled():
+                raise SessionError("The compaction was cancelled; the conversation is as it was.")
+            return task.result()
         except BaseExceptionGroup as group:
             failure = failure_of(group)
             raise ModelFailed(failure) if isinstance(failure, Failure) else failure from None

@@ -14,7 +14,8 @@ def compacted(messages: Sequence[Message], event: Compacted) -> list[Message]:
     for each in event.shortened:
         if 0 <= (place := each.message - event.kept_from) < len(kept):
             kept[place] = _shortened(kept[place], each)
-    return [*head_of(event), *(message for message in map(without_thinking, kept) if _says_something(message))]
+    unbound = (without_thinking(message) if isinstance(message, Assistant) else message for message in kept)
+    return [*head_of(event), *(message for message in unbound if _says_something(message))]
 
 
 def head_of(event: Compacted) -> tuple[Message, ...]:
@@ -26,13 +27,11 @@ def head_of(event: Compacted) -> tuple[Message, ...]:
     return (User(tuple(Text(text) for text in texts if text), tuple(notes)),)
 
 
-def without_thinking(message: Message) -> Message:
-    """The message without what is bound to the messages before it: thinking, blocks of unknown kinds, item ids."""
-    if not isinstance(message, Assistant):
-        return message
-    parts = tuple(_unbound(part) for part in message.parts if not isinstance(part, Thinking | Opaque))
-    free = msgspec.structs.replace(message, parts=parts, response_id=None)
-    return message if free == message else free  # what is known of a message stays known
+def without_thinking(reply: Assistant) -> Assistant:
+    """The reply without what is bound to the messages before it: thinking, blocks of unknown kinds, item ids."""
+    parts = tuple(_unbound(part) for part in reply.parts if not isinstance(part, Thinking | Opaque))
+    free = msgspec.structs.replace(reply, parts=parts, response_id=None)
+    return reply if free == reply else free  # what is known of a message stays known
 
 
 def _unbound(part: Part) -> Part:

@@ -36,7 +36,7 @@ from bradawl.core.messages import (
     User,
     calls_of,
 )
-from bradawl.folds.compacted import compacted
+from bradawl.folds.compacted import compacted, without_thinking
 
 _Shown = tuple[Text | Image | Document, ...]
 
@@ -74,6 +74,10 @@ class Transcript:
         """Number of messages in the last request; they never change."""
         self.replied_at = 0
         """Number of messages up to the last reply, which is included."""
+        self.awaits_prefix = False
+        """True after a compaction, until its prefix opens."""
+        self.awaits_request = False
+        """True after a compaction, until the next request. A reply that is logged meanwhile answers an earlier one."""
 
     def replace(self, other: "Transcript") -> None:
         """Become what `other` is, for all who hold this transcript; `other` must not be used any more."""
@@ -110,10 +114,12 @@ def _apply_other(transcript: Transcript, event: Event) -> None:
     match event:
         case PrefixOpened():
             transcript.sent.clear()
+            transcript.awaits_prefix = False
         case RequestSent(prefix_hash=prefix_hash, marks=marks):
             count = len(transcript.messages)
             transcript.sent.update(zip(range(count + 1 - len(marks), count + 1), marks, strict=True))
             transcript.sent[count], transcript.sent_to = prefix_hash, count
+            transcript.awaits_request = False
         case CallPrepared():
             if event.call_id not in transcript.open_calls:
                 transcript.prepared[event.call_id] = event
@@ -156,6 +162,7 @@ def _compact(transcript: Transcript, event: Compacted) -> None:
     transcript.messages[:] = compacted(transcript.messages, event)
     transcript.sent_to = transcript.replied_at = 0
     transcript.sent.clear()
+    transcript.awaits_prefix = transcript.awaits_request = True
     transcript.compactions += 1
     if event.pins or event.summary:
         transcript.pins, transcript.summary = event.pins, event.summary
@@ -165,11 +172,12 @@ def _compact(transcript: Transcript, event: Compacted) -> None:
 def _reply(transcript: Transcript, replied: AssistantReplied) -> None:
     transcript.prepared.clear()
     transcript.replied_at = len(transcript.messages)
-    if not replied.message.parts:
+    message = without_thinking(replied.message) if transcript.awaits_request else replied.message
+    if not message.parts:
         return
-    transcript.messages.append(replied.message)
+    transcript.messages.append(message)
     transcript.replied_at += 1
-    transcript.open_calls = {call.id: call for call in calls_of(replied.message)}
+    transcript.open_calls = {call.id: call for call in calls_of(message)}
     for call_id in [call_id for call_id in transcript.open_calls if call_id in transcript.results]:
         del transcript.open_calls[call_id]
     _close_batch(transcript)

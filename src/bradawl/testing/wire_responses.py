@@ -206,10 +206,15 @@ def _bad_item(items: list[Json]) -> str | None:
         if kind == "reasoning":
             if not item.get("encrypted_content"):
                 return f"input[{place}]: item {item.get('id')!r} was not found; nothing is stored here"
-            follower = items[place + 1].get("type", "message") if place + 1 < len(items) else None
-            if follower not in ("reasoning", "message", "function_call"):
+            if not (place + 1 < len(items) and _is_of_reply(items[place + 1])):
                 return f"input[{place}] is reasoning without the item it led to"
     return None
+
+
+def _is_of_reply(item: Json) -> bool:
+    if item.get("type", "message") == "message":
+        return item.get("role") == "assistant"
+    return not str(item["type"]).endswith("_output")
 
 
 def _unpaired(items: list[Json]) -> str | None:

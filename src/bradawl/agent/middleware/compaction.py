@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
-from bradawl.core.events import Compacted, Event, RequestParams, ToolFinished
+from bradawl.core.events import Compacted, Event, HeadMoved, RequestParams, ToolFinished
 from bradawl.core.messages import calls_of, text_of
 from bradawl.core.ports import Files, Model
 from bradawl.shaping.compaction.limits import CompactionLimits, Room, Tier, expected_requests
@@ -52,6 +52,7 @@ class Compaction(Middleware):
         self._conversation, self._prefix = context.conversation, context.prefix
         self._files, self._model, self._small_model, self._limits = files, model, small_model, limits
         self._made: tuple[Compactor, RoomInWindow] | None = None
+        """The scope of a compaction that the user asked for."""
         self._asked_output: int | None = None
         self._overflows = 0
         self._again_from: dict[Tier, float] = {}
@@ -152,11 +153,11 @@ class Compaction(Middleware):
             self._results = whole_results(self._conversation.transcript.messages)
         if self._results < keep + max(keep, _BATCH):
             return
-        if await self._parts[0].compact("snip", Room.of_any_size(tokens), keep_results=keep) is not None:
-            self._results = keep
+        await self._parts[0].compact("snip", Room.of_any_size(tokens), keep_results=keep)
 
     def _follow(self, event: Event) -> None:
         if isinstance(event, ToolFinished) and self._results is not None:
             self._results += 1
-        elif isinstance(event, Compacted):
+        elif isinstance(event, Compacted | HeadMoved):
             self._again_from.clear()
+            self._results = None

@@ -33,6 +33,7 @@ class Block(NamedTuple):
     is_thinking: bool = False
     ends_blank: bool = False
     """True for text that ends in white space: a request must not end with it in a reply."""
+    is_result: bool = False
 
 
 def block(fields: Json) -> Block:
@@ -195,7 +196,7 @@ def result_block(
         encoded["is_error"] = True
     if behind:
         behind.insert(0, {"type": "text", "text": f"Attached to the result of {result.name or 'the tool'}:"})
-    return block(encoded), behind
+    return Block(encode_json(encoded), is_result=True), behind
 
 
 def narrated(calls: Sequence[tuple[ToolCall, ToolResult]]) -> list[Json]:

@@ -27,11 +27,17 @@ def options(
     family: ClaudeFamily | None,
     profile: MessagesProfile,
     settled: Options | None,
+    *,
+    may_begin_thinking: bool = True,
 ) -> Options:
-    """The options of a request. Within a turn, effort and thinking are those of `settled`."""
+    """The options of a request. Within a turn, effort and thinking are those of `settled`.
+
+    Without `may_begin_thinking` there is no thinking with a budget.
+    """
     max_tokens = params.max_output_tokens or default_limit(info, family, profile)
     effort = params.effort if settled is None else settled.effort
     budget = settled.budget if settled is not None else _budget(effort, max_tokens, family)
+    budget = budget if may_begin_thinking else None
     fields: Json = {"max_tokens": max_tokens}
     thinking = _thinking(family, profile, effort, budget, max_tokens)
     if thinking is not None:

@@ -60,7 +60,9 @@ class MessagesRequests:
         self._answer_open_calls()
         profile = self._profile()
         # Fixed for the whole turn: thinking must not change between a call and its result.
-        self._settled = options(params, self._info, self._family, profile, self._settled)
+        self._settled = options(
+            params, self._info, self._family, profile, self._settled, may_begin_thinking=self._turns.may_begin_thinking
+        )
         tools = self._eager_tools if profile.has_eager_input else self._tools
         marks, marks_tools = self._marks(profile)
         pieces = [self._head]
@@ -200,6 +202,11 @@ class _Turns:
         self._ends: list[int] = []
         """For each block the byte offset for a marker; -1 where none is allowed."""
         self._ends_blank = False
+        self.may_begin_thinking = True
+        """False in a tool loop whose first reply does not begin with thinking. A compaction or another model may have
+        dropped it, and then the API refuses thinking with a budget until the next prompt.
+        """
+        self._is_loop = False
         self._answered = -1
         """The last block of the request that the last reply answered."""
         self._sent = self._current = -1
@@ -223,7 +230,15 @@ class _Turns:
         self._bytes += (b"]}," if self._role else b"") + _turn_of(role)
         self.hash.update(role.encode() + b"\n")
         self._role = role
+        self._follow_loop(role, first)
         self._put(first)
+
+    def _follow_loop(self, role: str, first: Block) -> None:
+        if role == "user":
+            self._is_loop = self._is_loop and first.is_result
+            self.may_begin_thinking = self.may_begin_thinking or not self._is_loop
+        elif not self._is_loop:
+            self._is_loop, self.may_begin_thinking = True, first.is_thinking
 
     def _put(self, encoded: Block) -> None:
         self._bytes += encoded.encoded
