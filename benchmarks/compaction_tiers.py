@@ -29,6 +29,7 @@ from bradawl.core.events import (
     ToolStarted,
 )
 from bradawl.core.messages import Assistant, Origin, Text, ToolCall
+from bradawl.core.permissions import Policy
 from bradawl.core.ports import OpenSession
 from bradawl.session.blobs import MemoryBlobs
 from bradawl.session.journal import MemoryLog
@@ -77,7 +78,8 @@ async def tier_s(entries: tuple[Envelope, ...], tier: Tier, room: Room, *, is_kn
     if is_known:
         prefix.sizes.total(conversation.transcript.messages)
     began_s = time.process_time()
-    event = await Compactor(conversation, prefix, MemoryFiles(), model, None).compact(tier, room, requests=10_000)
+    compactor = Compactor(conversation, prefix, MemoryFiles(), lambda: Policy("bypass"), model, None)
+    event = await compactor.compact(tier, room, requests=10_000)
     if event is None:
         raise SystemExit(f"The tier {tier} frees too little.")
     return time.process_time() - began_s

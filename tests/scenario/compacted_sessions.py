@@ -11,6 +11,7 @@ from bradawl.agent.conversation import Conversation
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.core.events import Compacted
 from bradawl.core.messages import Message
+from bradawl.core.permissions import Policy
 from bradawl.core.ports import Model
 from bradawl.shaping.compaction.limits import Room, Tier
 from bradawl.testing.fakes import FakeClock, FakeIds, MemoryFiles, MemoryStore
@@ -36,7 +37,9 @@ class OpenedSession:
             msgspec.structs.replace(opened, entries=opened.read() if opened.read else ()), FakeIds(), FakeClock()
         )
         self.prefix = PrefixLedger(self.conversation, self.model, (), _no_system_prompt)
-        self.compactor = Compactor(self.conversation, self.prefix, MemoryFiles(), self.model, None)
+        self.compactor = Compactor(
+            self.conversation, self.prefix, MemoryFiles(), lambda: Policy("bypass"), self.model, None
+        )
         self.room = Room(planted.window, planted.window * 7 // 8, 0)
 
     @property

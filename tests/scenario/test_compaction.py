@@ -238,7 +238,7 @@ async def test_context_says_what_the_next_compaction_would_free() -> None:
         forecast = await session.compaction.forecast()
         entries = len(session.conversation.entries())
     assert forecast is not None and (forecast.tier, forecast.at_tokens) == ("snip", 8_750)
-    assert set(forecast.freed) == {"results of print_lines"} and forecast.freed["results of print_lines"] > 1_000
+    assert set(forecast.freed) == {"results of print_lines"} and forecast.freed["results of print_lines"] > 800
     assert entries == len(session.conversation.entries()), "nothing is logged"
 
 

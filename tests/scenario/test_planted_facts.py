@@ -71,7 +71,7 @@ async def test_the_request_for_a_summary_holds_every_fact_of_the_old_part() -> N
         planted = planted_session(seed)
         opened = OpenedSession(planted, [{"text": NOTES}])
         opened.room = opened.room.of_any_size(4 * planted.window)  # the whole old part fits
-        event = await opened.compact("summarise")
+        event = await opened.compactor.compact("summarise", opened.room, is_asked=True)
         assert event is not None and NOTES in event.summary
         (request,) = opened.model.requests
         text = text_of(request[0].parts) + "\0" + visible_text(opened.messages)

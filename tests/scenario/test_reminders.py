@@ -6,8 +6,8 @@ from scripted_agent import Probe, assert_valid, build, call
 
 from bradawl.agent.configuration import Limits
 from bradawl.agent.middleware.reminders import REMIND_AFTER
-from bradawl.core.events import Compacted, NoteQueued, PromptSubmitted
-from bradawl.core.messages import ToolResults, User
+from bradawl.core.events import NoteQueued
+from bradawl.core.messages import ToolResults, User, text_of
 from bradawl.shaping.reminder_notes import LAST_STEP
 from bradawl.testing.fakes import MemoryStore, RecordingEmit
 from bradawl.tools.todo_write import TodoWrite
@@ -72,18 +72,18 @@ async def test_a_reminder_follows_the_last_results_and_sent_messages_stay_unchan
         assert later[: len(earlier)] == earlier
 
 
-async def test_after_a_compaction_the_todos_are_kept_and_repeated_immediately():
-    emit = RecordingEmit()
-    agent, *_ = build([OPEN, {"text": "one"}, {"text": "two"}, {"text": "three"}], tools=(TodoWrite(),))
+async def test_a_compaction_keeps_the_todos_and_repeats_them_in_its_message():
+    texts = ["one " * 300, "two " * 300, "three"]
+    agent, *_ = build([OPEN, *({"text": text} for text in texts), {"text": "notes " * 40}], tools=(TodoWrite(),))
 
     async with agent.open() as session:
-        await session.run("go")
-        session.conversation.record(Compacted("summary", 0, kept_from=1_000))
-        await session.run("go on", emit)
-        await session.run("and on", emit)
+        for prompt in ("go", "go on", "and on"):
+            await session.run(prompt)
+        assert await session.compact() is not None
+        head = text_of(session.transcript.messages[0].parts)
     assert [todo.content for todo in session.state.todos] == ["look", "mend", "test"]
-    said = [event for event in emit.events if isinstance(event, NoteQueued | PromptSubmitted)]
-    assert [type(event) for event in said] == [PromptSubmitted, NoteQueued, PromptSubmitted]
+    assert "<todos>\n" in head and "[in_progress] mend" in head
+    assert not any(notes_of(message) for message in session.transcript.messages), "not said twice"
 
 
 async def test_a_resumed_session_still_has_its_todos():

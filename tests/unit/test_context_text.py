@@ -74,7 +74,7 @@ REQUESTS = (
     request("5", spent=None),
 )
 FORECAST = CompactionForecast(
-    "old results", 84_000, 21_500, (FreedPart("results of bash", 14_000), FreedPart("results of read_file", 7_500))
+    "snip", 84_000, 21_500, (FreedPart("results of bash", 14_000), FreedPart("results of read_file", 7_500))
 )
 REPORT = ContextReport(
     session="01",
@@ -87,6 +87,7 @@ REPORT = ContextReport(
     parts=PARTS,
     compaction_thresholds=(84_000, 117_600, 151_200),
     next_compaction=FORECAST,
+    compacts_after_errors=False,
     cache=CacheSummary(is_reported=True, hit_rate=0.8534, missed=60_800, extra_cost_usd=0.1368),
     requests=REQUESTS,
     total=spent(7, None, uncached=33_000, cache_read=180_000, cache_write=7_200, output=1_590),
@@ -108,6 +109,7 @@ NOT_BEGUN = report(
     parts=(part("tools", 712, 1, part("bash", 712)),),
     compaction_thresholds=(),
     next_compaction=None,
+    compacts_after_errors=False,
     cache=CacheSummary(is_reported=False, hit_rate=None, missed=0, extra_cost_usd=0.0),
     requests=(),
     total=spent(0),
@@ -147,8 +149,8 @@ i images                                        1     1,134  0.6
 . free                                              106,760   53
 = for the reply                                      32,000   16
 
-Next compaction: old results, at 84,000 tokens, in 22,760 tokens. Now it would
-free ~21,500 tokens. | marks the tiers: 84,000, 117,600, 151,200.
+Next compaction: snip, at 84,000 tokens, in 22,760 tokens. Now it would free
+~21,500 tokens. | marks the tiers: 84,000, 117,600, 151,200.
     results of bash                                  14,000
     results of read_file                              7,500
 
@@ -205,9 +207,9 @@ i images                1     1,134  0.6
 . free                      106,760   53
 = for the reply              32,000   16
 
-Next compaction: old results, at 84,000
-tokens, in 22,760 tokens. Now it would
-free ~21,500 tokens. | marks the tiers:
+Next compaction: snip, at 84,000 tokens,
+in 22,760 tokens. Now it would free
+~21,500 tokens. | marks the tiers:
 84,000, 117,600, 151,200.
     results of bash          14,000
     results of r...           7,500

@@ -26,6 +26,7 @@ from bradawl.core.events import (
     ToolFinished,
 )
 from bradawl.core.messages import Document, Image, Text, ToolResults, calls_of
+from bradawl.core.permissions import Policy
 from bradawl.core.ports import ModelInfo, Prefix, Window
 from bradawl.folds.transcript import Transcript, apply
 from bradawl.shaping.compaction.limits import Room
@@ -122,7 +123,7 @@ class Talk:
         self.conversation = Conversation(MemoryStore().create(), FakeIds(), FakeClock())
         model = BindingModel(server, summary)
         self.prefix = PrefixLedger(self.conversation, model, (FakeTool("read_file"),), self._system)
-        self.compactor = Compactor(self.conversation, self.prefix, MemoryFiles(), model, None)
+        self.compactor = Compactor(self.conversation, self.prefix, MemoryFiles(), lambda: Policy("bypass"), model, None)
         self.prefix.economise = self.compactor.economise
         self.old: list[str] = []
         self.is_checking = True
@@ -194,7 +195,7 @@ async def compact(talk: Talk, tier: str) -> None:
         case "all":
             pins = (Pin("request-1", "request", "<request>Make it faster.</request>"),)
             covers, kept = talk.conversation.last_seq, len(messages)
-            summary = summary_text(NOTES, "")
+            summary = summary_text(NOTES, "", is_by_model=True)
             talk.conversation.record(Compacted("collapse", covers, pins=pins, summary=summary, kept_from=kept))
             talk.prefix.open_compacted()
         case "snip":

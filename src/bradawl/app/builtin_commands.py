@@ -37,13 +37,14 @@ async def show_status(session: FrontendSession) -> str:
     """Show session, model, folder, mode, sandbox, tokens and cost."""
     inner, settings = session.session, session.frontend.settings
     state, window = inner.state, await session.frontend.agent.model.window()
+    used = state.context_tokens if state.is_anchored else inner.prefix.context_tokens()
     lines = (
         f"session    {session.id}",
         f"model      {one_line(session.frontend.model_name)}",
         f"folder     {one_line(state.cwd or settings.cwd)}",
         f"mode       {mode_text(session.mode)}",
         f"sandbox    {one_line(sandbox_text(inner.policy().sandbox))}",
-        f"context    {state.context_tokens:,} of {window.tokens:,} tokens ({_SOURCES[window.source]})",
+        f"context    {used:,} of {window.tokens:,} tokens ({_SOURCES[window.source]})",
         f"used       {usage_text(state.replies, state.usage, state.cost)}",
     )
     return "\n".join(lines)
@@ -91,7 +92,9 @@ async def compact_conversation(session: FrontendSession, focus: Rest = "") -> st
     to keep above all: /compact the failing tests. A full window is compacted without being asked for.
     """
     event = await session.session.compact(focus.strip())
-    return "There is nothing to summarise yet." if event is None else compaction_text(event)
+    if event is None:
+        return "Nothing to gain: all of it is short, or new since the last compaction."
+    return "" if session.frontend.user_is_there else compaction_text(event)  # the terminal shows the event
 
 
 @command("jobs", needs_user=True)

@@ -115,6 +115,8 @@ class ContextReport(msgspec.Struct, frozen=True, kw_only=True):
     compaction_thresholds: tuple[int, ...]
     """Empty if nothing will be compacted."""
     next_compaction: CompactionForecast | None
+    compacts_after_errors: bool
+    """A request that is refused as too long is compacted and sent again."""
     cache: CacheSummary
     requests: tuple[Request, ...]
     total: Spent
@@ -159,6 +161,7 @@ async def context_report(session: "Session", forecast: CompactionForecast | None
         parts=used.parts,
         compaction_thresholds=tuple(int(room * part) for part in thresholds),
         next_compaction=forecast,
+        compacts_after_errors=limits.is_on,
         cache=_cache(uses),
         requests=tuple(map(_request, uses.requests)),
         total=_spent(uses.total),

@@ -49,6 +49,13 @@ def context_text(report: ContextReport, width: int = USUAL_WIDTH) -> str:
     return "\n\n".join("\n".join(block) for block in map(list, blocks) if block)
 
 
+_NOT_COMPACTED: Final = "Nothing is compacted: a request that does not fit any more fails. /compact makes room."
+_COMPACTED_LATE: Final = (
+    "The size of the window is not known, so the conversation is compacted only when the server refuses a request as "
+    "too long. With --context-window N it is compacted before that. /compact does it now."
+)
+
+
 class _Page:
     def __init__(self, report: ContextReport, width: int) -> None:
         self._report, self._width = report, width
@@ -119,9 +126,7 @@ class _Page:
     def compaction(self) -> Iterator[str]:
         forecast = self._report.next_compaction
         if forecast is None:
-            yield from self._wrapped(
-                "Nothing is compacted: a request that does not fit any more fails. /clear begins a new session."
-            )
+            yield from self._wrapped(_COMPACTED_LATE if self._report.compacts_after_errors else _NOT_COMPACTED)
             return
         yield from self._forecast(forecast)
 

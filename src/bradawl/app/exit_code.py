@@ -10,6 +10,7 @@ from bradawl.core.arguments import parse_arguments
 from bradawl.core.errors import Failure
 from bradawl.core.events import (
     AssistantReplied,
+    Compacted,
     Envelope,
     Live,
     PrefixOpened,
@@ -251,6 +252,8 @@ class Meter:
                 self._received(item.agent)
                 self._models[item.agent] = model = replied.model or replied.message.origin.model
                 self._add(model, usage, cost)
+            case Compacted(usage=usage, cost=cost):
+                self._add(self._models.get(item.agent, ""), usage, cost)
             case ReplyWithdrawn(usage=usage, cost=cost):
                 self._received(item.agent)
                 self._add(self._models.get(item.agent, ""), usage, cost)

@@ -15,6 +15,12 @@ from bradawl.shaping.missing_changes import argument_texts
 
 DEFAULT_WIDTH: Final = 100
 _MAIN_ARGUMENTS: Final = ("command", "file_path", "path", "file_paths", "pattern", "url", "query", "prompt", "name")
+_TIERS: Final = {
+    "snip": "long results shortened",
+    "summarise": "old part summarised",
+    "collapse": "reduced to the latest",
+    "economy": "repeated results left out",
+}
 _TODO_MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 _TODOS_SHOWN: Final = 20
 _ENDING: Final = r"(?m)^\[(exit code \d+|timed out after \d+ s)\b.*$"
@@ -138,14 +144,14 @@ def usage_text(steps: int, usage: Usage, cost: float | None) -> str:
 
 
 def compaction_text(event: Compacted) -> str:
-    """How a conversation was compacted: `compacted (snip): 61.2k tokens became 33.0k; all of it is in the log`."""
-    size = (
-        "" if event.tokens is None else f": {token_count(event.tokens[0])} tokens became {token_count(event.tokens[1])}"
-    )
-    kept = f", {len(event.pinned)} texts kept word for word" if event.pinned else ""
-    dropped = f", only referred to: {', '.join(event.dropped)}" if event.dropped else ""
+    """`the conversation was compacted (long results shortened): ~61.2k tokens of messages became ~33.0k`."""
+    before, after = event.tokens or (0, 0)
+    size = f": ~{token_count(before)} tokens of messages became ~{token_count(after)}" if event.tokens else ""
+    kept = f"; kept word for word: {', '.join(event.pinned)}" if event.pinned else ""
+    dropped = f"; only referred to: {', '.join(event.dropped)}" if event.dropped else ""
     price = "" if event.cost is None else f", {price_text(event.cost)}"
-    return f"the conversation was compacted ({one_line(event.tier)}){size}{kept}{cut(dropped, 200)}{price}"
+    how = _TIERS.get(event.tier, one_line(event.tier))
+    return f"the conversation was compacted ({how}){size}{cut(kept, 100)}{cut(dropped, 100)}{price}"
 
 
 def token_count(tokens: int) -> str:

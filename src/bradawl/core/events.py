@@ -312,7 +312,7 @@ class AgentEnded(Value, frozen=True):
     cost: float | None = None
 
 
-PinKind = Literal["request", "instructions", "plan", "todos", "files", "restored"]
+PinKind = Literal["request", "instructions", "plan", "todos", "files", "state", "restored"]
 
 
 class Pin(msgspec.Struct, frozen=True, omit_defaults=True):

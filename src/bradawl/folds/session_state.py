@@ -1,6 +1,6 @@
 """The state of a session besides its messages, as a fold over the log: files seen, variables, mode, cost."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
@@ -25,13 +25,12 @@ from bradawl.core.events import (
     StateChanged,
     Todo,
     TodosSet,
-    ToolFinished,
     ToolsChanged,
-    ToolStarted,
 )
 from bradawl.core.messages import Assistant, StopReason
 from bradawl.core.permissions import Mode
 from bradawl.core.usage import Usage, add_costs
+from bradawl.folds.work import Work
 
 
 class FileShown(msgspec.Struct, frozen=True):
@@ -43,15 +42,6 @@ class FileShown(msgspec.Struct, frozen=True):
     """Parts of the content that it saw last. The conversation holds a result with each, and no later one shows another
     content of the file.
     """
-
-
-class FileChanged(msgspec.Struct, frozen=True):
-    """What calls did to a file."""
-
-    was_created: bool
-    times: int
-    step: int
-    """Of the last change."""
 
 
 class SessionState:
@@ -67,10 +57,8 @@ class SessionState:
         """Path to all contents that the model saw, and the parts of the last one that the conversation holds."""
         self.seen_before: dict[str, tuple[str | None, FileShown | None]] = {}
         """The previous values of each file seen since the last request; None if it had not been seen."""
-        self.files_changed: dict[str, FileChanged] = {}
-        """By path, the files that calls were to write and did; what a command wrote besides is not known here."""
-        self._writing: dict[str, Mapping[str, str]] = {}
-        """By the ids of started calls, the files that they may write, with their digests; empty for a new one."""
+        self.work = Work()
+        """The files that calls changed, and the jobs that run."""
         self.env: dict[str, str | None] = {}
         """Variables that commands exported, in addition to the program's environment; None for one they unset."""
         self.todos: tuple[Todo, ...] = ()
@@ -99,18 +87,6 @@ class SessionState:
         self.cost: float | None = 0.0
         """US dollars so far; None once a reply had no known price."""
 
-    def begin_writing(self, call_id: str, before: Mapping[str, str]) -> None:
-        """A call that may write these files has started."""
-        if before:
-            self._writing[call_id] = before
-
-    def end_writing(self, call_id: str, *, is_done: bool) -> None:
-        """The call has ended."""
-        before = self._writing.pop(call_id, {})
-        for path, sha256 in before.items() if is_done else ():
-            known = self.files_changed.pop(path, FileChanged(not sha256, 0, 0))
-            self.files_changed[path] = FileChanged(known.was_created, known.times + 1, self.steps)
-
     def replace(self, other: "SessionState") -> None:
         """Become what `other` is, for all who hold this state; `other` must not be used any more."""
         files_seen, files_shown = self.files_seen, self.files_shown
@@ -124,6 +100,7 @@ class SessionState:
 
 def remember(state: SessionState, envelope: Envelope) -> SessionState:
     """Apply one event; returns the same state."""
+    state.work.take(envelope.event)
     match envelope.event:
         case SessionOpened() | SessionForked() as opened:
             state.project, state.cwd = opened.project, opened.cwd
@@ -142,10 +119,6 @@ def remember(state: SessionState, envelope: Envelope) -> SessionState:
             _count(state, replied)
         case StateChanged(change):
             _change(state, change)
-        case ToolStarted(call_id, before):
-            state.begin_writing(call_id, before)
-        case ToolFinished(call_id, outcome):
-            state.end_writing(call_id, is_done=outcome == "ok")
         case event:
             _remember_other(state, event)
     return state

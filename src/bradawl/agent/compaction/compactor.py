@@ -1,24 +1,26 @@
 """Compacts a conversation: makes the event of one tier, checks what it keeps, and opens the new prefix."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
-from bradawl.agent.compaction.touched_files import changed_files, restored_files
+from bradawl.agent.compaction.touched_files import TouchedFiles
 from bradawl.agent.compaction.written_summary import WrittenSummary, write_summary
 from bradawl.agent.conversation import Conversation
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import SessionError
 from bradawl.core.events import Compacted, Shortened
-from bradawl.core.messages import Message
+from bradawl.core.messages import Assistant, Message, calls_of
+from bradawl.core.permissions import Policy
 from bradawl.core.ports import Files, Model
+from bradawl.core.rules import path_rules
 from bradawl.folds.compacted import compacted
-from bradawl.shaping.compaction.digest import Earlier, digest
+from bradawl.shaping.compaction.digest import Earlier, call_text, digest
 from bradawl.shaping.compaction.limits import Room, Tier, least_worth
 from bradawl.shaping.compaction.measured import Measured
-from bradawl.shaping.compaction.pins import Stated, checked, files_stated, pinned, stated_in, todos_stated
+from bradawl.shaping.compaction.pins import Stated, checked, files_stated, pinned, state_stated, stated_in, todos_stated
 from bradawl.shaping.compaction.record import Record, record_of
 from bradawl.shaping.compaction.snip import (
     Latest,
@@ -31,14 +33,21 @@ from bradawl.shaping.compaction.snip import (
     unanswered_from,
     with_places,
 )
-from bradawl.shaping.compaction.summary import MOST_SUMMARY, body_of, request_text, summary_text
+from bradawl.shaping.compaction.summary import (
+    MOST_SUMMARY,
+    NOT_FITTING,
+    body_of,
+    cut_summary,
+    request_text,
+    summary_text,
+)
 from bradawl.shaping.compaction.superseded import superseded
 from bradawl.shaping.context_size import part_tokens
 from bradawl.shaping.tokens import estimate
 
 MOST_FAILURES: Final = 3
 """Summaries in a row that the model failed to write; afterwards it is not asked any more."""
-_AFTER: Final = 0.5
+_AFTER: Final = 0.4
 """Share of its tokens that a conversation has at most after a summary."""
 _IN_EMERGENCY: Final = 0.3
 _LEAST_DIGEST: Final = 300
@@ -49,6 +58,8 @@ _REFERENCE: Final = 150
 _KNOWN_AFTER: Final = 3
 """Replies after which it is known whether the provider has a cache."""
 _SNIPPED_TO: Final = 600
+_ANSWERED: Final = 3
+"""The last replies, whose results a snip leaves as they are: the model is working with them."""
 _LEFT_IN_REQUEST: Final = (3_000, 800)
 """Characters of each long result in the request for a summary, where whole ones have no room."""
 
@@ -57,9 +68,15 @@ class Compactor:
     """Compacts one conversation. No call may be open."""
 
     def __init__(
-        self, conversation: Conversation, prefix: PrefixLedger, files: Files, model: Model, small_model: Model | None
+        self,
+        conversation: Conversation,
+        prefix: PrefixLedger,
+        files: Files,
+        policy: Callable[[], Policy],
+        model: Model,
+        small_model: Model | None,
     ) -> None:
-        self._conversation, self._prefix, self._files = conversation, prefix, files
+        self._conversation, self._prefix, self._files, self._policy = conversation, prefix, files, policy
         self._writer = small_model or model
         self._is_own_model = small_model is None
         self._failures = 0
@@ -83,7 +100,7 @@ class Compactor:
         """
         if tier == "snip":
             return await self._snip(room, keep_results, requests)
-        return await self._summarise(tier, room, focus, 1 if is_asked else room.least_freed)
+        return await self._summarise(tier, room, focus, 1 if is_asked else room.least_summarised)
 
     def economise(self) -> None:
         """Reduce results that later ones have replaced, because a new prefix opens anyway."""
@@ -99,7 +116,7 @@ class Compactor:
             draft = await self._draft(tier, room, measured, Record("", {}))
             return {} if draft is None else {f"{draft.event.kept_from} messages": draft.before - draft.expected}
         freed: dict[str, int] = {}
-        for each in _snipped(measured, room, None).all:
+        for each in _snipped(measured, room, None, 0).all:
             name = f"results of {result_at(messages, (each.message, each.result)).name}"
             freed[name] = freed.get(name, 0) + _freed(messages, each)
         return freed
@@ -108,7 +125,7 @@ class Compactor:
         measured = self._measured()
         worth = max(room.least_freed, self._worth_freeing(measured.total, requests))
         least = worth if keep_results is None else 1
-        snipped = _snipped(measured, room, keep_results)
+        snipped = _snipped(measured, room, keep_results, room.after_snip)
         if sum(_freed(measured.messages, each) for each in snipped.all) < least:
             return None
         record = await self._record_of(measured.messages, [each.message for each in snipped.all])
@@ -134,12 +151,13 @@ class Compactor:
         if draft is None or draft.before - draft.expected < least:
             return None
         old = messages[: latest.begin]
-        written = WrittenSummary() if tier == "collapse" else await self._written(old, record, room, focus)
-        body = written.text if estimate(written.text) <= 2 * MOST_SUMMARY else ""
-        body = body or digest(old, draft.room, self._earlier())
-        event = msgspec.structs.replace(
-            draft.event, summary=summary_text(body, record.file), usage=written.usage, cost=written.cost
-        )
+        written = WrittenSummary()
+        if tier != "collapse":
+            kept = _calls_in(messages[latest.begin :])
+            written = await self._written(old, record, room, focus, kept)
+        summary = cut_summary(written.text) or digest(old, draft.room, self._earlier())
+        text = summary_text(summary, record.file, is_by_model=bool(written.text))
+        event = msgspec.structs.replace(draft.event, summary=text, usage=written.usage, cost=written.cost)
         return self._take_effect(event, measured, draft.stated, least)
 
     async def _draft(self, tier: Tier, room: Room, measured: Measured, record: Record) -> "_Draft | None":
@@ -148,11 +166,12 @@ class Compactor:
         if not latest.begin:
             return None
         before, is_emergency = measured.total, tier == "collapse"
-        short = with_places(shortened(messages, latest.too_long, latest.left), record)
+        short = with_places(shortened(messages, latest.too_long, latest.left, NOT_FITTING), record)
         stated = await self._stated(messages, latest.begin, record)
         pins = pinned(stated, max(room.pins - _REFERENCE, room.pins // 2))
         if not is_emergency:
-            pins += await restored_files(self._files, self._conversation.state, room.restored)
+            kept = record_of(messages[latest.begin :]).text
+            pins += await self._touched.restored(min(room.restored, before // 8), kept)
         event = Compacted(
             tier,
             self._covers,
@@ -169,12 +188,18 @@ class Compactor:
 
     # ------------------------------------------------------------------ parts
 
+    @property
+    def _touched(self) -> TouchedFiles:
+        return TouchedFiles(self._files, self._conversation.state, path_rules(self._policy().rules))
+
     def _measured(self) -> Measured:
         return Measured(self._conversation.transcript.messages, self._prefix.sizes)
 
     def _latest(self, tier: Tier, room: Room, measured: Measured) -> Latest:
         recent = min(room.recent, measured.total // 4)
-        return latest_in_emergency(measured, recent) if tier == "collapse" else Latest(recent_from(measured, recent))
+        if tier != "collapse":
+            return Latest(recent_from(measured, recent))
+        return latest_in_emergency(measured, recent, room.unanswered)
 
     @property
     def _covers(self) -> int:
@@ -188,8 +213,9 @@ class Compactor:
         state, transcript = self._conversation.state, self._conversation.transcript
         return [
             *stated_in(messages, end, transcript.pins, record),
-            *files_stated(await changed_files(self._files, state)),
+            *files_stated(await self._touched.changed()),
             *todos_stated(state.todos),
+            *state_stated(self._touched.session()),
         ]
 
     async def _record_of(self, messages: Sequence[Message], numbers: Sequence[int]) -> Record:
@@ -210,12 +236,14 @@ class Compactor:
         except SessionError:
             return ""
 
-    async def _written(self, messages: Sequence[Message], record: Record, room: Room, focus: str) -> WrittenSummary:
+    async def _written(
+        self, messages: Sequence[Message], record: Record, room: Room, focus: str, following: str
+    ) -> WrittenSummary:
         if self._failures >= MOST_FAILURES:
             return WrittenSummary()
         self._conversation.show(Notice("The conversation is being summarised to make room in the context window."))
         window = room.usable if self._is_own_model else self._writer.info.context_window or room.usable
-        text = request_text(self._fitting(messages, record, window * 3 // 4), focus)
+        text = request_text(self._fitting(messages, record, window * 3 // 4), focus, following)
         written = await write_summary(self._writer, text, self._conversation.log.session_id, window // 4)
         self._failures = 0 if written.failure is None else self._failures + 1
         if written.failure is not None:
@@ -282,16 +310,30 @@ class _Snipped(NamedTuple):
         return [*self.replaced, *self.cut]
 
 
-def _snipped(measured: Measured, room: Room, keep_results: int | None) -> _Snipped:
+def _calls_in(messages: Sequence[Message]) -> str:
+    """The calls of some messages, one a line."""
+    return "\n".join(call_text(call) for each in messages if isinstance(each, Assistant) for call in calls_of(each))
+
+
+def _snipped(measured: Measured, room: Room, keep_results: int | None, after: int) -> _Snipped:
+    """`after`: tokens of the messages from which no more results are shortened."""
     messages = measured.messages
     end = unanswered_from(messages)
     replaced = superseded(messages, end)
     known = {(each.message, each.result) for each in replaced}
-    if keep_results is None:
-        keys, left = long_results(messages, recent_from(measured, room.recent)), _SNIPPED_TO
-    else:
-        keys, left = older_results(messages, end, keep_results), 0
-    return _Snipped(replaced, shortened(messages, (key for key in keys if key not in known), left))
+    if keep_results is not None:
+        keys = [key for key in older_results(messages, end, keep_results) if key not in known]
+        return _Snipped(replaced, shortened(messages, keys, 0))
+    end = recent_from(measured, room.recent, _ANSWERED)
+    keys = [key for key in long_results(messages, end) if key not in known]
+    rest = measured.total - sum(_freed(messages, each) for each in replaced)
+    cut: list[Shortened] = []
+    for each in shortened(messages, keys, _SNIPPED_TO):
+        if rest <= after:
+            break
+        cut.append(each)
+        rest -= _freed(messages, each)
+    return _Snipped(replaced, cut)
 
 
 def _freed(messages: Sequence[Message], each: Shortened) -> int:

@@ -49,7 +49,7 @@ class Compaction(Middleware):
         small_model: Model | None,
         limits: CompactionLimits,
     ) -> None:
-        self._conversation, self._prefix = context.conversation, context.prefix
+        self._conversation, self._prefix, self._policy = context.conversation, context.prefix, context.policy
         self._files, self._model, self._small_model, self._limits = files, model, small_model, limits
         self._made: tuple[Compactor, RoomInWindow] | None = None
         """The scope of a compaction that the user asked for."""
@@ -100,7 +100,8 @@ class Compaction(Middleware):
             return None
         if outcome.reply is not None and not calls_of(outcome.reply) and text_of(outcome.reply.parts).strip():
             return Continue(GO_ON, keeps_text=True)
-        return Retry(failure) if outcome.can_retry else Continue()
+        without_advice = msgspec.structs.replace(failure, hint="")  # which is to do what was done just now
+        return Retry(without_advice) if outcome.can_retry else Continue()
 
     async def on_request(self, focus: str, begin: Callable[[], Awaitable[None]]) -> Compacted | None:
         """Summarise the conversation because the user asks for it, however short it is; None if nothing is to gain.
@@ -130,7 +131,9 @@ class Compaction(Middleware):
             from bradawl.agent.compaction.compactor import Compactor  # a short conversation does not need them
             from bradawl.agent.compaction.room_in_window import RoomInWindow
 
-            compactor = Compactor(self._conversation, self._prefix, self._files, self._model, self._small_model)
+            compactor = Compactor(
+                self._conversation, self._prefix, self._files, self._policy, self._model, self._small_model
+            )
             self._made = compactor, RoomInWindow(self._prefix, self._model)
         return self._made
 

@@ -56,11 +56,9 @@ class Reminders(Middleware):
             conversation.note(mode_text(is_plan=is_plan, tools=self._prefix.tools), "mode")
 
     def _is_due(self) -> bool:
-        state, compactions = self._conversation.state, self._conversation.transcript.compactions
-        was_shortened = self._todos is not None and compactions != self._compactions
+        state = self._conversation.state
         if state.todos is not self._todos:
             self._todos, self._since = state.todos, state.replies
-        self._compactions = compactions
         if TODO_TOOL not in self._prefix.tools or all(todo.status == "completed" for todo in state.todos):
             return False
-        return was_shortened or state.replies - self._since >= REMIND_AFTER
+        return state.replies - self._since >= REMIND_AFTER

@@ -177,8 +177,9 @@ ROWS: Final = (
             "compact the conversation when it fills the model's window; the flag leaves that to /compact",
             flags=("--no-auto-compact",), default=True),
     Setting("compact_at", _PERCENTS,
-            "percent of the window from which long results are shortened, the old part is summarised, and all but the "
-            "latest is reduced", flags=("--compact-at",), metavar="P,P,P", default=(50, 70, 90)),
+            "percent of the window (without the reply's share) from which long results are shortened, the old part is "
+            "summarised, and all but the latest is reduced",
+            flags=("--compact-at",), metavar="P,P,P", default=(50, 70, 90)),
     Setting("keep_tool_results", _KEPT_RESULTS,
             "keep the last N results of tools whole and shorten older ones, also while there is room",
             flags=("--keep-tool-results",), metavar="N"),

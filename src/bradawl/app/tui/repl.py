@@ -19,6 +19,7 @@ from bradawl.app.tui.lines import LineReader, TurnInput, reader_for
 from bradawl.app.tui.painter import Painter
 from bradawl.app.tui.questions import QuestionReader
 from bradawl.core.errors import SessionError, SettingsError
+from bradawl.core.events import Pin
 from bradawl.core.messages import Assistant, Message, User, text_of
 from bradawl.safety.control_characters import clean
 
@@ -262,7 +263,7 @@ class Repl:
 
     async def _recall(self, session: FrontendSession) -> None:
         """Show a resumed session's last exchange, and an undo of it that did not end."""
-        for line in (exchange := last_exchange(session.messages)):
+        for line in (exchange := last_exchange(session.messages, session.session.transcript.pins)):
             self.painter.dim(line)
         if exchange:
             from bradawl.app.undo_commands import stopped_undo_text
@@ -275,15 +276,20 @@ class Repl:
             self.painter.line(f"To resume this session: bradawl -r {session.id}")
 
 
-def last_exchange(messages: Sequence[Message]) -> list[str]:
-    """The last prompt and the reply to it, each cut to a few lines; empty if there is none."""
-    start = next((i for i in reversed(range(len(messages))) if isinstance(messages[i], User)), None)
-    if start is None:
+def last_exchange(messages: Sequence[Message], pins: Sequence[Pin] = ()) -> list[str]:
+    """The last prompt and the reply to it, each cut to a few lines; empty if there is none.
+
+    With `pins` the first message is that of a compaction, which holds them.
+    """
+    prompts = [place for place, message in enumerate(messages) if isinstance(message, User) and message.parts]
+    own = [place for place in prompts if place or not pins]
+    if not prompts:
         return []
-    prompt = messages[start]
-    replies = [message for message in messages[start:] if isinstance(message, Assistant)]
-    lines = _briefly(text_of(prompt.parts), "> ") if isinstance(prompt, User) else []
-    return lines + (_briefly(text_of(replies[-1].parts), "") if replies else [])
+    prompt = messages[own[-1]] if own else None
+    pinned = [pin.text.partition("\n")[2].rpartition("\n")[0] for pin in pins if pin.kind == "request"]
+    text = text_of(prompt.parts) if isinstance(prompt, User) else (pinned or [""])[-1]
+    replies = [message for message in messages[own[-1] if own else 0 :] if isinstance(message, Assistant)]
+    return _briefly(text, "> ") + (_briefly(text_of(replies[-1].parts), "") if replies else [])
 
 
 def _briefly(text: str, mark: str) -> list[str]:

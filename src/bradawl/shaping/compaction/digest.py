@@ -1,5 +1,6 @@
 """A summary without a model: what the agent said, which calls it made, and the lines of the results that say most."""
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,7 +8,7 @@ from typing import Final, NamedTuple, cast
 
 from bradawl.core.arguments import Arguments, is_object, parse_arguments
 from bradawl.core.messages import Assistant, Message, ToolCall, ToolResults, User, calls_of, text_of
-from bradawl.shaping.compaction.lines import cut_line, rating, shapes_of
+from bradawl.shaping.compaction.lines import cut_line, rating, shape_of, shapes_of
 from bradawl.shaping.compaction.snip import MARK, text_of_result
 from bradawl.shaping.reminder_notes import PLAN_TOOL
 
@@ -22,6 +23,8 @@ _REASON: Final = (
     r"root|due to|therefore|turns out|means|requires?|not? longer|won't|will not|should|agreed|prefer|trade-?off)"
 )
 _SENTENCES: Final = r"(?<=[.!?:])\s+(?=[A-Z`\"'(\[])|\n+"
+_OF_USER: Final = "- user: "
+_SAYS_NOTHING: Final = r"\[exit code 0\]|\[stderr\]|\(no output\)|(?:import|from) [\w.]+(?: import .*)?|.*\bPASSED\b.*"
 _PER_TOKEN: Final = 3.3
 """Characters per token, for a first selection."""
 _LONGEST_SENTENCE: Final = 600
@@ -58,7 +61,8 @@ def digest(messages: Sequence[Message], tokens: int, earlier: Earlier | None = N
         if size <= room:
             chosen |= {each for each in added if each is not None}
             room -= size
-    return "\n".join(lines[number].text for number in sorted(chosen))
+    shown = [lines[number].text for number in sorted(chosen)]
+    return "\n".join(shown) if any(not line.startswith(_OF_USER) for line in shown) else ""
 
 
 def _lines(messages: Sequence[Message], earlier: Earlier) -> Iterator[_Line]:
@@ -66,17 +70,23 @@ def _lines(messages: Sequence[Message], earlier: Earlier) -> Iterator[_Line]:
     for line in earlier.body.splitlines():
         yield counted.line(line, 3.5 + _say(line))
     results = [result for message in messages if isinstance(message, ToolResults) for result in message.results]
+    said = shapes_of(
+        sentence
+        for message in messages
+        if isinstance(message, Assistant)
+        for sentence in re.split(_SENTENCES, text_of(message.parts).strip())
+    )
     shapes = shapes_of(text_of_result(result) for result in results)
     for number, message in enumerate(messages):
         match message:
             case User(parts, notes):
                 if not (number == 0 and earlier.is_first_message):
-                    yield counted.line(f"- user: {cut_line(' '.join(text_of(parts).split()), 120)}", 2.0)
+                    yield counted.line(f"{_OF_USER}{' '.join(text_of(parts).split())[:100]}", 2.0)
                 for note in notes:
                     yield from _note(counted, note.source, note.text)
             case Assistant():
                 following = messages[number + 1] if number + 1 < len(messages) else None
-                yield from _reply(counted, message, following, shapes)
+                yield from _reply(counted, message, following, shapes, said)
             case ToolResults(_, notes):
                 for note in notes:
                     yield from _note(counted, note.source, note.text)
@@ -96,11 +106,14 @@ def _note(counted: _Counted, source: str, text: str) -> Iterator[_Line]:
         yield counted.line(f"- {source}: {cut_line(' '.join(text.split()), 200)}", 2.5)
 
 
-def _reply(counted: _Counted, reply: Assistant, following: Message | None, shapes: Counter[str]) -> Iterator[_Line]:
+def _reply(
+    counted: _Counted, reply: Assistant, following: Message | None, shapes: Counter[str], said: Counter[str]
+) -> Iterator[_Line]:
     for place, sentence in enumerate(re.split(_SENTENCES, text_of(reply.parts).strip())):
         if sentence := " ".join(sentence.split()):
             shown = sentence[:_LONGEST_SENTENCE]
-            yield counted.line(f"- {shown}", 3.0 + _say(sentence) + (0.5 if not place else 0.0))
+            repeated = math.log2(max(1, said[shape_of(sentence)]))
+            yield counted.line(f"- {shown}", 3.0 + _say(sentence) + (0.5 if not place else 0.0) - repeated)
     for call in calls_of(reply):
         if call.name == PLAN_TOOL:
             yield from _plan(counted, call)
@@ -108,7 +121,7 @@ def _reply(counted: _Counted, reply: Assistant, following: Message | None, shape
     shown = {result.call_id: result for result in results}
     for call in calls_of(reply):
         head = counted.count
-        yield counted.line(f"> {_call(call)}", _weight(call))
+        yield counted.line(f"> {call_text(call)}", _weight(call))
         if (result := shown.get(call.id)) is not None:
             yield from _result(counted, head, call, text_of_result(result), shapes, is_error=result.is_error)
 
@@ -128,7 +141,8 @@ def _say(text: str) -> float:
     return score - (1.5 if re.match(_INTENTION, text.lstrip("- ")) else 0.0)
 
 
-def _call(call: ToolCall) -> str:
+def call_text(call: ToolCall) -> str:
+    """The tool and what it is called with, on one line."""
     arguments = parse_arguments(call.raw_arguments)[0]
     if not arguments:
         return f"{call.name} {cut_line(call.raw_arguments, 120)}".rstrip()
@@ -167,6 +181,7 @@ def _result(
     less = 2.0 if call.name in ("read_file", "grep", "glob") and not is_error else 0.0
     more = 1.0 if is_error or call.name == "agent" else 0.0
     lines = [line for line in text.splitlines() if not line.startswith(MARK)]
+    lines = [line for line in lines if not re.fullmatch(_SAYS_NOTHING, line.strip())]
     rated = sorted(
         ((rating(line, shapes) + more - less, number) for number, line in enumerate(lines)), key=lambda each: -each[0]
     )[:_MOST_LINES]

@@ -74,12 +74,27 @@ class Room(msgspec.Struct, frozen=True):
     @property
     def restored(self) -> int:
         """Files that were read last."""
-        return max(0, (self.usable - self.opening) // 16)
+        return max(0, (self.usable - self.opening) // 10)
 
     @property
     def least_freed(self) -> int:
-        """A compaction that frees less is not made."""
-        return self.usable // 12
+        """A `snip` that frees less is not made."""
+        return self.usable // 8
+
+    @property
+    def least_summarised(self) -> int:
+        """A summary that frees less is not made: the latest steps are what fills the window."""
+        return self.usable // 6
+
+    @property
+    def after_snip(self) -> int:
+        """A `snip` shortens results until the messages take no more."""
+        return max(0, int(self.usable * 0.38) - self.opening)
+
+    @property
+    def unanswered(self) -> int:
+        """The last reply and its results, in an emergency."""
+        return max(500, int((self.usable - self.opening) * 0.45))
 
 
 def expected_requests(made: int) -> int:

@@ -9,6 +9,7 @@ from typing import Final
 _LONGEST_LINE: Final = 320
 _LONGEST_RATED: Final = 1_000
 """Characters of a line that are looked at."""
+_SHORT_GAP, _SHORT_TEXT = 2, 100
 _ENDS: Final = 2
 """Lines at either end of a text that are kept first."""
 # Compiled when first used: with the first compaction, not at the start of the program.
@@ -121,16 +122,18 @@ def condensed(text: str, most: int) -> str:
 
 
 def with_gaps(lines: Sequence[str], kept: Sequence[int]) -> list[str]:
-    """The kept lines, with a mark where others are left out."""
+    """The kept lines, with a mark where others are left out; a mark for a line or two would be longer than they are."""
     shown: list[str] = []
     before = -1
-    for number in kept:
-        if number > before + 1:
-            shown.append(_gap(number - before - 1))
-        shown.append(cut_line(lines[number]))
+    for number in [*kept, len(lines)]:
+        left_out = lines[before + 1 : number]
+        if len(left_out) <= _SHORT_GAP and sum(map(len, left_out)) <= _SHORT_TEXT:
+            shown += left_out
+        elif any(map(str.strip, left_out)):
+            shown.append(_gap(len(left_out)))
+        if number < len(lines):
+            shown.append(cut_line(lines[number]))
         before = number
-    if before < len(lines) - 1:
-        shown.append(_gap(len(lines) - 1 - before))
     return shown
 
 

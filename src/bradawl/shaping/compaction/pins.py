@@ -18,6 +18,8 @@ from bradawl.shaping.tokens import estimate
 LONGEST_REQUEST: Final = 2_000
 """Tokens; of a longer request beginning, constraints and end are kept."""
 _LEFT_OF_LONG: Final = 1_200
+_NEVER_CUT: Final = 400
+"""Characters of a text that is never cut in itself."""
 _PER_TOKEN: Final = 3.3
 _ASK_TOOL: Final = "ask_user"
 _APPROVED: Final = "The user approved the plan"
@@ -40,7 +42,7 @@ _REPEATED: Final = 3
 _NUMBER: Final = r"request-(\d+)$"
 _SHARES: Final[dict[PinKind, float]] = {"plan": 0.3, "todos": 0.2, "files": 0.2, "instructions": 0.4, "request": 0.5}
 """The most that one pin of a kind takes of the room for pins."""
-_FIRST: Final[tuple[PinKind, ...]] = ("todos", "plan", "files", "instructions")
+_FIRST: Final[tuple[PinKind, ...]] = ("state", "todos", "plan", "files", "instructions")
 """Kinds that come before the older requests."""
 
 
@@ -154,6 +156,12 @@ def files_stated(lines: Sequence[str]) -> list[Stated]:
     return [Stated("files", "files", text, "<files_changed>", "")] if lines else []
 
 
+def state_stated(lines: Sequence[str]) -> list[Stated]:
+    """The working directory, exported variables and jobs, one a line."""
+    text = "\n".join(harmless(cut_line(" ".join(line.split()))) for line in lines)
+    return [Stated("state", "state", text, "<state>", "")] if lines else []
+
+
 # ------------------------------------------------------------------ the room
 
 
@@ -168,7 +176,8 @@ def pinned(stated: Sequence[Stated], room: int) -> list[Pin]:
     for place, number in enumerate(order):
         each = stated[number]
         most = int(min(_most(each.kind), room * _SHARES.get(each.kind, 0.5)))
-        pin = each.pin() if estimate(each.text) <= most else each.pin(shortened(each.text, most, each.where))
+        is_whole = len(each.text) <= _NEVER_CUT or estimate(each.text) <= most
+        pin = each.pin() if is_whole else each.pin(shortened(each.text, most, each.where))
         needed = estimate(pin.text)
         if needed <= rest or place == 0:
             chosen[number], rest = pin, rest - needed

@@ -17,17 +17,21 @@ LONG: Final = 1_500
 _LEFT: Final = 600
 _PER_TOKEN: Final = 3
 """Characters."""
+_WORTH: Final = 500
+"""Characters that shortening a result must save."""
+_WHOLE: Final = "; whole: "
 MARK: Final = "[shortened"
 """The last line of a shortened result begins with it."""
 
 
-def recent_from(measured: Measured, tokens: int) -> int:
-    """The first message of the latest steps with this many tokens. The last reply and what follows always belong to it.
+def recent_from(measured: Measured, tokens: int, replies: int = 1) -> int:
+    """The first message of the latest steps with this many tokens, and of the last `replies` replies at least.
 
     It is never a result without its call.
     """
     messages = measured.messages
-    begin = unanswered_from(messages)
+    last = [number for number, message in enumerate(messages) if isinstance(message, Assistant)][-replies:]
+    begin = last[0] if last else 0
     used = measured.since(begin)
     for number in range(begin - 1, -1, -1):
         used += measured.sizes[number]
@@ -48,20 +52,25 @@ class Latest(NamedTuple):
     """Characters that stay of each."""
 
 
-def latest_in_emergency(measured: Measured, tokens: int) -> Latest:
-    """The latest messages if they must not have more than about twice so many tokens: of the last results even those
-    are shortened that the model has not answered, and if that is not enough nothing is kept.
+def latest_in_emergency(measured: Measured, tokens: int, most: int) -> Latest:
+    """The latest messages, about `tokens` of them. The last reply and its results may take `most`.
+
+    If they take more, the longest of those results are shortened although the model has not answered them, as far as
+    needed; if that is not enough nothing is kept.
     """
     messages, begin = measured.messages, recent_from(measured, tokens)
-    if measured.since(begin) <= 2 * tokens:
+    if measured.since(begin) <= most:
         return Latest(begin)
     begin = unanswered_from(messages)
     keys = [(begin + number, place) for number, place in long_results(messages[begin:], len(messages))]
-    long = sum(part_tokens(part) for key in keys for part in result_at(messages, key).parts)
-    rest = 2 * tokens - (measured.since(begin) - long)
-    if not keys or rest < len(keys) * _LEFT // _PER_TOKEN:
+    sizes = {key: sum(map(part_tokens, result_at(messages, key).parts)) for key in keys}
+    room = most - (measured.since(begin) - sum(sizes.values()))
+    while keys and (fitting := [key for key in keys if sizes[key] * len(keys) <= room]):
+        room -= sum(sizes[key] for key in fitting)
+        keys = [key for key in keys if key not in fitting]
+    if not keys or room < len(keys) * _LEFT // _PER_TOKEN:
         return Latest(len(messages))
-    return Latest(begin, tuple(keys), rest * _PER_TOKEN // len(keys))
+    return Latest(begin, tuple(keys), room * _PER_TOKEN // len(keys))
 
 
 def unanswered_from(messages: Sequence[Message]) -> int:
@@ -82,7 +91,7 @@ def long_results(messages: Sequence[Message], end: int) -> list[Key]:
 
 
 def older_results(messages: Sequence[Message], end: int, keep: int) -> list[Key]:
-    """The results before message `end`, the last `keep` of the conversation left out."""
+    """The results before message `end`, the last `keep` of the conversation and short ones left out."""
     found = [
         (number, place)
         for number, message in enumerate(messages)
@@ -92,7 +101,7 @@ def older_results(messages: Sequence[Message], end: int, keep: int) -> list[Key]
     ]
     unanswered = sum(len(message.results) for message in messages[end:] if isinstance(message, ToolResults))
     old = found[: max(0, len(found) - max(0, keep - unanswered))]
-    return [key for key in old if _size(result_at(messages, key)) > len(MARK) + 100]
+    return [key for key in old if _size(result_at(messages, key)) > _WORTH]
 
 
 def whole_results(messages: Sequence[Message]) -> int:
@@ -109,21 +118,35 @@ def result_at(messages: Sequence[Message], key: Key) -> ToolResult:
     return message.results[key[1]]
 
 
-def shortened(messages: Sequence[Message], keys: Iterable[Key], left: int) -> list[Shortened]:
-    """The results as they are after this; `left` is what stays of each, in characters."""
-    return [Shortened(*key, _short_text(result_at(messages, key), left)) for key in keys]
+def shortened(messages: Sequence[Message], keys: Iterable[Key], left: int, why: str = "") -> list[Shortened]:
+    """The results as they are after this, those left out that would not get much shorter.
+
+    `left` is what stays of each, in characters, and `why` the reason if the model has not answered them.
+    """
+    found = (Shortened(*key, _short_text(result_at(messages, key), left, why)) for key in keys)
+    return [each for each in found if why or _is_worth(result_at(messages, (each.message, each.result)), each.text)]
 
 
 def with_places(short: Iterable[Shortened], record: Record) -> Iterator[Shortened]:
-    """Shortened results with the places of the whole ones."""
+    """Shortened results with the places of the whole ones. One that was shortened before names its first place."""
     for each in short:
         where = record.where((each.message, each.result))
-        yield msgspec.structs.replace(each, text=f"{each.text[:-1]}; whole: {where}]") if where else each
+        is_placed = not where or _WHOLE in each.text.rpartition("\n")[2]
+        yield each if is_placed else msgspec.structs.replace(each, text=f"{each.text[:-1]}{_WHOLE}{where}]")
 
 
-def _short_text(result: ToolResult, left: int) -> str:
+def _short_text(result: ToolResult, left: int, why: str) -> str:
     text = text_of_result(result)
-    return f"{condensed(text, left)}\n{MARK}, {len(text):,} characters]" if left else f"{MARK}]"
+    before, _, mark = text.rpartition("\n")
+    if mark.startswith(MARK):  # the mark says how long the whole is, and where
+        return f"{condensed(before, left)}\n{mark}" if left else mark
+    mark = f"{MARK}{why}, {len(text):,} characters]"
+    return f"{condensed(text, left)}\n{mark}" if left else mark
+
+
+def _is_worth(result: ToolResult, short: str) -> bool:
+    size = _size(result)
+    return len(short) <= size // 2 and size - len(short) >= _WORTH
 
 
 def text_of_result(result: ToolResult) -> str:
