@@ -308,7 +308,8 @@ def compaction(found: Seen) -> Iterator[str]:
     yield "`/compact the discount` asks the model for a summary, in a conversation of its own:"
     yield _block(f"{SYSTEM.strip()}\n\n{head[:400]}\n[... cut for this page ...]\n</conversation>{end}")
     yield "The conversation then begins with this message:"
-    yield _block(with_model)
+    # How many files fit depends on the length of the temporary folder's name.
+    yield _block(with_model.partition("\n<file ")[0] + "\n[files that changed or were read last follow as they are]")
     yield "If the model writes none, it is made of what the agent said, its calls, and telling lines of results:"
     yield _block(without)
 

@@ -133,7 +133,9 @@ def assert_record_holds_what_was_taken_out(event: Compacted, entries: Sequence[E
     at = next(n for n, entry in enumerate(entries) if entry.event is event)
     before = fold(entries[:at]).messages
     texts = [event.summary, *(each.text for each in event.shortened)]
-    files = {word.rstrip(":.]") for text in texts for word in text.split() if word.startswith("/") and "blobs" in word}
+    files = {
+        word.rstrip(":.]") for text in texts for word in text.split() if word.startswith("/") and "records" in word
+    }
     assert files
     named = "".join(Path(file).read_text() for file in files)
     for number in {*range(event.kept_from), *(each.message for each in event.shortened)}:

@@ -37,7 +37,6 @@ RESTRICTING = (
     {"model": "x"},
     {"maxTurns": 5, "effort": "low"},
     {"max_steps": 1},
-    {"context-window": 1000},
     {"$schema": "https://example.org/schema.json", "permissions": {}},
     {},
 )
@@ -48,6 +47,7 @@ PERMITTING = (
     {"network": ["evil.example"]},
     {"add_dirs": ["~/other"]},
     {"allowedTools": ["Bash"]},
+    {"context-window": 1000},  # a tiny one would have the user's words compacted away
 )
 FORBIDDEN = (
     {"permissions": {"defaultMode": "bypassPermissions"}},

@@ -273,7 +273,7 @@ def test_a_flag_wins_over_the_models_table_which_wins_over_the_general_setting(l
     settings = load({"model": "openai/x"}, text, "context_window = 4\neffort = 'medium'\n")
     assert (settings.model.context_window, settings.effort) == (2, "low")
     settings = load({"model": "openai/y"}, text, "context_window = 4\neffort = 'medium'\n")
-    assert (settings.model.context_window, settings.effort) == (4, "medium")
+    assert (settings.model.context_window, settings.effort) == (3, "medium"), "the project is not trusted"
 
 
 def test_the_catalog_supplies_facts_that_are_not_configured(load):

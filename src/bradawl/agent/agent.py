@@ -127,7 +127,7 @@ def _open_session(
         log = SharedLog(conversation.log, spawned.spawned)
         child = _open_session(
             child_configuration(inherited, spawned, cwd),
-            OpenSession(log, conversation.blobs, entries),
+            OpenSession(log, conversation.blobs, entries, records=conversation.records),
             spawned.spawned,
             shared,
         )

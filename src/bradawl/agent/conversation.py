@@ -68,6 +68,7 @@ class Conversation:
         self.ids, self.clock = ids, clock
         self.log: SessionLog = opened.log
         self.blobs: Blobs = opened.blobs
+        self.records: Blobs = opened.records or opened.blobs
         self._waiting_warnings = opened.notices
         """Warnings that nothing has shown yet."""
         self.transcript = Transcript()

@@ -71,6 +71,11 @@ def failure_of(group: BaseExceptionGroup[BaseException]) -> Failure | BaseExcept
             return report(f"internal error: {type(error).__name__}: {error}", error)
 
 
+def as_error(failure: Failure | BaseException) -> BaseException:
+    """The exception for callers that get no value for a failure."""
+    return ModelFailed(failure) if isinstance(failure, Failure) else failure
+
+
 def _leaves(error: BaseException) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:

@@ -13,7 +13,7 @@ from bradawl.agent.calls.call import NOT_RUN
 from bradawl.agent.calls.context import CallServices
 from bradawl.agent.configuration import AgentConfiguration
 from bradawl.agent.conversation import Conversation, ignore
-from bradawl.agent.failures import PartFailed, failure_of
+from bradawl.agent.failures import PartFailed, as_error, failure_of
 from bradawl.agent.jobs import BackgroundJobs
 from bradawl.agent.loop import run_turn
 from bradawl.agent.middleware import Finish, Middleware
@@ -21,7 +21,7 @@ from bradawl.agent.middleware.compaction import Compaction
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.recovery import repair, what_changed
 from bradawl.agent.turn import Turn
-from bradawl.core.errors import Failure, ModelFailed, SessionError
+from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
     Compacted,
@@ -331,8 +331,7 @@ class Session:
                 raise SessionError("The compaction was cancelled; the conversation is as it was.")
             return task.result()
         except BaseExceptionGroup as group:
-            failure = failure_of(group)
-            raise ModelFailed(failure) if isinstance(failure, Failure) else failure from None
+            raise as_error(failure_of(group)) from None
         finally:
             self._task = self._turn_over = None
             turn_over.set()

@@ -49,9 +49,11 @@ class Policies:
         *,
         has_undo: bool = False,
         notify: Callable[[str], None] | None = None,
+        records: str = "",
         tmp: "SessionTmp | None" = None,
     ) -> None:
-        """`own` are bradawl's folders; `blobs` is the folder of stored results, which the model may read.
+        """`own` are bradawl's folders; `blobs` is the folder of stored results, `records` that of
+        what compactions took out; the model may read both.
 
         The first call of `sandbox` may block while sandboxes are probed. `has_undo`: changes of calls are saved.
         `notify` is called with each message about the setting `network`, when the first policy is made. `tmp` is
@@ -60,7 +62,7 @@ class Policies:
         self._settings = settings
         self._roots = roots
         self._own = own
-        self._blobs = blobs
+        self._shown = tuple(filter(None, (blobs, records)))
         self._sandbox = sandbox
         self._has_undo = has_undo
         self._notify = notify or _ignore
@@ -75,7 +77,7 @@ class Policies:
             mode=self._settings.permission_mode or default_mode(sandbox),
             rules=(*self.fixed, *self._domains, *self._remembered.rules()),
             roots=(*self._roots, *((self._tmp.known,) if self._tmp and self._tmp.known else ())),
-            readable=(*_READABLE, *filter(None, (self._blobs,))),
+            readable=(*_READABLE, *self._shown),
             sandbox=sandbox,
             undo=self._has_undo,
             has_guards=True,
@@ -146,7 +148,7 @@ class Policies:
         from bradawl.safety.trusted_programs import installation_paths
 
         settings = self._settings
-        built_in = built_in_rules(self._roots, settings.user_home, self._own, (self._blobs,), scratch)
+        built_in = built_in_rules(self._roots, settings.user_home, self._own, self._shown, scratch)
         built_in += tuple(map(_installed, _environments(self._roots)))
         built_in += workspace_rules(self._roots, settings.user_home)
         said = tuple(rule for text in settings.rules if text.verdict != "domain" for rule in _read(text, settings))

@@ -419,6 +419,8 @@ class OpenSession(msgspec.Struct, frozen=True):
     """Messages for the user, for example that the history can't be saved."""
     read: Callable[[], tuple[Envelope, ...]] | None = None
     """Reads all entries again, with those appended since; may raise `SessionError`. None: no rewinding."""
+    records: Blobs | None = None
+    """For what compactions take out, which no command may read; None for `blobs`."""
 
 
 class SessionStore(Protocol):

@@ -76,7 +76,7 @@ class LocalStore:
         self._projects = Path(data_dir) / "projects"
         folder = project_folder(Path(data_dir), os.path.realpath(project_path))
         self._sessions = folder / "sessions"
-        self._blobs_folder = folder / "blobs"
+        self._blobs_folder, self._records = folder / "blobs", folder / "records"
         self._clock = clock
         self._ids = ids
 
@@ -94,7 +94,8 @@ class LocalStore:
             return OpenSession(log, MemoryBlobs(), (), (_not_saved(error),), lambda: tuple(log.entries))
         notices = (journal.notice,) if journal.notice else ()
         self._has_opened(journal)
-        return OpenSession(journal, self._blobs_of(journal), (), notices, partial(self._read_open, journal))
+        read, records = partial(self._read_open, journal), self._records_of(session_id)
+        return OpenSession(journal, self._blobs_of(journal), (), notices, read, records)
 
     def _has_opened(self, journal: Journal) -> None:
         self._open_journals = [each for each in self._open_journals if not each.is_closed]
@@ -119,7 +120,8 @@ class LocalStore:
         entries = (*base, *loaded.entries)
         read = partial(self._read_open, journal)
         self._has_opened(journal)
-        return OpenSession(journal, self._blobs_of(journal), entries, (*notices, *more), read)
+        records = self._records_of(journal.session_id)
+        return OpenSession(journal, self._blobs_of(journal), entries, (*notices, *more), read, records)
 
     def latest(self) -> str | None:
         """Id of the session written last, among the readable ones with a prompt."""
@@ -171,6 +173,9 @@ class LocalStore:
         blobs = LocalBlobs(self._blobs_folder)
         journal.blobs = blobs
         return blobs
+
+    def _records_of(self, session_id: str) -> Blobs:
+        return LocalBlobs(self._records / session_id)
 
     def _open_unwritable(self, path: Path, error: OSError) -> OpenSession:
         try:

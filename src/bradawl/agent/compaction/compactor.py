@@ -57,6 +57,7 @@ _REFERENCE: Final = 150
 """Tokens of the reference that stands for the oldest requests."""
 _KNOWN_AFTER: Final = 3
 """Replies after which it is known whether the provider has a cache."""
+_MARK: Final = 6
 _SNIPPED_TO: Final = 600
 _ANSWERED: Final = 3
 """The last replies, whose results a snip leaves as they are: the model is working with them."""
@@ -223,16 +224,17 @@ class Compactor:
         chosen = sorted(set(numbers))
         if not chosen:
             return Record("", {})
-        blobs, transcript = self._conversation.blobs, self._conversation.transcript
-        record = record_of([messages[number] for number in chosen], self._file(transcript.record_ref))
-        ref = await blobs.put(record.text.encode("utf-8", "replace"))
+        records, transcript = self._conversation.records, self._conversation.transcript
+        mark = self._conversation.ids.ulid()[-_MARK:].lower()
+        record = record_of([messages[number] for number in chosen], self._file(transcript.record_ref), mark)
+        ref = await records.put(record.text.encode("utf-8", "replace"))
         places = {(chosen[message], part): place for (message, part), place in record.places.items()}
         return Record(record.text, places, self._file(ref), ref)
 
     def _file(self, ref: str) -> str:
         """The file of a blob; empty in a session in memory, and with a full disk: the log still has it all."""
         try:
-            return self._conversation.blobs.path(ref) if ref else ""
+            return self._conversation.records.path(ref) if ref else ""
         except SessionError:
             return ""
 

@@ -166,6 +166,7 @@ def _policies(
         has_undo=has_undo,
         notify=notify,
         tmp=workspace.tmp,
+        records=folders.records,
     )
 
 

@@ -55,6 +55,8 @@ class RunFolders(NamedTuple):
     """Contents and records of changes, for undo. They may hold secrets."""
     scratch: str
     """For each session the folder that its sandboxed commands see as `/tmp`."""
+    records: str
+    """What compactions took out of the sessions; the model may read it, and commands may not."""
 
     @property
     def untrusted(self) -> tuple[str, ...]:
@@ -164,7 +166,7 @@ def folders_of(settings: Settings) -> RunFolders:
     data = os.path.realpath(settings.home)
     folder = str(project_folder(Path(data), project))
     own = tuple(dict.fromkeys((data, os.path.realpath(home.config))))
-    names = ("blobs", "cache", "sandbox", "git", "checkpoints", "tmp")
+    names = ("blobs", "cache", "sandbox", "git", "checkpoints", "tmp", "records")
     return RunFolders(project, (project, *settings.add_dirs), own, *(str(Path(folder, name)) for name in names))
 
 

@@ -57,8 +57,16 @@ class InstructionFiles:
 
     def _place(self, folder: str, root: str) -> Place:
         top = places.project_of(folder)
-        is_trusted = self._trusts(top) and not places.is_of_others(folder, root)
+        is_trusted = self._is_trusted(folder, top, root) and self._is_real_trusted(folder, root)
         return places.place_in(folder, top, is_trusted=is_trusted)
+
+    def _is_real_trusted(self, folder: str, root: str) -> bool:
+        """The same for the folder that it is a link to, or lies below one: the project may have made the link."""
+        real = os.path.realpath(folder)
+        return real == folder or self._is_trusted(real, places.project_of(real), os.path.realpath(root))
+
+    def _is_trusted(self, folder: str, top: str, root: str) -> bool:
+        return self._trusts(top) and not places.is_of_others(folder, root)
 
     def read(self, wanted: Iterable[Place]) -> "Reading | None":
         """The files of these places; None if the file system is too slow."""

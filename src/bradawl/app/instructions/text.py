@@ -4,15 +4,13 @@ Each text is between `<instructions file=... version=...>`, or `<material ...>` 
 the closing tag. The version is a digest of the text: `told` finds out from it what the model knows.
 """
 
-import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from bradawl.app.instructions.told import version_of
 from bradawl.safety.control_characters import escape
 from bradawl.safety.trust.instructions_review import invisible_in
-
-_OUR_TAGS: Final = r"<(?=[\s/]*(?:instructions|material|note|environment)\b)"
+from bradawl.shaping.compaction.summary import harmless
 
 
 class Source(NamedTuple):
@@ -65,11 +63,6 @@ def source_of(path: str, text: str, size: int, *, is_trusted: bool) -> Source:
     if hidden:
         text = escape(text)
     return Source(named(path), harmless(text), is_trusted, size, hidden)
-
-
-def harmless(text: str) -> str:
-    """A text in which no tag of bradawl begins or ends."""
-    return re.sub(_OUR_TAGS, "&lt;", text, flags=re.IGNORECASE) if "<" in text else text
 
 
 def named(path: str) -> str:

@@ -135,8 +135,9 @@ def _plan(counted: _Counted, call: ToolCall) -> Iterator[_Line]:
 
 def _say(text: str) -> float:
     """How much a sentence of the agent says, beyond that it was said."""
+    text = text[:_LONGEST_SENTENCE]
     score = 1.5 if re.search(_REASON, text) else 0.0
-    if re.search(r"\d|`|[\w-]+/[\w.-]+|\b\w+\.\w{1,4}\b|\w+_\w+|[a-z][A-Z]", text):
+    if re.search(r"\d|`|\w/\w|\w\.\w{1,4}\b|\w_\w|[a-z][A-Z]", text):
         score += 1.5
     return score - (1.5 if re.match(_INTENTION, text.lstrip("- ")) else 0.0)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 _LONGEST_LINE: Final = 320
-_LONGEST_RATED: Final = 1_000
+_LONGEST_SHAPE: Final = 240
+_LONGEST_RATED: Final = 600
 """Characters of a line that are looked at."""
 _SHORT_GAP, _SHORT_TEXT = 2, 100
 _ENDS: Final = 2
@@ -31,7 +32,7 @@ _HARMLESS: Final = (
 )
 _EXIT: Final = r"(?i)\b(?:exit(?:ed)?|status|code|returned)\b\D{0,12}[1-9]\d{0,4}"
 _MEASURE: Final = (
-    r"(?i)\b\d[\d,_]*(?:\.\d+)?\s?(?:[kmgt]|ms|us|µs|ns|s|sec|secs|seconds?|min|minutes?|h|hours?|days?|%|percent|[kmgt]i?b|"
+    r"(?i)(?<![\d,_.])\d[\d,_]{0,20}(?:\.\d{1,9})?\s?(?:[kmgt]|ms|us|µs|ns|s|sec|secs|seconds?|min|minutes?|h|hours?|days?|%|percent|[kmgt]i?b|"
     r"bytes?|rows?|requests?|req/s|rps|qps|ops|x|times|hz|mhz|ghz|tokens?|files?|lines?|tests?|threads?|workers?|"
     r"connections?|retries|attempts|users?|errors?|failures|failed|passed)(?!\w)"
 )
@@ -39,7 +40,7 @@ _NAMED_NUMBER: Final = (
     r"(?i)[a-z_](?:[\"']?\s?[=:|]|\s(?:is|was|are|to|of|at|from|port|version)|\s\s)\s{0,20}[\"']?v?\d[\w.,:-]*"
 )
 _NUMBER: Final = r"(?<![\w.])v?\d[\d,.]*\d(?![\w])|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b"
-_PLACE: Final = r"[\w./-]+\.\w{1,5}:\d+|\"[^\"]+\", line \d+|[\w./-]+/[\w./-]+\.\w{1,5}\b"
+_PLACE: Final = r"[\w-]\.\w{1,5}:\d+|\", line \d+|\w/[\w-]{1,60}\.\w{1,5}\b"
 _NUMBERED: Final = r"^\s*(?:[\w./-]+[:-])?\d+[:-]\s?|^\s*\d+\s{2,}|^\s*\d+\t"
 """The number of a line of a file, as grep and others print it."""
 _VARIABLE: Final = r"[^\s]*[\d./_:=\\-][^\s]*"
@@ -47,7 +48,7 @@ _VARIABLE: Final = r"[^\s]*[\d./_:=\\-][^\s]*"
 
 def shape_of(line: str) -> str:
     """The line without its names and numbers: lines of a progress report have the same shape."""
-    return re.sub(_VARIABLE, "0", line.strip())[:120]
+    return re.sub(_VARIABLE, "0", line.strip()[:_LONGEST_SHAPE])
 
 
 def shapes_of(texts: Iterable[str]) -> Counter[str]:
@@ -85,7 +86,8 @@ def cut_line(line: str, most: int = _LONGEST_LINE) -> str:
     """A line of at most `most` characters, around what matters in it."""
     if len(line) <= most:
         return line
-    found = re.search(_ERROR_NAME, line) or re.search(_FAILURE, line) or re.search(_MEASURE, line)
+    part = line[:_LONGEST_RATED]
+    found = re.search(_ERROR_NAME, part) or re.search(_FAILURE, part) or re.search(_MEASURE, part)
     begin = 0 if found is None else max(0, min(found.start() - most // 3, len(line) - most))
     end = begin + most
     return f"{'[...] ' if begin else ''}{line[begin:end]}{' [...]' if end < len(line) else ''}"

@@ -18,12 +18,19 @@ from bradawl.shaping.tokens import estimate
 LONGEST_REQUEST: Final = 2_000
 """Tokens; of a longer request beginning, constraints and end are kept."""
 _LEFT_OF_LONG: Final = 1_200
+_SHOWN: Final = 160
+"""Characters of a reference."""
+_LOOKED_AT: Final = 250_000
+"""Characters at either end of a long text in which sentences are looked for."""
 _NEVER_CUT: Final = 400
 """Characters of a text that is never cut in itself."""
 _PER_TOKEN: Final = 3.3
 _ASK_TOOL: Final = "ask_user"
 _APPROVED: Final = "The user approved the plan"
-_SAID: Final = r"They said: |The user says: "
+_OWN_PLAN: Final = "The user approved this plan of their own"
+_ANSWER: Final = "The user says: "
+_OF_PLAN: Final = "They said: "
+_LONGEST_QUESTION: Final = 300
 _CONSTRAINT: Final = (
     r"(?i)\b(?:never|must|mustn't|don't|do not|does not|doesn't|only|always|without|at most|at least|no more|no less|"
     r"avoid|except|unless|required?|requires|exactly|shall|should|may not|can't|cannot|keep|stay|leave|not allowed|"
@@ -42,8 +49,8 @@ _REPEATED: Final = 3
 _NUMBER: Final = r"request-(\d+)$"
 _SHARES: Final[dict[PinKind, float]] = {"plan": 0.3, "todos": 0.2, "files": 0.2, "instructions": 0.4, "request": 0.5}
 """The most that one pin of a kind takes of the room for pins."""
-_FIRST: Final[tuple[PinKind, ...]] = ("state", "todos", "plan", "files", "instructions")
-"""Kinds that come before the older requests."""
+_FIRST: Final[tuple[PinKind, ...]] = ("state", "todos", "plan", "files")
+"""Kinds that come before the older requests; instructions come after them."""
 
 
 class Stated(NamedTuple):
@@ -81,7 +88,10 @@ def stated_in(messages: Sequence[Message], end: int, pins: Sequence[Pin], record
             found += _instructions(message.notes, record.where((place, -1)))
         if (plan := _plan(messages, place, record)) is not None:
             found = [each for each in found if each.kind != "plan"] + [plan]
-    unique = {(each.kind, each.text): each for each in found}
+    unique: dict[tuple[PinKind, str], Stated] = {}
+    for each in found:
+        unique.pop((each.kind, each.text), None)  # said again, it counts where it was said last
+        unique[each.kind, each.text] = each
     return list(unique.values())
 
 
@@ -113,9 +123,9 @@ def _requests(messages: Sequence[Message], place: int, record: Record) -> Iterat
 def _answers(messages: Sequence[Message], place: int, record: Record) -> Iterator[tuple[str, tuple[str, str], str]]:
     """What the user answered to a question of the agent, or said about a plan."""
     for number, (call, text) in enumerate(_answered(messages, place)):
-        if call.name in (_ASK_TOOL, PLAN_TOOL) and re.search(_SAID, text):
+        if (call.name == _ASK_TOOL and text.startswith(_ANSWER)) or (call.name == PLAN_TOOL and _OF_PLAN in text):
             question = str((parse_arguments(call.raw_arguments)[0] or {}).get("question", ""))
-            asked = f"{cut_line(' '.join(question.split()), 300)}\n" if question else ""
+            asked = f"{harmless(' '.join(question.split())[-_LONGEST_QUESTION:])}\n" if question else ""
             yield f"{asked}{text}", ("answer", ""), record.where((place, number))
 
 
@@ -123,11 +133,15 @@ def _answered(messages: Sequence[Message], place: int) -> Iterator[tuple[ToolCal
     message, before = messages[place], messages[place - 1] if place else None
     if isinstance(message, ToolResults) and isinstance(before, Assistant):
         for call, result in zip(calls_of(before), message.results, strict=False):
-            yield call, text_of_result(result)
+            if call.id == result.call_id and not result.is_error:  # an error may repeat what the model wrote
+                yield call, text_of_result(result)
 
 
 def _plan(messages: Sequence[Message], place: int, record: Record) -> Stated | None:
     for call, text in _answered(messages, place):
+        if call.name == PLAN_TOOL and text.startswith(_OWN_PLAN):
+            plan = text.partition("\n")[2]
+            return Stated("plan", "plan", harmless(plan.strip()), "<plan>", record.where((place, -1)))
         if call.name == PLAN_TOOL and text.startswith(_APPROVED):
             plan = str((parse_arguments(call.raw_arguments)[0] or {}).get("plan", ""))
             return Stated("plan", "plan", harmless(plan.strip()), "<plan>", record.where((place - 1, -1)))
@@ -166,25 +180,37 @@ def state_stated(lines: Sequence[str]) -> list[Stated]:
 
 
 def pinned(stated: Sequence[Stated], room: int) -> list[Pin]:
-    """The pins, with at most `room` tokens together: what has no room becomes a reference, the oldest first."""
+    """The pins, with at most `room` tokens together: what has no room becomes a reference, the oldest first.
+
+    Instructions of folders are whole or left out: they are told again when the folder is touched. A part of them could
+    lose the mark that says whose words they are.
+    """
     chosen: dict[int, Pin] = {}
     rest = room
     requests = [number for number, each in enumerate(stated) if each.kind == "request"]
     others = [number for kind in _FIRST for number, each in enumerate(stated) if each.kind == kind]
-    order = [*requests[-1:], *others, *requests[-2::-1]]
+    notes = [number for number, each in enumerate(stated) if each.kind == "instructions"]
     waiting: list[int] = []
-    for place, number in enumerate(order):
-        each = stated[number]
-        most = int(min(_most(each.kind), room * _SHARES.get(each.kind, 0.5)))
-        is_whole = len(each.text) <= _NEVER_CUT or estimate(each.text) <= most
-        pin = each.pin() if is_whole else each.pin(shortened(each.text, most, each.where))
-        needed = estimate(pin.text)
-        if needed <= rest or place == 0:
+    for place, number in enumerate((*requests[-1:], *others, *requests[-2::-1], *reversed(notes))):
+        pin = _pin(stated[number], room, is_newest=place == 0)
+        needed = room + 1 if pin is None else estimate(pin.text)
+        if pin is not None and (needed <= rest or (place == 0 and requests)):
             chosen[number], rest = pin, rest - needed
-        else:
+        elif stated[number].kind != "instructions":
             waiting.append(number)
     chosen |= _references(stated, sorted(waiting, reverse=True), rest)
     return [chosen[number] for number in sorted(chosen)]
+
+
+def _pin(each: Stated, room: int, *, is_newest: bool) -> Pin | None:
+    """The pin, shortened if it is long; None if it has to be whole and has no room."""
+    most = int(min(_most(each.kind), room * _SHARES.get(each.kind, 0.5)))
+    if len(each.text) <= _NEVER_CUT or estimate(each.text) <= most:
+        return each.pin()
+    is_short_already = not each.frame and not is_newest  # shortened again and again nothing would be left
+    if each.kind == "instructions" or is_short_already:
+        return None
+    return each.pin(shortened(each.text, most, each.where))
 
 
 def _most(kind: PinKind) -> int:
@@ -210,9 +236,13 @@ def _references(stated: Sequence[Stated], newest_first: Sequence[int], room: int
 
 def _reference(each: Stated) -> str:
     whole = f", whole: {each.where}" if each.where else ""
-    begin = cut_line(" ".join(each.text.split()), 120)
-    stated = "".join(f"\n- {sentence}" for sentence in constraints(each.text)[:4])
-    return f'<{each.kind} id="{each.id}" shortened="yes"{whole}>\n{begin}{stated}\n</{each.kind}>'
+    tag = re.match(r"<(\w+)", each.frame or each.text)
+    name = tag[1] if tag else each.kind
+    words = " ".join(re.sub(r"^<\w+[^>\n]*>\n|\n</\w+>$", "", each.text).split())
+    # The end of an answer is what the user said; before it stands the question of the agent.
+    shown = words[-_SHOWN:] if name == "answer" else words[:_SHOWN]
+    stated = "" if name == "answer" else "".join(f"\n- {sentence}" for sentence in constraints(each.text)[:4])
+    return f'<{name} id="{each.id}" shortened="yes"{whole}>\n{shown}{stated}\n</{name}>'
 
 
 def _merged(older: Sequence[Stated]) -> str:
@@ -249,7 +279,7 @@ def shortened(text: str, most: int, where: str) -> str:
 
 def telling(text: str) -> list[str]:
     """The sentences of a text that say most: what must or must not be, and what is to be done. The first say most."""
-    sentences = [" ".join(sentence.split()) for sentence in re.split(_SENTENCES, text)]
+    sentences = _sentences(text)
     shapes = shapes_of(sentences)
     rated = {
         sentence: 2 * bool(re.search(_CONSTRAINT, sentence)) + 2 * bool(re.match(_TASK, sentence)) - math.log2(same)
@@ -261,10 +291,16 @@ def telling(text: str) -> list[str]:
 
 def constraints(text: str) -> list[str]:
     """The sentences of a text that say what must or must not be; rows of a table and the like are left out."""
-    sentences = [" ".join(sentence.split()) for sentence in re.split(_SENTENCES, text)]
+    sentences = _sentences(text)
     found = [cut_line(sentence) for sentence in sentences if re.search(_CONSTRAINT, sentence)]
     shapes = shapes_of(found)
     return [each for each in dict.fromkeys(found) if shapes[shape_of(each)] <= _REPEATED][:_MOST_CONSTRAINTS]
+
+
+def _sentences(text: str) -> list[str]:
+    if len(text) > 2 * _LOOKED_AT:
+        text = f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
+    return [" ".join(sentence[:1_000].split()) for sentence in re.split(_SENTENCES, text)]
 
 
 # ------------------------------------------------------------------ the check
@@ -290,7 +326,7 @@ def checked(stated: Sequence[Stated], pins: Sequence[Pin], messages: Sequence[Me
     for each in stated:
         if each.text in shown:
             found = found._replace(pinned=(*found.pinned, each.id))
-        elif by_id.get(each.id, "\0") in shown or _is_merged(each.id, merged):
+        elif each.kind == "instructions" or by_id.get(each.id, "\0") in shown or _is_merged(each.id, merged):
             found = found._replace(dropped=(*found.dropped, each.id))
         else:
             found = found._replace(missing=(*found.missing, each.id))

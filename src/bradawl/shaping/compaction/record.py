@@ -44,22 +44,34 @@ class Record(NamedTuple):
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, mark: str) -> None:
         self.lines: list[str] = []
+        self._mark = f" [{mark}]" if mark else ""
+
+    def head(self, text: str) -> None:
+        """A heading. What a tool returned can look like one, but it does not know the mark."""
+        self.add(f"{text}{self._mark}")
 
     def add(self, text: str) -> None:
+        """What somebody said or a tool returned."""
         self.lines += text.splitlines() or [""]
 
 
-def record_of(messages: Sequence[Message], earlier: str = "") -> Record:
-    """The record of some messages. `earlier` is the file with what came before them; empty for none."""
-    writer, places = _Writer(), dict[Key, Place]()
+def record_of(messages: Sequence[Message], earlier: str = "", mark: str = "") -> Record:
+    """The record of some messages. `earlier` is the file with what came before them; empty for none.
+
+    `mark` is at the end of each heading: text that nothing in the conversation can know.
+    """
+    writer, places = _Writer(mark), dict[Key, Place]()
     writer.add("Part of the conversation with bradawl, word for word, as it was before a compaction.")
+    if mark:
+        writer.head("Only lines that end like this one are headings.")
     if earlier:
         writer.add(f"Earlier part: {earlier}")
     for number, message in enumerate(messages):
         begin = len(writer.lines) + 2
-        writer.add(f"\n## {number + 1} {_kind(message)}")
+        writer.add("")
+        writer.head(f"## {number + 1} {_kind(message)}")
         match message:
             case User(parts, notes):
                 for place, part in enumerate(parts):
@@ -93,7 +105,7 @@ def _add_parts(writer: _Writer, parts: Sequence[Part]) -> None:
             case Text(text) | Refusal(text):
                 writer.add(text)
             case ToolCall(call_id, name):
-                writer.add(f"### call {call_id} {name}")
+                writer.head(f"### call {call_id} {name}")
                 writer.add(arguments_text(part))
             case Image() | Document():
                 writer.add(attachment_text(part))
@@ -103,16 +115,16 @@ def _add_parts(writer: _Writer, parts: Sequence[Part]) -> None:
 
 def _add_result(writer: _Writer, result: ToolResult) -> Place:
     begin = len(writer.lines) + 1
-    writer.add(f"### result of {result.name} {result.call_id}{' (an error)' if result.is_error else ''}")
+    writer.head(f"### result of {result.name} {result.call_id}{' (an error)' if result.is_error else ''}")
     _add_parts(writer, result.parts)
     return begin, len(writer.lines)
 
 
 def _add_notes(writer: _Writer, notes: Sequence[Note]) -> None:
     for note in notes:
-        writer.add(f'<note source="{note.source}">')
+        writer.head(f'<note source="{note.source}">')
         writer.add(note.text)
-        writer.add("</note>")
+        writer.head("</note>")
 
 
 def arguments_text(call: ToolCall) -> str:

@@ -36,7 +36,7 @@ _FOLLOWING: Final = (
     "them again:\n{calls}\n"
 )
 _OUR_TAGS: Final = (
-    r"(?i)<(?=[\s/]*(?:request|answer|plan|todos|files_changed|file|summary|conversation|note|instructions|material|"
+    r"(?i)<(?=[\s/\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*(?:request|answer|plan|todos|files_changed|file|summary|conversation|note|instructions|material|"
     r"environment|state)\b)"
 )
 _BODY: Final = r"(?s)<summary>\n(.*)\n</summary>"

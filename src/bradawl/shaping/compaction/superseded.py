@@ -15,6 +15,8 @@ _LISTINGS: Final = frozenset({"glob", "grep"})
 _SHELL: Final = "bash"
 _LOOKS: Final = r"(?:ls|tree|find|cat|pwd|git (?:status|diff|log|branch))\b[^|&;<>`$()\n]*"
 """Commands that only look; the same one again replaces the older result."""
+_MOVES: Final = r"\b(?:cd|pushd|popd)\b"
+"""A command that may change the working directory, after which a relative path is another one."""
 _STUB: Final = r"\(?.{0,400}\b(?:has|have) not changed\b"
 """A result that refers to an earlier one instead of repeating it."""
 _WORTH: Final = 200
@@ -44,35 +46,37 @@ def superseded(messages: Sequence[Message], end: int) -> list[Shortened]:
 
 
 def _results(messages: Sequence[Message]) -> Iterator[_Seen]:
+    moves = 0
     for number, message in enumerate(messages[1:], 1):
         before = messages[number - 1]
         if not isinstance(message, ToolResults) or not isinstance(before, Assistant):
             continue
         for place, (call, result) in enumerate(zip(calls_of(before), message.results, strict=False)):
             if call.id == result.call_id:
-                subjects, whole = _subjects(call, result)
+                moves += call.name == _SHELL and bool(re.search(_MOVES, call.raw_arguments))
+                subjects, whole = _subjects(call, result, moves)
                 yield _Seen((number, place), subjects, whole, len(text_of_result(result)))
 
 
-def _subjects(call: ToolCall, result: ToolResult) -> tuple[frozenset[str], frozenset[str]]:
+def _subjects(call: ToolCall, result: ToolResult, moves: int) -> tuple[frozenset[str], frozenset[str]]:
     arguments = parse_arguments(call.raw_arguments)[0]
     nothing = frozenset[str]()
     if arguments is None or result.is_error:
         return nothing, nothing
     if call.name == _READ:
-        return _read(arguments, result)
+        return _read(arguments, result, moves)
     if call.name in _LISTINGS or (call.name == _SHELL and re.fullmatch(_LOOKS, str(arguments.get("command", "")))):
-        subject = frozenset({f"{call.name} {_key(arguments)}"})
+        subject = frozenset({f"{call.name}@{moves} {_key(arguments)}"})
         return subject, subject
     return nothing, nothing
 
 
-def _read(arguments: Arguments, result: ToolResult) -> tuple[frozenset[str], frozenset[str]]:
+def _read(arguments: Arguments, result: ToolResult, moves: int) -> tuple[frozenset[str], frozenset[str]]:
     paths = arguments.get("file_paths")
     names = list(map(str, cast("list[object]", paths))) if isinstance(paths, list) else []
     if path := arguments.get("file_path"):
         names.append(str(path))
-    subjects = frozenset(f"file {name}" for name in names)
+    subjects = frozenset(f"file@{0 if name.startswith('/') else moves} {name}" for name in names)
     text = text_of_result(result)
     is_whole = not (arguments.keys() & {"offset", "limit"}) and not re.match(_STUB, text)
     # Of a long file the tool shows a part, and says so in its first line.
