@@ -202,6 +202,10 @@ class Seen:
             text = text.replace(found, instead)
         text = re.sub(r"system: \w+ \w+,", "system: Linux x86_64,", text)
         text = re.sub(r"/data/projects/[^/]+/blobs/[0-9a-f]{64}", "/data/projects/shop/blobs/0123...", text)
+        text = re.sub(
+            r"/data/projects/[^/]+/records/\w+/[0-9a-f]{64}", "/data/projects/shop/records/01.../0123...", text
+        )
+        text = re.sub(r"(?m) \[[0-9a-z]{6}\]$", " [k3x9q2]", text)
         return re.sub(r"\b(for|after) [\d.]+ s\b", r"\1 1 s", text)
 
 
@@ -306,6 +310,7 @@ def compaction(found: Seen) -> Iterator[str]:
     request, with_model, without = (found.neutral(_first_text(message)) for message in found.compactions)
     head, _, end = request.partition("</conversation>")
     yield "`/compact the discount` asks the model for a summary, in a conversation of its own:"
+    end = re.sub(r"(?s)(plan them again:\n).*?(\n\nWrite)", r"\1bash: .venv/bin/python -m pytest\2", end)
     yield _block(f"{SYSTEM.strip()}\n\n{head[:400]}\n[... cut for this page ...]\n</conversation>{end}")
     yield "The conversation then begins with this message:"
     # How many files fit depends on the length of the temporary folder's name.
