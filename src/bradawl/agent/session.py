@@ -171,7 +171,7 @@ class Session:
     def _check_is_idle(self, *, has_begun: bool = False) -> None:
         self._check_is_open()
         if self._turn_over is not None:
-            raise SessionError("A turn is running. While one is already running, wait for its end, cancel it, or use send().")
+            raise SessionError("A turn is running. If one is already running, wait, cancel it, or use send().")
         if has_begun and self.conversation.last_event is None:
             raise SessionError("Nothing has happened in this session yet.")
 
