@@ -143,7 +143,8 @@ def _summary(number: int, steps: int, body: str) -> Summary:
 
 
 def _mark(home: Path, steps: int) -> Mark:
-    blobs = [path.stat().st_size for path in home.glob("projects/*/blobs/*")]
+    stored = (*home.glob("projects/*/blobs/*"), *home.glob("projects/*/records/*/*"))
+    blobs = [path.stat().st_size for path in stored]
     log = sum(path.stat().st_size for path in home.glob("projects/*/sessions/*.jsonl"))
     everything = 0
     for folder, _, names in os.walk(home):
