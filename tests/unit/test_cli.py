@@ -201,6 +201,14 @@ def test_a_session_is_continued_by_id_and_as_the_latest(world):
     assert world.store.latest() == first
 
 
+def test_a_text_for_the_system_prompt_of_a_continued_session_is_pointed_out(world):
+    world.script = [{"text": "one"}, {"text": "two"}]
+    assert world.run("-p", "one", "--append-system-prompt", "Be brief.") == 0
+    assert "keeps its system prompt" not in world.err
+    assert world.run("-p", "two", "-c", "--append-system-prompt", "Be brief.") == 0
+    assert "a session that is continued keeps its system prompt" in world.err
+
+
 @pytest.mark.parametrize("argv", [["-c"], ["-r", "01UNKNOWN"]])
 def test_an_unknown_session_is_a_one_line_error(world, argv):
     assert world.run("-p", "x", *argv, "--output-format", "json") == 1

@@ -8,7 +8,7 @@ into words by `outcomes`.
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from bradawl.app.context_window import LONG_TOKENS, WindowWatch
 from bradawl.app.modes import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bradawl.app.slash_commands import CommandRegistry, CommandResult
     from bradawl.core.messages import Message
 
+_OWN_PROMPT: Final = "a session that is continued keeps its system prompt: a text for it counts in new sessions only"
 Build = Callable[["Settings", Approver], "Agent"]
 """Builds an agent, as `bradawl.app.build.agent.build_agent` does; may raise `SettingsError`."""
 
@@ -190,6 +191,10 @@ class FrontendSession:
         self.session.show_with(self.frontend.emit)
         if not self.frontend.user_is_there and not request.mode_is_asked_for and self.session.state.mode == "plan":
             self.frontend.notify(STILL_PLANNING)
+        if self.session.state.prefix is not None and (
+            request.settings.system_prompt or request.settings.append_system_prompt
+        ):
+            self.frontend.notify(_OWN_PROMPT)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
