@@ -107,14 +107,15 @@ class Compactor:
         """Reduce results that later ones have replaced, because a new prefix opens anyway."""
         messages = self._conversation.transcript.messages
         if short := superseded(messages, unanswered_from(messages)):
-            self._record(Compacted("economy", self._covers, shortened=tuple(short)))
+            conversation = self._conversation
+            conversation.record(Compacted("economy", conversation.last_seq, shortened=tuple(short)))
 
     async def forecast(self, tier: Tier, room: Room) -> dict[str, int]:
         """Tokens that this tier would free now, by what they belong to; a model is not asked."""
         measured = self._measured()
         messages = measured.messages
         if tier != "snip":
-            draft = await self._draft(tier, room, measured, Record("", {}))
+            draft = await self._draft(tier, room, measured, self._latest(tier, room, measured), Record("", {}))
             return {} if draft is None else {f"{draft.event.kept_from} messages": draft.before - draft.expected}
         freed: dict[str, int] = {}
         for each in _snipped(measured, room, None, 0).all:
@@ -132,7 +133,7 @@ class Compactor:
         record = await self._record_of(measured.messages, [each.message for each in snipped.all])
         short = (*snipped.replaced, *with_places(snipped.cut, record))
         return self._take_effect(
-            Compacted("snip", self._covers, shortened=short, record_ref=record.ref), measured, (), least
+            Compacted("snip", self._conversation.last_seq, shortened=short, record_ref=record.ref), measured, (), least
         )
 
     def _worth_freeing(self, tokens: int, requests: int) -> int:
@@ -148,7 +149,7 @@ class Compactor:
         if not latest.too_long and measured.total - measured.since(latest.begin) < least:
             return None
         record = await self._record_of(messages, [*range(latest.begin), *(key[0] for key in latest.too_long)])
-        draft = await self._draft(tier, room, measured, record)
+        draft = await self._draft(tier, room, measured, latest, record)
         if draft is None or draft.before - draft.expected < least:
             return None
         old = messages[: latest.begin]
@@ -161,12 +162,13 @@ class Compactor:
         event = msgspec.structs.replace(draft.event, summary=text, usage=written.usage, cost=written.cost)
         return self._take_effect(event, measured, draft.stated, least)
 
-    async def _draft(self, tier: Tier, room: Room, measured: Measured, record: Record) -> "_Draft | None":
+    async def _draft(
+        self, tier: Tier, room: Room, measured: Measured, latest: Latest, record: Record
+    ) -> "_Draft | None":
         """The event without its summary; None if there is nothing to summarise."""
-        messages, latest = measured.messages, self._latest(tier, room, measured)
         if not latest.begin:
             return None
-        before, is_emergency = measured.total, tier == "collapse"
+        messages, before, is_emergency = measured.messages, measured.total, tier == "collapse"
         short = with_places(shortened(messages, latest.too_long, latest.left, NOT_FITTING), record)
         stated = await self._stated(messages, latest.begin, record)
         pins = pinned(stated, max(room.pins - _REFERENCE, room.pins // 2))
@@ -175,7 +177,7 @@ class Compactor:
             pins += await self._touched.restored(min(room.restored, before // 8), kept)
         event = Compacted(
             tier,
-            self._covers,
+            self._conversation.last_seq,
             pins=tuple(pins),
             kept_from=latest.begin,
             shortened=tuple(short),
@@ -201,10 +203,6 @@ class Compactor:
         if tier != "collapse":
             return Latest(recent_from(measured, recent))
         return latest_in_emergency(measured, recent, room.unanswered)
-
-    @property
-    def _covers(self) -> int:
-        return self._conversation.last_seq
 
     def _earlier(self) -> Earlier:
         transcript = self._conversation.transcript
@@ -278,12 +276,9 @@ class Compactor:
         if tokens[0] - tokens[1] < least or check.missing:
             return None
         event = msgspec.structs.replace(event, pinned=check.pinned, dropped=check.dropped, tokens=tokens)
-        self._record(event)
+        self._conversation.record(event)
         self._prefix.open_compacted()
         return event
-
-    def _record(self, event: Compacted) -> None:
-        self._conversation.record(event)
 
 
 class _Draft(NamedTuple):

@@ -52,7 +52,7 @@ class Compaction(Middleware):
         self._conversation, self._prefix, self._policy = context.conversation, context.prefix, context.policy
         self._files, self._model, self._small_model, self._limits = files, model, small_model, limits
         self._made: tuple[Compactor, RoomInWindow] | None = None
-        """The scope of a compaction that the user asked for."""
+        """Made when they are needed first."""
         self._asked_output: int | None = None
         self._overflows = 0
         self._again_from: dict[Tier, float] = {}

@@ -93,13 +93,13 @@ def cut_line(line: str, most: int = _LONGEST_LINE) -> str:
     return f"{'[...] ' if begin else ''}{line[begin:end]}{' [...]' if end < len(line) else ''}"
 
 
-def best_lines(lines: Sequence[str], most: int, shapes: Counter[str], least: float = -math.inf) -> list[int]:
+def best_lines(lines: Sequence[str], most: int, shapes: Counter[str]) -> list[int]:
     """The numbers of the lines that say most, in order, with at most `most` characters together."""
     rated = sorted(((rating(line, shapes), -number) for number, line in enumerate(lines)), reverse=True)
     chosen: list[int] = []
-    for score, number in rated:
+    for _, number in rated:
         size = min(len(lines[-number]), _LONGEST_LINE) + 1
-        if score < least or most < 20:
+        if most < 20:
             break
         if size <= most:
             chosen.append(-number)
