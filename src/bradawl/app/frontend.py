@@ -5,7 +5,7 @@ A front end, such as the terminal or a headless run, only renders. It calls `Run
 into words by `outcomes`.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
@@ -32,15 +32,12 @@ if TYPE_CHECKING:
     from bradawl.agent.session import Prompt, Session, TurnResult
     from bradawl.app.settings.settings import Settings
     from bradawl.app.slash_commands import CommandRegistry, CommandResult
+    from bradawl.app.terminal_user import TerminalUser
     from bradawl.core.messages import Message
 
 _OWN_PROMPT: Final = "a session that is continued keeps its system prompt: a text for it counts in new sessions only"
 Build = Callable[["Settings", Approver], "Agent"]
 """Builds an agent, as `bradawl.app.build.agent.build_agent` does; may raise `SettingsError`."""
-
-
-AskUser = Callable[[str, str], Awaitable[str]]
-"""Shows a text, which may be a diff, then a question; returns the typed line, empty for no answer."""
 
 
 class RunRequest(NamedTuple):
@@ -71,11 +68,11 @@ class RunRequest(NamedTuple):
         user_is_there: bool,
         warnings: Callable[[], Iterable[str]] = tuple,
         keys_help: str = "",
-        ask: "AskUser | None" = None,
+        user: "TerminalUser | None" = None,
     ) -> "Frontend":
         """Build the agent. From now on warnings go to `emit`. Close the front end's agent. Raises `SettingsError`."""
         self.notices.emit = emit
-        return Frontend(self, self.build(self.settings, approver), user_is_there, warnings, keys_help, ask)
+        return Frontend(self, self.build(self.settings, approver), user_is_there, warnings, keys_help, user)
 
 
 class Frontend:
@@ -88,7 +85,7 @@ class Frontend:
         user_is_there: bool,
         warnings: Callable[[], Iterable[str]] = tuple,
         keys_help: str = "",
-        ask: "AskUser | None" = None,
+        user: "TerminalUser | None" = None,
     ) -> None:
         """`warnings` are the front end's own, for the start. `keys_help` says how input works there, for `/help`."""
         self.request = request
@@ -97,8 +94,8 @@ class Frontend:
         self.user_is_there = user_is_there
         self.notify = request.notices
         self.keys_help = keys_help
-        self.ask = ask
-        """Asks the user about a command; None if no user can answer."""
+        self.user = user
+        """Whom commands ask; None if no user can answer."""
         is_local = self.settings.model.is_local
         self.window_watch = WindowWatch(
             agent.model,

@@ -44,13 +44,17 @@ class CommandResult(NamedTuple):
 
     text: str = ""
     """Shown to the user unless empty; may have several lines."""
-    then: Literal["stay", "new_session", "leave"] = "stay"
+    then: Literal["stay", "new_session", "open_session", "leave"] = "stay"
+    session: str = ""
+    """Id of the session that `open_session` opens in place of this one."""
     style: Literal["plain", "diff"] = "plain"
     """`diff`: lines that begin with `+`, `-` or `@` have the colours of a diff."""
     exit_code: int = 0
     """Of a run with `-p`; 1 if not everything was done."""
     prompt: str = ""
     """Run as a prompt of the user unless empty."""
+    draft: str = ""
+    """Put into the input line, to be edited and sent."""
     writes: str = ""
     """The file that the prompt is about, an absolute path: without a user it is written without a question."""
 

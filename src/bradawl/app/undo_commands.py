@@ -61,10 +61,10 @@ async def rewind_to_step(session: FrontendSession, step: str = "", part: _Part |
         name, wanted = _step_and_part(step, part)
         plan = await undo.plan(name, wanted or "both")
         shown = _with_diff(undo_text.plan_text(plan, undo.root), undo, undo.preview(plan))
-        if (ask := session.frontend.ask) is None:
+        if (user := session.frontend.user) is None:
             way = UndoLine(step=name, part=wanted or "both").slash()
             return CommandResult(f"{shown}\n\nNothing was changed. To do it: {way}", style="diff")
-        answer = _PARTS.get((await ask(shown, "Go back? code, talk, both or n [n] ")).strip().lower())
+        answer = _PARTS.get((await user.ask(shown, "Go back? code, talk, both or n [n] ")).strip().lower())
         if answer is None:
             return CommandResult("Nothing was changed.")
         chosen = cast("Part", answer)
@@ -141,10 +141,10 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan, line:
     overwrite, keep = (), False
     if conflicts := conflicts_of(plan):
         text = undo_text.plan_text(plan, undo.root)
-        if (ask := session.frontend.ask) is None:
+        if (user := session.frontend.user) is None:
             raise UndoRefused(undo_text.conflicts_text(plan, undo.root, line))
         has_others = not has_only_conflicts(plan)
-        answer = (await ask(text, _CONFLICTS if has_others else _ONLY_CONFLICTS)).strip().lower()
+        answer = (await user.ask(text, _CONFLICTS if has_others else _ONLY_CONFLICTS)).strip().lower()
         if answer not in (("o", "others", "a", "all") if has_others else ("a", "all")):
             is_no = answer in ("", "n", "no")
             return CommandResult(

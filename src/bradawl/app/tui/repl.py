@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from bradawl._version import __version__
 from bradawl.app.console import Console
@@ -14,6 +14,7 @@ from bradawl.app.outcomes import outcome_of
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.rendering import cut, one_line, usage_text
 from bradawl.app.slash_commands import CommandFailed, CommandResult, is_command
+from bradawl.app.terminal_user import Option
 from bradawl.app.tui.approver import TerminalApprover
 from bradawl.app.tui.lines import LineReader, TurnInput, reader_for
 from bradawl.app.tui.painter import Painter
@@ -50,7 +51,7 @@ async def run_repl(request: RunRequest, console: Console) -> int:
         user_is_there=True,
         warnings=lambda: memory.problems,
         keys_help=KEYS_HELP,
-        ask=repl.ask if console.has_user else None,
+        user=repl if console.has_user else None,
     )
     repl.painter.learn(frontend.agent.tools)
     with Interrupts(on_interrupt=repl.interrupted) as interrupts:
@@ -118,10 +119,11 @@ class Repl:
                         then = await self._run_session(session, prompt)
                     finally:
                         self._session = None
-            if then == "leave":
+            if then.then == "leave":
                 return
-            session_id, prompt = None, ""
-            self.painter.line("A new session begins.")
+            session_id, prompt = then.session or None, ""
+            if session_id is None:
+                self.painter.line("A new session begins.")
 
     def interrupted(self) -> None:
         """Handle Ctrl+C: it ends a running read, else the running turn or compaction."""
@@ -146,6 +148,22 @@ class Repl:
             return ""
         finally:
             self.reader.end_question()
+
+    async def pick(self, title: str, options: Sequence[Option]) -> str | None:
+        """Show numbered options; the answer is a number or the beginning of a label. None for no answer."""
+        lines = [f"{number}. {each.label}  {each.detail}".rstrip() for number, each in enumerate(options, 1)]
+        typed = (await self.ask("\n".join((title, *lines)), "Number: ")).strip()
+        if typed.isascii() and typed.isdigit() and 0 < int(typed) <= len(options):
+            return options[int(typed) - 1].value
+        found = [each.value for each in options if typed and each.label.casefold().startswith(typed.casefold())]
+        return found[0] if len(found) == 1 else None
+
+    def use_theme(self, name: str) -> None:
+        """Lines without a screen have no theme."""
+
+    def copy(self, text: str) -> bool:
+        """Lines without a screen reach no clipboard."""
+        return False
 
     @contextmanager
     def questioning(self) -> Iterator[None]:
@@ -176,17 +194,17 @@ class Repl:
 
     # -------------------------------------------------------------- prompts
 
-    async def _run_session(self, session: FrontendSession, prompt: str) -> Literal["leave", "new_session"]:
+    async def _run_session(self, session: FrontendSession, prompt: str) -> CommandResult:
         while True:
             text = prompt or await self._next_prompt()
             prompt = ""
             if text is None:
-                return "leave"
+                return CommandResult(then="leave")
             self.had_no_input = False
             if is_command(text):
                 result = await self._run_command(session, text)
                 if result.then != "stay":
-                    return result.then
+                    return result
                 text = result.prompt
             if text:
                 await self._run_turn(session, text)
