@@ -16,7 +16,7 @@ from bradawl.app.build.tools import build_tools
 from bradawl.app.console import Console
 from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.settings.proxy import proxy_for
-from bradawl.app.tui.painter import Painter
+from bradawl.app.tui.plain.painter import Painter
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import Envelope, PermissionAsked, PermissionDecided, ToolFinished, ToolStarted
 from bradawl.core.messages import Origin, ToolResults, text_of

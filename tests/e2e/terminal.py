@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-PATIENCE_S = 60.0
+PATIENCE_S = float(os.environ.get("PATIENCE_S", 60))
 START = (sys.executable, "-c", "import sys; from bradawl.app.cli import main; sys.exit(main())")
 
 

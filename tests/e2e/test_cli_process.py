@@ -44,7 +44,7 @@ def test_a_signal_ends_the_run_and_is_its_exit_code(start, tmp_path, number, cod
     result = json.loads(out)
     assert (result["reason"], result["exit_code"]) == ("cancelled", code)
     assert "To continue" in err
-    assert f"> bash({COMMAND})  cancelled: " in err
+    assert f"■ Run    {COMMAND}  cancelled: " in err
     assert "Traceback" not in err
 
 
@@ -117,10 +117,10 @@ def test_a_failed_command_is_reported_in_one_line_with_its_reason(start):
         [calls("echo hi; nosuchcommand", "cat < nowhere", "sh -c 'kill -9 $$'"), {}], "-p", "x", "-y"
     ) as process:
         _, err = process.communicate(timeout=60)
-    told = [line.partition("  ")[2] for line in err.splitlines() if line.startswith("> ")]
-    assert told[0] == "error: exit code 127: nosuchcommand: command not found"
-    assert told[1] == "error: exit code 1: nowhere: No such file or directory"
-    assert told[2].startswith("error: exit code 137")
+    told = [line.rpartition("  ")[2] for line in err.splitlines() if line.startswith("✗ Run    ")]
+    assert told[0] == "exit code 127: nosuchcommand: command not found"
+    assert told[1] == "exit code 1: nowhere: No such file or directory"
+    assert told[2].startswith("exit code 137")
 
 
 def test_a_permission_for_the_session_covers_this_command_and_no_other(start, tmp_path):
@@ -129,7 +129,7 @@ def test_a_permission_for_the_session_covers_this_command_and_no_other(start, tm
         out, _ = process.communicate("go\na\nn\n", timeout=60)
     assert (tmp_path / "log").read_text() == "again\nagain\n"
     assert out.count("Allow?") == 2
-    assert "> bash(rm log)  refused: " in out
+    assert "⊘ Run    rm log  refused: " in out
     assert "To resume" in out
 
 

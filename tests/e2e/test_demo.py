@@ -38,11 +38,11 @@ async def test_the_demo_shows_the_failure_the_repair_and_the_proof():
         shown.index(text)
         for text in (
             "ImportError: cannot import name 'halper'",
-            "> read_file(main.py)",
-            "> read_file(utils.py)",
-            "> edit_file(main.py)",
+            "› Read   main.py",
+            "› Read   utils.py",
+            "› Edit   main.py",
             "+from utils import helper",
-            "> bash(python3 main.py)",
+            "› Run    python3 main.py",
             "    Hello, bradawl!",
             "4 steps",
             "Proved, not claimed",

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from live_terminal import LiveTerminal
 from terminal import Terminal
 
 # `-P`: like the installed command, which does not import modules from the working directory.
@@ -254,15 +255,43 @@ def test_nothing_of_a_project_starts(project: HostileProject, argv: list[str], r
 def test_nothing_of_a_project_starts_in_a_conversation(project: HostileProject, answer: str):
     project.plant_all()
     environment = project.environment(SCRIPT)
-    terminal = Terminal([*START], project.ws, {**environment, "TERM": "xterm"})
+    terminal = Terminal([*START, "--plain"], project.ws, {**environment, "TERM": "xterm"})
     try:
-        terminal.wait_for("Do you trust it?")
+        terminal.wait_for("Enter = not now:")
         terminal.type(answer)
         terminal.wait_for("/help lists commands")
         terminal.type("look around\r")
         terminal.wait_for("Done.")
     finally:
         terminal.end()
+    assert project.started == []
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_nothing_of_a_project_starts_at_a_live_terminal(project: HostileProject, answer: str):
+    project.plant_all()
+    environment = {**project.environment(SCRIPT), "EDITOR": str(project.ws / "canary")}
+    terminal = LiveTerminal(project.ws, program=START, environ=environment)
+    try:
+        terminal.wait_for_whole("is not trusted")
+        terminal.type(f"{answer}\r")
+        terminal.wait_for_whole("/help lists commands")
+        terminal.wait_idle()
+        terminal.type("@a")
+        terminal.wait_for("a.txt")
+        terminal.press("esc")
+        terminal.wait_until_gone("a.lua")
+        terminal.press("ctrl+c")
+        terminal.until(lambda: terminal.typed == "", "an empty line")
+        terminal.send("look around")
+        terminal.wait_for_whole("Done.")
+        terminal.wait_idle()
+        terminal.press("ctrl+o")
+        terminal.wait_for("q closes")
+        terminal.press("q")
+        terminal.wait_idle()
+    finally:
+        terminal.close()
     assert project.started == []
 
 

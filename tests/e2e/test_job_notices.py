@@ -6,8 +6,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from live_terminal import LiveTerminal
 from terminal import START, Terminal, run_program
-from test_repl import Terminal as ScreenTerminal
 
 from patience import no_wait
 
@@ -50,7 +50,7 @@ def plant(folder: Path, begin: str) -> str:
 def test_the_terminal_says_what_was_put_back_while_the_session_was_idle(tmp_path):
     later = {"text": "finished two", "expect": "commondir"}
     workspace = Workspace(tmp_path, plant(tmp_path, "go"), later)
-    terminal = Terminal([*START, "-y"], workspace.root, workspace.environ)
+    terminal = Terminal([*START, "--plain", "-y"], workspace.root, workspace.environ)
     try:
         terminal.wait_for("> ")
         terminal.type("start it\r")
@@ -75,21 +75,20 @@ def test_the_terminal_says_what_was_put_back_while_the_session_was_idle(tmp_path
 
 def test_a_line_that_is_being_typed_stays_on_the_screen_below_the_notice(tmp_path):
     workspace = Workspace(tmp_path, plant(tmp_path, "go"), {"text": "finished two"})
-    environ = {name: value for name, value in workspace.environ.items() if name not in ("BRADAWL_MODEL", "TERM")}
-    terminal = ScreenTerminal(workspace.root, json.loads((tmp_path / "script.json").read_text()), "-y", **environ)
+    environ = {name: value for name, value in workspace.environ.items() if name != "TERM"}
+    terminal = LiveTerminal(workspace.root, ["-y"], environ=environ)
     try:
-        terminal.wait_for_prompt()
-        terminal.type("start it\r")
-        terminal.wait_for("cost unknown")
-        terminal.wait_for_prompt()
+        terminal.wait_idle()
+        terminal.send("start it")
+        terminal.wait_turns(1)
         terminal.type("half a li")
-        terminal.wait_for("> half a li")
+        terminal.until(lambda: terminal.typed == "half a li", "the text")
         (workspace.root / "go").touch()
-        terminal.wait_for("put back as they were")
+        terminal.wait_for_words("put back as they were")
         terminal.type("ne\r")
         terminal.wait_for("finished two")
-        shown = terminal.text
-        assert shown.index("put back as they were") < shown.index("> half a line") < shown.index("finished two")
+        shown = terminal.words
+        assert shown.index("put back as they were") < shown.index("half a line") < shown.index("finished two")
         assert shown.count("half a li") == 1
     finally:
         terminal.close()

@@ -7,8 +7,8 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from plain_terminal import PlainTerminal
 from terminal import START
-from test_repl import Terminal
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x1b[1A\x9b31m\x9d0;pwned\x9c\u202e\u2066\u200b\U000e0041\ufe01\r\x08\x00.. Harmless"
 """Window title, cleared screen, 8-bit controls, reversed reading order, tags, zero-width characters, then a word."""
@@ -82,7 +82,7 @@ def test_the_answer_and_the_progress_are_clean(run, tmp_path):
     code, out, err = run(hostile_turn(), "-p", HOSTILE.replace("\x00", ""), "-y")
     assert code == 0, err
     assert "Harmless" in out and "The answer." in out
-    assert "todos: 0 of 1 completed, now: .. Harmless" in err and "bash(" in err and "read_file(" in err
+    assert "todos: 0 of 1 completed, now: .. Harmless" in err and "Run    " in err and "Read   " in err
     assert harm_in(out) == harm_in(err) == []
 
 
@@ -163,7 +163,7 @@ def talk(tmp_path):
     folder.mkdir()
 
     def open_terminal(script, *argv, **environ):
-        opened.append(Terminal(folder, script, *argv, **environ))
+        opened.append(PlainTerminal(folder, script, *argv, **environ))
         return opened[-1]
 
     yield open_terminal

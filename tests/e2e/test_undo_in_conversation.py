@@ -32,7 +32,7 @@ def removes_many_files(project: Project) -> dict[str, object]:
 
 def test_ctrl_c_stops_an_undo_of_many_files_in_a_conversation(project: Project) -> None:
     before = removes_many_files(project)
-    terminal = Terminal([*START, "-y"], project.root, project.environ)
+    terminal = Terminal([*START, "--plain", "-y"], project.root, project.environ)
     try:
         terminal.wait_for("> ")
         terminal.type("do it\r")
@@ -59,7 +59,7 @@ def test_a_terminal_that_goes_on_with_a_session_says_that_its_undo_was_killed(pr
         assert undo.poll() is None
     undo.kill()
     undo.wait()
-    terminal = Terminal([*START, "-y", "-c"], project.root, project.environ)
+    terminal = Terminal([*START, "--plain", "-y", "-c"], project.root, project.environ)
     try:
         terminal.wait_for("stopped in the middle")
         terminal.wait_for("> ")
@@ -75,7 +75,7 @@ def test_a_project_that_was_removed_comes_back_once_its_folder_exists(project: P
     project.replies(
         {"tool_calls": [bash("python3 -c 'import os, shutil; shutil.rmtree(os.getcwd())'")]}, {"text": "finished one"}
     )
-    terminal = Terminal([*START, "-y"], project.root, project.environ)
+    terminal = Terminal([*START, "--plain", "-y"], project.root, project.environ)
     try:
         terminal.wait_for("> ")
         terminal.type("do it\r")

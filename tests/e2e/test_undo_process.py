@@ -81,7 +81,7 @@ class Project:
         self.replies({"tool_calls": [bash_call(command)]}, {"text": "done"})
         done = self.run(*([] if is_first else ["-c"]), "-y", "-p", command)
         assert done.returncode == 0, done.stderr
-        assert "  ok" in done.stderr, done.stderr
+        assert "✓ Run    " in done.stderr, done.stderr
 
     def started(self, *argv: str, stderr: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
         """The program, which runs; a context manager waits for its end."""
@@ -273,13 +273,13 @@ def test_a_job_is_ended_at_the_terminal_and_then_undone(project: Project) -> Non
         terminal.type("/undo\r")
         terminal.wait_for("`/jobs end job-1` ends it")
         terminal.type("/jobs\r")
-        terminal.wait_for("job-1  rm c.txt; sleep 60")
+        terminal.wait_for("job-1  running")
         terminal.type("/jobs end job-2\r")
-        terminal.wait_for("There is no background job 'job-2'; running: job-1.")
+        terminal.wait_for("There is no background job 'job-2' to end; running: job-1.")
         terminal.type("/jobs end job-1\r")
         terminal.wait_for("Ended job-1.")
         terminal.type("/jobs\r")
-        terminal.wait_for("No background job is running.")
+        terminal.wait_for("job-1  exit code")
         terminal.type("/undo\r")
         terminal.wait_for("/redo takes this back")
     finally:
@@ -371,7 +371,7 @@ def _beside_a_server(project: Project) -> None:
         terminal.type("stop\r")
         terminal.wait_for("finished three")
         terminal.type("/jobs\r")
-        terminal.wait_for("No background job is running.")
+        terminal.wait_for("job-1  exit code")
         terminal.type("/undo\r")
         terminal.wait_for("While only job-1 ran, these changed, perhaps by you: .git/")
         terminal.wait_for("Restore the [o]ther files")

@@ -80,7 +80,7 @@ _PATH_METHODS = frozenset(
     {"write_text", "write_bytes", "read_text", "read_bytes", "unlink", "symlink_to", "hardlink_to", "touch", "mkdir"}
 )
 _MAY_TOUCH_THE_DISK = re.compile(
-    r"workspace/(files|processes)\.py|session/(journal|blobs|store)\.py|safety/trust/store\.py"
+    r"workspace/(files|processes)\.py|session/(journal|blobs|store|summaries)\.py|safety/trust/store\.py"
     r"|providers/(catalog|debug_log)\.py|(app|testing)/.*|__main__\.py"
     r"|workspace/process_tree\.py"  # reads /proc for workspace/processes.py
     r"|workspace/(child_process|private_folder|program_supervisor|watchdog)\.py"  # parts of workspace/processes.py
@@ -169,7 +169,7 @@ _TO_THE_SCREEN = frozenset({"print", "sys.stdout", "sys.stderr", "sys.__stdout__
 _MAY_WRITE_TO_THE_SCREEN = {
     "app/console.py": frozenset({"write", "writelines"}),
     "app/progress.py": frozenset({"write"}),
-    "app/tui/painter.py": frozenset({"draw"}),  # cleans a stream, which can't be cleaned piece by piece
+    "app/tui/plain/painter.py": frozenset({"draw"}),  # cleans a stream, which can't be cleaned piece by piece
     "app/cli.py": frozenset({"write", "sys.stdout", "sys.stderr"}),  # hands them to the console
 }
 

@@ -13,9 +13,10 @@ import pytest
 import rules
 from source_tree import PACKAGE, REPOSITORY, ROOMS
 
-from bradawl.app.builtin_commands import builtin_commands
 from bradawl.app.cli import UsageError, parse
+from bradawl.app.commands.builtin import builtin_commands
 from bradawl.app.settings.table import SETTINGS
+from bradawl.app.tui.live.keys import ACTIONS, sequence_of
 
 DOCS = REPOSITORY / "docs"
 ADRS = tuple(sorted((DOCS / "adr").glob("*.md")))
@@ -122,10 +123,13 @@ def test_each_variable_and_slash_command_exists(page: Path):
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_each_settings_file_is_valid(page: Path):
     rows = [row for row in SETTINGS.rows.values() if row.is_in_file or row.is_in_managed_file]
-    keys = {row.name.partition(".")[0] for row in rows} | {"permissions", "providers", "models"}
+    keys = {row.name.partition(".")[0] for row in rows} | {"permissions", "providers", "models", "profiles"}
     for block in re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
         for key, value in tomllib.loads(re.sub(r"(?m)^  (?=\S)", "", block)).items():
             if isinstance(value, dict) and set(value) == {"api_key"}:  # credentials.toml
+                continue
+            if key in ACTIONS:  # keys.toml
+                assert all(map(sequence_of, [value] if isinstance(value, str) else value)), value
                 continue
             assert key in keys | {"project", "folder", "rule"}, key
 

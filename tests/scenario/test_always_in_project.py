@@ -3,7 +3,7 @@
 from scripted_agent import Probe, build, call, results
 
 from bradawl.app.remembered_rules import RememberedRules
-from bradawl.app.tui.approver import TerminalApprover
+from bradawl.app.tui.plain.approver import TerminalApprover
 from bradawl.core.permissions import Policy
 
 SCRIPT = [

@@ -303,4 +303,4 @@ def test_the_command_gives_the_data_as_one_json_object(bradawl: Runs) -> None:
 
 def test_another_word_is_a_usage_error(bradawl: Runs) -> None:
     code, _, err = bradawl("-p", "/context yaml")
-    assert (code, err) == (2, "bradawl: There is no form yaml; there are json.\n")
+    assert (code, err) == (2, "bradawl: There is no form 'yaml' of /context; there is only json.\n")

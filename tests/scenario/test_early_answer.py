@@ -184,7 +184,7 @@ async def test_a_headless_run_prints_it(tmp_path, as_json):
     try:
         code, out, err = await run_without_user(agent, as_json=as_json)
         assert (code, json.loads(out)["result"] if as_json else out.rstrip("\n")) == (0, ANSWER)
-        assert "> bash(" in err
+        assert "✓ Run    " in err
     finally:
         await agent.aclose()
 

@@ -7,7 +7,7 @@ import pytest
 
 from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.settings.permission_values import RuleText
-from bradawl.app.tui.approver import granted_text
+from bradawl.app.tui.plain.approver import granted_text
 from bradawl.core.permissions import Answer, Question
 from bradawl.safety.environment_variables import is_execution_relevant, may_affect_program, redirects_clients
 

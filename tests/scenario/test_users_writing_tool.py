@@ -13,7 +13,7 @@ from bradawl.app.build.agent import build_agent
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.permission_values import RuleText
 from bradawl.app.settings.settings import Settings
-from bradawl.app.tui.painter import Painter
+from bradawl.app.tui.plain.painter import Painter
 from bradawl.core.messages import ToolResults, text_of
 
 TOOL = '''
@@ -114,12 +114,12 @@ async def drawn(place: Place, *, colour: bool, learned: bool) -> list[str]:
 
 async def test_its_call_is_drawn_in_one_line_and_its_result_as_a_diff(place: Place) -> None:
     lines = await drawn(place, colour=True, learned=True)
-    assert any(line.startswith("\x1b[2m> sort_lines(notes/a.txt)  ok") for line in lines), lines
+    assert any(line.startswith("\x1b[2m✓ sort_lines notes/a.txt") for line in lines), lines
     assert "\x1b[32m    +a\x1b[0m" in lines and "\x1b[31m    -a\x1b[0m" in lines
 
 
 async def test_a_call_of_a_removed_tool_is_still_drawn(place: Place) -> None:
-    assert "> sort_lines(notes/a.txt)  ok" in await drawn(place, colour=False, learned=False)
+    assert "✓ sort_lines notes/a.txt  6 lines" in await drawn(place, colour=False, learned=False)
 
 
 @pytest.mark.parametrize(("kind", "has_it"), [("explore", False), ("general", True)])

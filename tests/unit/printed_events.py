@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from tool_specs import OWN_TOOLS
 
 from bradawl.app.progress import Progress
-from bradawl.app.tui.painter import Painter
+from bradawl.app.tui.plain.painter import Painter
 from bradawl.core.events import Envelope, Event, Live
 from bradawl.core.messages import Origin
 

@@ -11,6 +11,7 @@ from bradawl.core.events import (
     Compacted,
     Cwd,
     DirsAdded,
+    EffortChosen,
     Env,
     Event,
     FileSeen,
@@ -21,8 +22,10 @@ from bradawl.core.events import (
     LimitReached,
     ModeChosen,
     ModelChosen,
+    NameSet,
     NoteDelivered,
     NoteQueued,
+    NoteWithdrawn,
     PermissionAsked,
     PermissionDecided,
     PrefixOpened,
@@ -83,6 +86,18 @@ STATES = (
     TrustSet("/home/me/project", trusted=True),
     DirsAdded(("/srv",)),
 )
+CHOICES: tuple[Event, ...] = (
+    SessionOpened(1, "/home/me/project", "/home/me/project", "0.1.0"),
+    StateChanged(ModelChosen("openai", "gpt-y", by_user=True)),
+    StateChanged(EffortChosen("high")),
+    StateChanged(EffortChosen(None)),
+    StateChanged(NameSet("the parser")),
+    StateChanged(RulesAdded(("deny Bash(rm:*)",), ("allow Bash(ls)",))),
+    PromptSubmitted((Text("Go on."),)),
+    NoteQueued(Note("n2", "Wait.", "user")),
+    NoteWithdrawn("n2"),
+)
+"""The events of the third saved session, with states that the first one does not have."""
 SUB_AGENT: tuple[Event, ...] = (PromptSubmitted((Text("look around"),)), TurnFinished("completed"))
 """What the sub-agent `scout` logs right after it was spawned."""
 EVENTS: tuple[Event, ...] = (

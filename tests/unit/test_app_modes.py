@@ -11,7 +11,7 @@ import pytest
 
 from bradawl.app.data_folder import unwritable_place, without_data_text
 from bradawl.app.deny_all_approver import DenyAllApprover
-from bradawl.app.doctor import sandbox_checks
+from bradawl.app.doctor.machine import sandbox_checks
 from bradawl.app.modes import (
     begin_in_mode,
     help_with_refusals,

@@ -125,8 +125,7 @@ def test_only_the_answer_is_on_stdout(world):
     ]
     assert world.run("-p", "x") == 0
     assert world.out == "It is\nred.\n"
-    assert "> look()" in world.err
-    assert "  ok" in world.err
+    assert "✓ look  1 line\n" in world.err
     assert "To continue: bradawl -r" in world.err
     assert "\x1b" not in world.err
 
@@ -399,7 +398,7 @@ def test_clear_begins_a_new_session(world):
     world.script = [{"text": "One."}, {"text": "Two."}]
     assert world.run(stdin="a\n/clear\nb\n/status\n") == 0
     assert world.out.count("To resume this session") == 2
-    assert "\nmode       " in world.out and "\nsandbox    " in world.out
+    assert "\nmode          " in world.out and "\nsandbox       " in world.out
 
 
 def test_a_resumed_conversation_shows_its_last_turn(world):

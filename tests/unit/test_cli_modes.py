@@ -16,10 +16,10 @@ def test_the_mode_is_shown_and_changed_between_turns(world):
     world.script = [{"text": "One.", "expect": "Plan mode is on"}, {"text": "Two.", "expect": "Plan mode is over"}]
     lines = ("/mode default", "/plan", "/status", "a", "/plan", "b", "/mode bypass", "/mode", "/mode fast")
     assert world.run(stdin="\n".join(lines) + "\n") == 0
-    assert world.out.count("\nmode plan: ") == 1 and "\nmode       plan: " in world.out
+    assert world.out.count("\nmode plan: ") == 1 and "\nmode          plan: " in world.out
     assert world.out.index("mode plan: ") < world.out.index("One.") < world.out.rindex("mode default: ")
     assert "Two." in world.out and "Questions can only be switched off at the start" in world.out
-    assert "There is no mode fast; there are default, accept-edits, plan, auto, bypass." in world.out
+    assert "There is no mode 'fast' of /mode; there are default, accept-edits, plan, auto, bypass." in world.out
 
 
 def test_plan_mode_is_kept_in_a_resumed_session(world):

@@ -10,8 +10,8 @@ import pytest
 from first_result import first_result
 
 from bradawl import ModelSettings, Settings, build_agent
-from bradawl.app import builtin_commands
 from bradawl.app.cli import parse
+from bradawl.app.commands.builtin import builtin_commands
 from bradawl.app.settings.readme_table import readme_table
 from bradawl.app.settings.table import ROWS, SETTINGS
 from bradawl.app.settings.table_check import table_problems
@@ -71,7 +71,7 @@ def test_the_example_of_a_tool_runs(make_agent):
 
 
 async def test_the_example_of_a_slash_command_runs():
-    registry = CommandRegistry(commands_in({**vars(builtin_commands), **example("a slash command")}))
+    registry = CommandRegistry((*builtin_commands().commands, *commands_in(example("a slash command"))))
     result = await registry.run(None, "/repeat 3 well done", user_is_there=False)
     assert result.text == "well done well done well done"
     assert "print a text several times" in "\n".join(registry.help_lines(user_is_there=True)).lower()

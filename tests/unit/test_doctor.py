@@ -10,7 +10,8 @@ import pytest
 from bradawl.app.build.agent import build_agent
 from bradawl.app.console import Console
 from bradawl.app.context_window import WindowWatch, longer_context
-from bradawl.app.doctor import diagnose, network_checks, run_doctor
+from bradawl.app.doctor.command import diagnose, run_doctor
+from bradawl.app.doctor.permissions import network_checks
 from bradawl.app.local_models import suggestions
 from bradawl.core.deltas import TextDelta
 from bradawl.core.errors import SessionError

@@ -10,7 +10,7 @@ from bradawl.app.deny_all_approver import DenyAllApprover
 from bradawl.app.exit_code import Meter, Result, exit_code
 from bradawl.app.headless import answer_text
 from bradawl.app.rendering import call_line, usage_text
-from bradawl.app.tui.approver import TerminalApprover, choices_text, parse_answer, question_text
+from bradawl.app.tui.plain.approver import TerminalApprover, choices_text, parse_answer, question_text
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
 from bradawl.core.events import (

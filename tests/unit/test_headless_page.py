@@ -36,7 +36,7 @@ def test_the_exit_codes_are_those_of_the_program_with_their_reasons():
         codes.NOT_WRITTEN,
         codes.NOT_SAVED,
     )
-    assert set(CODES) == {*named, codes.TRY_AGAIN, codes.CANCELLED, codes.TERMINATED}
+    assert set(CODES) == {*named, codes.TRY_AGAIN, codes.CANCELLED, codes.CLOSED, codes.TERMINATED}
     later = Failure("server", "x", retryable=True)
     reasons = ("completed", "error", "steps", "budget", "time", "limit", "refused", "cancelled")
     for reason in reasons:
@@ -66,7 +66,7 @@ def test_the_limits_are_those_of_the_program():
 
 def test_the_command_lines_are_understood():
     lines = re.findall(r"^\$ (?:git diff \| )?bradawl (.*?)(?: [<>#].*)?$", PAGE, re.MULTILINE)
-    assert len(lines) == 8
+    assert len(lines) == 10
     for line in lines:
         words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', line)]
         assert parse(words)["headless"]

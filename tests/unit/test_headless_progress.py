@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +12,8 @@ from tool_specs import OWN_TOOLS
 from bradawl.app.headless import ModelWait
 from bradawl.app.progress import Progress
 from bradawl.app.rendering import command_error, command_output
-from bradawl.app.tui.approver import TerminalApprover
-from bradawl.app.tui.painter import Painter
+from bradawl.app.tui.plain.approver import TerminalApprover
+from bradawl.app.tui.plain.painter import Painter
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.errors import Failure
@@ -50,38 +51,38 @@ def at_terminal(*events, **options):
 
 
 def test_at_a_terminal_a_call_and_its_end_are_a_line_each():
-    assert at_terminal(prepared("a"), finished("a")) == "> bash(python main.py)\n  ok\n"
+    assert at_terminal(prepared("a"), finished("a")) == "› Run    python main.py\n  ✓\n"
 
 
 def test_without_a_terminal_a_call_is_one_line_when_it_ends():
     assert progress(prepared("a")) == ""
-    assert progress(prepared("a"), finished("a")) == "> bash(python main.py)  ok\n"
+    assert progress(prepared("a"), finished("a")) == "✓ Run    python main.py\n"
 
 
 def test_without_a_terminal_overlapping_calls_have_a_line_each():
     shown = progress(prepared("a"), prepared("b", "look", "{}"), finished("b"), finished("a", "error", "No."))
-    assert shown == "> look()  ok\n> bash(python main.py)  error: No.\n"
+    assert shown == "✓ look\n✗ Run    python main.py  No.\n"
 
 
 def test_an_error_shows_its_first_line():
     text = "\n\n\x1b[31mNo such file\x1b[0m: x\nmore"
-    assert at_terminal(prepared("a"), finished("a", "error", text)).endswith("  error: No such file: x\n")
+    assert at_terminal(prepared("a"), finished("a", "error", text)).endswith("\n  ✗ No such file: x\n")
 
 
-def test_the_ends_of_overlapping_calls_name_their_call():
+def test_the_ends_of_overlapping_calls_repeat_their_line():
     shown = at_terminal(prepared("a"), prepared("b", "look", "{}"), finished("a"), finished("b", "error", "No."))
-    assert shown == "> bash(python main.py)\n> look()\n  ok bash(python main.py)\n  error: look(): No.\n"
+    assert shown == "› Run    python main.py\n› look\n✓ Run    python main.py\n✗ look  No.\n"
 
 
 def test_the_end_of_a_call_that_began_in_an_earlier_run_is_not_given_the_name_of_a_tool():
     killed = finished("a", "interrupted", "The program ended while this call was running.")
-    assert progress(killed) == ("> an earlier call  interrupted: The program ended while this call was running.\n")
+    assert progress(killed) == "■ an earlier call  interrupted: The program ended while this call was running.\n"
 
 
 def test_a_call_of_an_unknown_tool_is_named_too():
     events = (live(CallDelta(0, "a", "nosuch", "{")), finished("a", "error", "There is no tool nosuch."))
-    assert at_terminal(*events) == "> nosuch()\n  error: There is no tool nosuch.\n"
-    assert progress(*events) == "> nosuch()  error: There is no tool nosuch.\n"
+    assert at_terminal(*events) == "› nosuch\n  ✗ There is no tool nosuch.\n"
+    assert progress(*events) == "✗ nosuch  There is no tool nosuch.\n"
 
 
 @pytest.mark.parametrize(
@@ -111,10 +112,12 @@ def test_a_failed_command_shows_its_exit_code_and_its_most_informative_line(resu
 def test_only_results_of_commands_are_shortened_to_an_exit_code_and_a_line():
     result = "[stderr]\nbash: line 1: nosuch: command not found\n[exit code 127]"
     shown = progress(prepared("a"), finished("a", "error", result))
-    assert shown == "> bash(python main.py)  error: exit code 127: nosuch: command not found\n"
+    assert shown == "✗ Run    python main.py  exit code 127: nosuch: command not found\n"
     message = "timeout is in seconds, from 1 to 600; it was 0"
     assert message in progress(prepared("a"), finished("a", "error", message))
-    assert "error: [exit code 1]" in progress(prepared("a", "read_file"), finished("a", "error", "[exit code 1]"))
+    assert "✗ Read   python main.py  [exit code 1]" in progress(
+        prepared("a", "read_file"), finished("a", "error", "[exit code 1]")
+    )
 
 
 def test_the_output_of_a_command_leaves_out_the_remarks_of_the_tool():
@@ -127,7 +130,7 @@ def test_no_line_is_longer_than_the_terminal():
     raw = '{"command": "' + "x" * 500 + '"}'
     shown = at_terminal(prepared("a", raw=raw), prepared("b"), finished("a", "error", "y" * 500), width=40)
     assert max(map(len, shown.splitlines())) == 40
-    assert shown.splitlines()[-1].startswith("  error: bash(xxxxxxxxxxx...): yyyyy")
+    assert re.fullmatch("✗ Run    x{10,}…  y{10,}…", shown.splitlines()[-1])
 
 
 def test_retries_and_withdrawn_replies_are_shown():
@@ -232,21 +235,21 @@ def test_text_of_another_agent_is_not_painted():
 
 def test_a_line_that_ended_is_not_ended_again():
     shown = painted(live(TextDelta(0, "Look.\n")), replied("Look.\n"), prepared("a"), finished("a"))
-    assert shown.startswith("Look.\n> bash")
+    assert shown.startswith("Look.\n✓ Run ")
 
 
 def test_the_diff_of_an_edit_is_shown():
     raw = '{"file_path": "a.py", "old_string": "x", "new_string": "y"}'
     diff = "Edited a.py: +1 -1\n-x\n+\x1b[2Jy"
     shown = painted(prepared("a", "edit_file", raw), finished("a", "ok", diff))
-    assert shown.endswith("  ok\n    Edited a.py: +1 -1\n    -x\n    +y\n")
+    assert shown.endswith("✓ Edit   a.py  +1 -1\n    Edited a.py: +1 -1\n    -x\n    +y\n")
 
 
 def test_the_last_lines_of_a_commands_output_are_shown():
     text = "\n".join(f"line {number}" for number in range(9)) + "\n[stderr]\n\tup\x1b[2J\n[exit code 1]"
     shown = painted(prepared("a"), finished("a", "error", text))
     assert shown.splitlines() == [
-        "> bash(python main.py)  error: exit code 1: up",
+        "✗ Run    python main.py  exit code 1: up",
         *(f"    line {number}" for number in range(5, 9)),
         "        up",
     ]
@@ -278,7 +281,7 @@ async def test_nothing_is_painted_over_an_open_question():
 
     approver = TerminalApprover(painter.line, read, lambda: None, painter.holding)
     assert not (await approver.ask(QUESTION)).allowed
-    assert console.stdout.getvalue().endswith("(a reason may follow)\n> look()  ok\n")
+    assert console.stdout.getvalue().endswith("(a reason may follow)\n✓ look\n")
 
 
 def test_items_held_back_during_a_question_are_painted_even_if_it_is_cancelled():
@@ -290,4 +293,4 @@ def test_items_held_back_during_a_question_are_painted_even_if_it_is_cancelled()
         painter.emit(prepared("a"))
         painter.emit(finished("a", "cancelled"))
         raise asyncio.CancelledError
-    assert "cancelled" in console.stdout.getvalue()
+    assert "■ Run    python main.py  cancelled: " in console.stdout.getvalue()

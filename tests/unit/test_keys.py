@@ -8,7 +8,7 @@ import pytest
 from settings_files import SECRET
 
 from bradawl.app.program_paths import key_command_environment
-from bradawl.app.settings.credentials import CommandKey, read_credentials
+from bradawl.app.settings.credentials import CommandKey, StoredKey, read_credentials
 from bradawl.app.settings.load import load_settings
 from bradawl.core.errors import SettingsError
 from patience import no_wait
@@ -34,7 +34,12 @@ def credentials(tmp_path):
 
 def test_keys_are_found_by_provider(credentials):
     path = credentials(f'[openai]\napi_key = "{SECRET}"\n[my-own]\napi_key = " k2 "\n')
-    assert read_credentials(path) == {"openai": SECRET, "my-own": "k2"}
+    assert read_credentials(path) == {"openai": StoredKey(SECRET), "my-own": StoredKey("k2")}
+
+
+def test_a_key_in_the_system_keyring_is_only_named_in_the_file(credentials):
+    assert read_credentials(credentials("[openai]\nkeyring = true\n")) == {"openai": StoredKey(is_in_keyring=True)}
+    assert SECRET not in repr(StoredKey(SECRET))
 
 
 def test_without_a_file_there_are_no_keys(tmp_path):
@@ -65,6 +70,8 @@ def test_a_file_of_another_user_is_refused(credentials, monkeypatch):
         f"openai = {SECRET}",
         f'openai = "{SECRET}"',
         f'[openai]\nkey = "{SECRET}"',
+        f'[openai]\nkeyring = "{SECRET}"',
+        f'[openai]\nkeyring = true\napi_key = "{SECRET}"',
         f'[openai]\napi_key = "{SECRET}"\nbase_url = "{SECRET}"',
         f'[openai]\napi_key = ["{SECRET}"]',
         f'[openai]\napi_key = "{SECRET}\\u200b"',

@@ -119,13 +119,16 @@ def test_an_invalid_flag_is_named(load, options, message):
     ("text", "message"),
     [
         ("permissions = 3", "permissions must be a table"),
-        ("[permissions]\nallowed = []", "permissions.allowed is not a setting; did you mean `allow`"),
+        ("[permissions]\nallowed = []", "permissions.allowed is no setting; did you mean permissions.allow"),
         ("[permissions]\nallow = 'a', 'b'", "not valid TOML"),
-        ("[permissions]\ndeny = [1]", "permissions.deny must be a text"),
+        ("[permissions]\ndeny = [1]", "permissions.deny must be a list of rules"),
         ("[permissions]\ndeny = 7", "permissions.deny must be a list of rules"),
         ("kept_variables = ['A B']", "can't be the name of an environment variable"),
         ("network_commands = 5", "network_commands must be a list"),
-        ("allowed_tools = ['Bash']", "allowed_tools is not a setting"),
+        (
+            "allowed_tools = ['Bash']",
+            "allowed_tools can't be set in this file; use the flag --allowed-tools, or permissions.allow",
+        ),
     ],
 )
 def test_an_invalid_key_in_the_users_file_is_named(load, write_user, text, message):
@@ -157,21 +160,21 @@ def test_rules_of_all_sources_are_combined_and_name_their_source(load, write_use
         ("deny", "WebFetch", "--disallowed-tools", cwd),
         ("deny", "Bash(rm *)", "BRADAWL_DISALLOWED_TOOLS", cwd),
         ("deny", "Write", "BRADAWL_DISALLOWED_TOOLS", cwd),
-        ("deny", "Read(~/x)", f"{path}: permissions.deny", str(path.parent)),
-        ("ask", "Glob", f"{path}: permissions.ask", str(path.parent)),
+        ("deny", "Read(~/x)", "~/.config/bradawl/config.toml:4: permissions.deny", str(path.parent)),
+        ("ask", "Glob", "~/.config/bradawl/config.toml:5: permissions.ask", str(path.parent)),
         ("allow", "Bash(git log, *)", "--allowed-tools", cwd),
         ("allow", "Edit", "--allowed-tools", cwd),
         ("allow", "Grep", "--allowed-tools", cwd),
-        ("allow", "Edit", f"{path}: permissions.allow", str(path.parent)),
+        ("allow", "Edit", "~/.config/bradawl/config.toml:3: permissions.allow", str(path.parent)),
         ("network", "pip install *", "BRADAWL_NETWORK_COMMANDS", cwd),
         ("network", "curl *", "BRADAWL_NETWORK_COMMANDS", cwd),
-        ("network", "npm ci", f"{path}: network_commands", str(path.parent)),
+        ("network", "npm ci", "~/.config/bradawl/config.toml:1: network_commands", str(path.parent)),
     ]
     assert not any(rule.is_projects for rule in settings.rules)
 
 
 def test_domains_of_flags_variables_and_the_users_file_are_combined(load, write_user):
-    path = write_user("network = ['*.example.net', 'cargo']\n")
+    write_user("network = ['*.example.net', 'cargo']\n")
     settings = load({"network": ["example.org", "pip", "registry.corp:8443"]}, BRADAWL_NETWORK="npm, a.example")
     assert [(rule.verdict, rule.text, rule.source) for rule in settings.rules] == [
         ("domain", "example.org", "--network"),
@@ -179,8 +182,8 @@ def test_domains_of_flags_variables_and_the_users_file_are_combined(load, write_
         ("domain", "registry.corp:8443", "--network"),
         ("domain", "npm", "BRADAWL_NETWORK"),
         ("domain", "a.example", "BRADAWL_NETWORK"),
-        ("domain", "*.example.net", f"{path}: network"),
-        ("domain", "cargo", f"{path}: network"),
+        ("domain", "*.example.net", "~/.config/bradawl/config.toml:1: network"),
+        ("domain", "cargo", "~/.config/bradawl/config.toml:1: network"),
     ]
 
 
@@ -189,7 +192,7 @@ def test_an_invalid_domain_is_an_error_of_its_flag_and_its_file(load, write_user
     with pytest.raises(SettingsError, match=r"^--network: "):
         load({"network": [text]})
     write_user(f"network = ['{text}']\n")
-    with pytest.raises(SettingsError, match=r"config\.toml: network: "):
+    with pytest.raises(SettingsError, match=r"config\.toml:1: network: "):
         load()
 
 
@@ -338,7 +341,7 @@ def test_the_administrator_may_grant_domains(load, managed):
         ("domain", "example.org", False),
     ]
     managed.write_text("network = ['https://example.org']\n")
-    with pytest.raises(SettingsError, match=r"managed\.toml: network: "):
+    with pytest.raises(SettingsError, match=r"managed\.toml:1: network: "):
         load()
 
 

@@ -75,7 +75,7 @@ def test_a_connection_is_decided_by_the_rules_about_hosts_and_names_the_rule(pla
         'network = ["a.example", "*.b.example:81"]\n[permissions]\ndeny = ["WebFetch(domain:evil.example)"]\n'
     )
     answer = place.check("--connect", "A.example.")
-    assert answer["decision"] == "allow" and "config.toml: network" in answer["reason"]
+    assert answer["decision"] == "allow" and "config.toml:1: network" in answer["reason"]
     assert place.check("--connect", "x.b.example:81")["decision"] == "allow"
     assert place.check("--connect", "x.b.example")["decision"] == "ask"
     assert "WebFetch(domain:evil.example)" in place.check("--connect", "x.evil.example:22")["reason"]

@@ -7,6 +7,7 @@ from printed_events import ORIGIN, envelope, painted, progress
 from tool_specs import spec_of
 
 from bradawl.app.rendering import call_line, todo_lines, todos_line
+from bradawl.app.text_layout import cells
 from bradawl.core.deltas import CallDelta, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.effects import Effects
 from bradawl.core.errors import Failure
@@ -71,9 +72,23 @@ def test_a_sub_agent_has_a_line_at_its_start_at_each_step_and_at_its_end(is_watc
     first, *rest = progress(*LIFE, is_watched=is_watched).splitlines()
     assert first.startswith("  agent-1 (explore): find it xxx") and len(first) <= 100
     assert rest == [
-        "  agent-1: read_file(a.py), grep(z)",
+        "  agent-1: Read a.py, Search z",
         "  agent-1: completed, 2 steps, 10 tokens in, 2 out, $0.50",
     ]
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_wide_characters_of_prompts_calls_and_todos_are_counted_in_cells(is_watched):
+    wide = "日本語" * 40
+    read = replied(ToolCall("x", "read_file", f'{{"file_path": "{wide}"}}'))
+    items = (
+        envelope(AgentSpawned(SUB_AGENT, "a", "explore", wide)),
+        envelope(read, SUB_AGENT),
+        envelope(StateChanged(TodosSet((Todo(wide, "in_progress"),)))),
+    )
+    lines = progress(*items, is_watched=is_watched, width=40).splitlines()
+    assert [cells(line) for line in lines] == pytest.approx([40] * 3, abs=1)
+    assert all(line.endswith("…") for line in lines)
 
 
 def test_the_terminal_shows_the_same_lines():
@@ -102,7 +117,7 @@ def test_calls_of_two_agents_with_the_same_id_are_not_mixed_up():
         envelope(finished("a", "error", "inner"), SUB_AGENT),
         envelope(finished("a")),
     )
-    assert progress(*items) == painted(*items) == "> bash(outer)  ok\n"
+    assert progress(*items) == painted(*items) == "✓ Run    outer\n"
 
 
 def test_failures_of_a_sub_agent_name_the_sub_agent():

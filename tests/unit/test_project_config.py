@@ -352,7 +352,7 @@ def test_a_table_in_pyproject_is_judged_like_a_settings_file(home, project):
     settings = load(home, project)
     assert settings.max_steps == 7
     assert [rule.text for rule in settings.rules] == ["Bash"]
-    assert f"{path}: `hooks` is ignored" in settings.warnings[0]
+    assert f"{path}:3: `hooks` is ignored" in settings.warnings[0]
 
 
 @pytest.mark.parametrize("text", ["[project]\nname = 'x'\n", "name = 'bradawl'\n", "not toml at all"])

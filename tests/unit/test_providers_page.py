@@ -9,7 +9,7 @@ from bradawl.app.cli import main_parser
 from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.settings.credentials import read_credentials
 from bradawl.app.settings.load import load_settings
-from bradawl.app.settings.provider_tables import _MODEL_KEYS, _PROVIDER_KEYS
+from bradawl.app.settings.provider_tables import MODEL_KEYS, PROVIDER_KEYS
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED
 from bradawl.providers.compat import WAITS, CompatProfile
 from bradawl.providers.messages.profile import MessagesProfile
@@ -87,9 +87,9 @@ def test_every_wire_protocol_is_named():
 
 
 def test_every_setting_is_named():
-    assert_same_names("the table below `## Your own`", fields_after("## Your own"), _PROVIDER_KEYS)
-    shown = {name for name in _MODEL_KEYS if name in example("a model")}
-    assert_same_names("the example `a model`", shown, _MODEL_KEYS)
+    assert_same_names("the table below `## Your own`", fields_after("## Your own"), PROVIDER_KEYS)
+    shown = {name for name in MODEL_KEYS if name in example("a model")}
+    assert_same_names("the example `a model`", shown, MODEL_KEYS)
     chat, messages = fields_after("With `openai_chat`"), fields_after("With `anthropic_messages`:")
     assert_same_names("the table of `openai_chat`", chat, set(CompatProfile.__struct_fields__))
     assert_same_names("the table of `anthropic_messages`", messages, {*MessagesProfile.__struct_fields__, *WAITS})

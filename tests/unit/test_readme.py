@@ -11,6 +11,7 @@ from bradawl import ModelSettings, Settings, build_agent
 from bradawl.app.cli import main_parser
 from bradawl.app.exit_code import (
     CANCELLED,
+    CLOSED,
     ERROR,
     LIMIT,
     NO_SANDBOX,
@@ -83,6 +84,7 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_program() -> None:
         NOT_WRITTEN,
         NOT_SAVED,
         CANCELLED,
+        CLOSED,
         TERMINATED,
     }
 

@@ -361,7 +361,7 @@ def test_a_tool_that_declares_a_folder_declares_all_below_it(tool, effects, expe
 
 @pytest.mark.parametrize(("sandbox", "count"), [(NONE, 1), (LANDLOCK, 1), (BUBBLEWRAP, 0)])
 def test_doctor_reports_whether_a_sandbox_hides_refused_files(ws, sandbox, count):
-    from bradawl.app.doctor import rule_checks
+    from bradawl.app.doctor.permissions import rule_checks
 
     rules = denied(ws, "Read(secrets/**)")
     assert len(rule_checks(Policy(rules=rules, sandbox=sandbox))) == count

@@ -12,7 +12,8 @@ import pytest
 
 from bradawl.app.build.agent import build_agent
 from bradawl.app.console import Console
-from bradawl.app.doctor import diagnose, sandbox_checks
+from bradawl.app.doctor.command import diagnose
+from bradawl.app.doctor.machine import sandbox_checks
 from bradawl.app.launch import launch
 from bradawl.app.modes import help_with_refusals, sandbox_warning
 from bradawl.app.refusal_advice import how_to_allow

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from session_samples import EVENTS, FORK, ORIGIN, PARTS, SHOWN, STATES, SUB_AGENT
+from session_samples import CHOICES, EVENTS, FORK, ORIGIN, PARTS, SHOWN, STATES, SUB_AGENT
 
 from bradawl.core.deltas import PartClosed
 from bradawl.core.errors import SessionDamaged
@@ -47,12 +47,13 @@ def decode(line: bytes) -> Envelope:
 
 
 def test_the_samples_hold_every_event_state_and_part():
-    assert {type(event) for event in (*EVENTS, *FORK)} == set(get_args(Event))
-    assert {type(state) for state in STATES} == set(get_args(State))
+    assert {type(event) for event in (*EVENTS, *FORK, *CHOICES)} == set(get_args(Event))
+    later = (event.state for event in CHOICES if isinstance(event, StateChanged))
+    assert {type(state) for state in (*STATES, *later)} == set(get_args(State))
     assert {type(part) for part in PARTS} == set(get_args(Part))
 
 
-@pytest.mark.parametrize("event", [*EVENTS, *SUB_AGENT, *FORK], ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("event", [*EVENTS, *SUB_AGENT, *FORK, *CHOICES], ids=lambda event: type(event).__name__)
 def test_an_event_is_equal_after_encoding_and_decoding(event):
     line = encode(Envelope(7, 0, 5, "main", event))
     assert line.count(b"\n") == 1

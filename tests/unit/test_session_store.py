@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from session_histories import OPENED
-from session_samples import EVENTS, FORK, SUB_AGENT
+from session_samples import CHOICES, EVENTS, FORK, SUB_AGENT
 
 from bradawl.core.errors import SessionBusy, SessionDamaged, SessionError, SessionNotFound
 from bradawl.core.events import Cwd, PromptSubmitted, SessionForked, SessionOpened, StateChanged
@@ -22,7 +22,8 @@ from bradawl.core.ports import OpenSession
 from bradawl.folds.transcript import branch, fold
 from bradawl.session.blobs import LocalBlobs
 from bradawl.session.journal import Journal, MemoryLog
-from bradawl.session.store import LocalStore, project_folder
+from bradawl.session.store import LocalStore
+from bradawl.session.summaries import project_folder
 from bradawl.testing.fakes import FakeClock, FakeIds
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "sessions"
@@ -261,6 +262,11 @@ def test_a_fork_of_format_1_still_loads(golden):
     assert [entry.event for entry in session.entries[-2:]] == list(FORK)
     assert [entry.seq for entry in session.entries] == list(range(27))
     assert branch(session.entries)[0].seq == 0 and session.notices == ()
+
+
+def test_choices_of_the_user_in_format_1_still_load(golden):
+    session = _opened(golden, "01GOLDEN000000000000000003")
+    assert [entry.event for entry in session.entries] == list(CHOICES) and session.notices == ()
 
 
 # ---------------------------------------------------------------- unwritable folders

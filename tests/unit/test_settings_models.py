@@ -153,7 +153,7 @@ BASE = "[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_env = 'A
     [
         ("[providers.x]\napi = 'soap'", r"providers\.x\.api must be one of openai_chat, openai_responses, anthro"),
         ("[providers.x]\napi = 3", r"providers\.x\.api must be a text"),
-        ("[providers.x]\nheader = {}", r"providers\.x\.header is not a setting; did you mean `headers`"),
+        ("[providers.x]\nheader = {}", r"config\.toml:2: providers\.x\.header is no setting; did you mean headers"),
         ("[providers.x]\nheaders = 'a: b'", r"providers\.x\.headers must be a table"),
         ("[providers.x.headers]\nx-a = 3", r"headers\.x-a must be a text of printable"),
         ("[providers.x.headers]\nx-a = 'a\\nb'\n[providers.x.headers.y]", "headers.*printable|must be a text"),
@@ -183,12 +183,12 @@ BASE = "[providers.acme]\nbase_url = 'https://acme.example/v1'\napi_key_env = 'A
         ("[models.'gpt-5.5']\n", "PROVIDER/MODEL"),
         ("[models.'openia/x']\n", "PROVIDER/MODEL"),
         ("[models.'openai/']\n", "PROVIDER/MODEL"),
-        ("[models.'openai/x']\nwindow = 3", "is not a setting; "),
+        ("[models.'openai/x']\nwindow = 3", "is no setting; did you mean context_window"),
         ("[models.'openai/x']\ncontext_window = 0", "context_window must be a whole number of at least 1"),
         ("[models.'openai/x']\nmax_output = 1.5", "max_output must be a whole number"),
         ("[models.'openai/x']\neffort = 'extreme'", "effort must be one of none, minimal"),
         ("[models.'openai/x']\nprice = 3", "price must be a table"),
-        ("[models.'openai/x']\nprice = {inptu = 3}", "price.inptu is not a setting; did you mean `input`"),
+        ("[models.'openai/x']\nprice = {inptu = 3}", "price.inptu is no setting; did you mean input"),
         ("[models.'openai/x']\nprice = {input = -1}", "price.input must be a number of at least 0"),
         ("[models.'openai/x']\nprice = {input = nan}", "price.input must be a number"),
         ("[models.'openai/x']\nprice = {input = inf}", "price.input must be a number"),
@@ -343,7 +343,7 @@ def test_a_fallback_at_another_provider_uses_that_providers_url(load):
 
 
 def test_an_unusable_fallback_is_an_error_at_the_start(load):
-    with pytest.raises(SettingsError, match="No key for deepseek: set DEEPSEEK_API_KEY"):
+    with pytest.raises(SettingsError, match="No key for deepseek: run `bradawl login deepseek`, set DEEPSEEK_API_KEY"):
         load({"model": "groq/a", "fallback_model": "deepseek/b"})
     with pytest.raises(SettingsError, match="--fallback-model names no model"):
         load({"model": "groq/a", "fallback_model": "deepseek/"})

@@ -18,7 +18,9 @@ def test_a_projects_model_of_a_provider_without_a_key_does_not_stop_the_run(load
     settings = load({}, f'model = "{own}"\n', f'model = "{name}/x"\n', **none)
     assert f"{settings.model.provider}/{settings.model.name}" == own
     (warning,) = settings.warnings
-    assert "project/.bradawl/config.toml: model is ignored" in warning and name in warning and "API_KEY" not in warning
+    assert (
+        "project/.bradawl/config.toml:1: model is ignored" in warning and name in warning and "API_KEY" not in warning
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,5 +47,5 @@ def test_a_project_may_select_a_model_of_a_configured_provider(load, tmp_path):
 
 
 def test_without_any_provider_the_error_names_the_projects_choice(load):
-    with pytest.raises(SettingsError, match=r"No provider is set up.*config\.toml: model is ignored.*deepseek"):
+    with pytest.raises(SettingsError, match=r"No provider is set up.*config\.toml:1: model is ignored.*deepseek"):
         load({}, "", 'model = "deepseek/x"\n', OPENAI_API_KEY="", ANTHROPIC_API_KEY="", GROQ_API_KEY="")

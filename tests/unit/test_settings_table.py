@@ -66,7 +66,7 @@ def test_a_row_is_an_environment_variable(load):
 
 def test_a_row_is_a_key_of_the_users_file(load):
     assert load(user="colour = 'green'").values["colour"] == "green"
-    with pytest.raises(SettingsError, match="colour is not a setting"):
+    with pytest.raises(SettingsError, match="colour is no setting"):
         load(user="colour = 'green'", table=SETTINGS)
 
 
@@ -80,7 +80,7 @@ def test_a_row_has_a_default_and_the_strongest_source_wins(load):
     [
         ({"colour": "blue"}, {}, "", "--colour"),
         ({}, {"BRADAWL_COLOUR": "blue"}, "", "BRADAWL_COLOUR"),
-        ({}, {}, "colour = 'blue'", r"config\.toml: colour"),
+        ({}, {}, "colour = 'blue'", r"config\.toml:1: colour"),
     ],
 )
 def test_a_wrong_value_is_an_error_that_names_its_place(load, options, environ, user, place):
@@ -113,7 +113,7 @@ def test_a_row_says_whether_the_managed_file_may_fix_it(load):
     assert "colour is ignored" in ignored.warnings[0]
     with pytest.raises(SettingsError, match="--colour can't be used here"):
         load({"colour": "red"}, managed="colour = 'green'")
-    with pytest.raises(SettingsError, match="colour is not a setting"):
+    with pytest.raises(SettingsError, match="colour can't be set in this file"):
         load(managed="colour = 'green'", table=SETTINGS.with_rows(ROW._replace(is_in_managed_file=False)))
 
 
@@ -127,13 +127,13 @@ def test_a_row_is_in_the_help_and_in_the_readme():
     assert "| `--colour` `NAME` | `BRADAWL_COLOUR` | `colour` | yes | the colour of the answer |\n" in readme_table(
         TABLE
     )
-    assert "colour" not in main_parser().format_help()
-    assert "colour" not in readme_table(SETTINGS)
+    assert "--colour" not in main_parser().format_help()
+    assert "--colour" not in readme_table(SETTINGS)
 
 
 def test_a_switch_that_is_on_by_default_has_a_flag_that_turns_it_off():
     on, off = (
-        Setting("on", SWITCH, "on", flags=("--not-on",), default=True),
+        Setting("on", SWITCH, "on", flags=("--not-on",), default=True, flag_help="off"),
         Setting("off", SWITCH, "off", flags=("--off",)),
     )
     options = parse(["--not-on", "--off"], SETTINGS.with_rows(on, off))
@@ -200,6 +200,12 @@ def test_each_field_of_the_settings_is_a_row_or_internal():
         ({"kind": SWITCH, "default": False}, "a flag with a value has a metavar, and a switch has none"),
         ({"metavar": ""}, "a flag with a value has a metavar"),
         ({"help": ""}, "colour: it has no help"),
+        ({"help": "The colour."}, "colour: its help is no sentence"),
+        ({"help": "x" * 181}, "colour: its help has more than 180 characters"),
+        (
+            {"kind": SWITCH, "default": True, "metavar": ""},
+            "colour: its flag switches it off, and flag_help does not say that",
+        ),
         ({"kind": "text"}, "colour: its kind is 'text'; use a ValueKind"),
     ],
 )

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from session_calls import FakeSession
 
 from bradawl.app.deny_all_approver import DenyAllApprover
-from bradawl.app.tui.approver import TerminalApprover, choice_text, parse_choice
+from bradawl.app.tui.plain.approver import TerminalApprover, choice_text, parse_choice
 from bradawl.core.errors import ToolError
 from bradawl.core.permissions import Choice
 from bradawl.testing.fakes import ScriptedApprover

@@ -185,6 +185,10 @@ class FakeJobs:
 
     def __init__(self) -> None:
         self.processes = {}
+        self.asked = 0
+
+    def times_asked(self):
+        return self.asked
 
     def add(self, process, command, call_id, ran_s=0.0):
         name = f"job-{len(self.processes) + 1}"
@@ -246,6 +250,18 @@ async def test_a_command_that_takes_too_long_becomes_a_job(place):
     assert moved.startswith("begun\n[still running after 1 s, in the background as job-1; bash_output shows")
     assert ended == "done\n[job-1 has ended with exit code 0 after 2.5 s]"
     assert (place.env, place.jobs.processes["job-1"].result().exit_code) == ({}, 0)
+
+
+async def test_a_command_that_the_user_moves_becomes_a_job_also_if_it_has_a_timeout(place):
+    class Asked(FakeJobs):
+        def times_asked(self):  # the user presses the key while the command runs
+            self.asked += 1
+            return self.asked
+
+    place.jobs = Asked()
+    text = await place.text(BASH, command="echo begun; exec sleep 300", timeout=100)
+    await place.jobs.end("job-1")
+    assert text.startswith("begun\n[the user moved it: it goes on in the background as job-1; bash_output shows")
 
 
 async def test_a_command_with_a_timeout_ends_after_it_instead_of_becoming_a_job(place):

@@ -4,7 +4,7 @@ import pytest
 from session_calls import FakeSession
 
 from bradawl.app.deny_all_approver import DenyAllApprover
-from bradawl.app.tui.approver import choice_text
+from bradawl.app.tui.plain.approver import choice_text
 from bradawl.core.errors import ToolError
 from bradawl.core.events import ModeChosen
 from bradawl.testing.fakes import ScriptedApprover

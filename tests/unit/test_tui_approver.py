@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bradawl.app.remembered_rules import RememberedRules
-from bradawl.app.tui.approver import (
+from bradawl.app.tui.plain.approver import (
     ASKED,
     RULE,
     TerminalApprover,

@@ -23,8 +23,12 @@ from bradawl.agent.middleware.reminders import Reminders
 from bradawl.agent.middleware.step_limit import StepLimit
 from bradawl.agent.middleware.tool_changes import ToolChanges
 from bradawl.agent.prefix import PrefixLedger
-from bradawl.agent.session import Prompt, Session, SessionParts, TurnResult, own_words
+from bradawl.agent.session import Session, SessionParts, TurnResult
+from bradawl.agent.session_model import SessionModel
+from bradawl.agent.session_rules import SessionRules
 from bradawl.agent.subagents.registry import SubAgents
+from bradawl.agent.users_choices import UsersChoices
+from bradawl.agent.users_texts import Prompt, UsersTexts, own_words
 from bradawl.core.events import AgentSpawned, Envelope, Live, PromptSubmitted
 from bradawl.core.ports import OpenSession
 from bradawl.shaping.json_answer import AnswerSchema
@@ -113,8 +117,11 @@ def _open_session(
     """Connect the parts of a session. `name` and `shared` are for sub-agents."""
     shared = shared or _Shared()
     conversation = Conversation(opened, agent.ids, agent.clock, name)
-    prefix = PrefixLedger(conversation, agent.model, agent.tools, agent.system_prompt)
-    policy = SessionPolicy(agent.policy, agent.files, conversation)
+    choices = UsersChoices(conversation)
+    model = SessionModel(choices, agent.model, agent.params)
+    prefix = PrefixLedger(conversation, model, agent.tools, agent.system_prompt)
+    rules = SessionRules(agent.policy, choices, agent.files, agent.project)
+    policy = SessionPolicy(rules, agent.files, conversation)
     changes = ConversationChanges(agent.changes, conversation, opened.entries) if agent.changes else None
     jobs = BackgroundJobs(conversation, opened.entries, changes=changes, processes=agent.processes)
     seen = SeenFiles.of(conversation)
@@ -123,7 +130,9 @@ def _open_session(
     def open_child(spawned: AgentSpawned, cwd: str, entries: tuple[Envelope, ...]) -> Session:
         from bradawl.agent.subagents.child import SharedLog, child_configuration
 
-        inherited = msgspec.structs.replace(agent, tools=tuple(prefix.tools.values()), policy=policy)
+        inherited = msgspec.structs.replace(
+            agent, model=model.current, params=model.params, tools=tuple(prefix.tools.values()), policy=policy
+        )
         log = SharedLog(conversation.log, spawned.spawned)
         child = _open_session(
             child_configuration(inherited, spawned, cwd),
@@ -154,18 +163,21 @@ def _open_session(
         denials=denials,
     )
     context = MiddlewareContext(conversation=conversation, prefix=prefix, policy=policy)
-    compaction = Compaction(context, agent.files, agent.model, agent.small_model, agent.compaction)
+    compaction = Compaction(context, agent.files, model, agent.small_model, agent.compaction)
+    around = None if conversation.is_sub_agent else agent.around_turns
     return Session(
         SessionParts(
             agent=agent,
             conversation=conversation,
+            choices=choices,
+            model=model,
             prefix=prefix,
             calls=calls,
             jobs=jobs,
             middleware=_middleware_of(agent, context, denials, compaction),
             compaction=compaction,
             recover_children=sub_agents.recover,
-            earlier_prompts=_prompts(opened.entries, name),
+            texts=UsersTexts(around, conversation, policy, _prompts(opened.entries, name)),
         )
     )
 

@@ -1,18 +1,18 @@
 """A session's log, the folds over it, the notes that wait for the model, and the callback that shows events.
 
-This is the lowest module of the room: everything that works on a session takes a `Conversation`, and this module
-imports no other module of `agent`.
+Everything that works on a session takes a `Conversation`; this module imports no other one of `agent` but the inbox.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
+from bradawl.agent.inbox import QueueInbox
 from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.errors import SessionError
-from bradawl.core.events import Envelope, Event, HeadMoved, Live, NoteDelivered, NoteQueued
+from bradawl.core.events import Envelope, Event, HeadMoved, Live, NoteDelivered, NoteQueued, NoteWithdrawn
 from bradawl.core.messages import Note
 from bradawl.core.ports import Blobs, Clock, Emit, Ids, OpenSession, SessionLog
+from bradawl.folds.choices import choices_in
 from bradawl.folds.session_state import SessionState, add_spending, remember
 from bradawl.folds.transcript import Transcript, apply, branch
 
@@ -24,33 +24,6 @@ _NOT_WRITTEN: Final = (
 
 def ignore(_: Envelope | Live) -> None:
     """An `Emit` that shows nothing."""
-
-
-class QueueInbox:
-    """`Inbox` in memory: keeps notes in order of arrival until a step boundary takes them."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[Note] = deque()
-
-    def put(self, note: Note) -> None:
-        """Queue a note."""
-        self._waiting.append(note)
-
-    def drain(self) -> tuple[Note, ...]:
-        """Remove and return all waiting notes, oldest first."""
-        notes = tuple(self._waiting)
-        self._waiting.clear()
-        return notes
-
-    @property
-    def waiting(self) -> tuple[Note, ...]:
-        """The waiting notes, oldest first; they stay in the queue."""
-        return tuple(self._waiting)
-
-    @property
-    def holds_user_note(self) -> bool:
-        """True if a note of the user has not been delivered to the model yet."""
-        return any(note.source == "user" for note in self._waiting)
 
 
 _UNDO_AT_RISK: Final = (
@@ -173,6 +146,13 @@ class Conversation:
         if self._last is not None:  # `SessionOpened` must be the first event of a log
             self.record(NoteQueued(note))
 
+    def take_back_note(self) -> str:
+        """Withdraw the latest message of the user that waits; its text, empty if there is none."""
+        note = self.inbox.take_back()
+        if note is not None and self._last is not None:
+            self.record(NoteWithdrawn(note.id))
+        return note.text if note else ""
+
     def deliver_notes(self) -> None:
         """Put all waiting notes into the transcript."""
         for note in self.inbox.drain():
@@ -186,7 +166,9 @@ class Conversation:
             apply(transcript, envelope)
             remember(state, envelope)
         kept = {envelope.seq for envelope in chain}
-        add_spending(state, (each for each in entries if each.agent == self.name and each.seq not in kept))
+        own = tuple(each for each in entries if each.agent == self.name)
+        add_spending(state, (each for each in own if each.seq not in kept))
+        state.choices = choices_in(own)
         self.transcript.replace(transcript)
         self.state.replace(state)
         self._last = chain[-1] if chain else None

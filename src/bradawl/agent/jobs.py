@@ -83,6 +83,7 @@ class BackgroundJobs:
         ended = {event.job_id for event in events if isinstance(event, JobEnded)}
         started = [event for event in events if isinstance(event, JobStarted)]
         self._number = len(started)
+        self._times_asked = 0
         self._earlier = {event.job_id: event.command for event in started}
         """The commands of the jobs of earlier runs, by job id."""
         self._lost = [event for event in started if event.job_id not in ended]
@@ -101,6 +102,17 @@ class BackgroundJobs:
         """The commands of the jobs that have not ended, by job id."""
         return {job.job_id: job.command for job in self._jobs.values() if job.result is None}
 
+    @property
+    def known(self) -> tuple[Job, ...]:
+        """The jobs of this run, also those that have ended, with the end of their output, which stays unread."""
+        for job in self._jobs.values():
+            if job.result is None:
+                job.collect()
+        return tuple(
+            Job(each.job_id, each.command, self._seconds(each), each.last, 0, each.result)
+            for each in self._jobs.values()
+        )
+
     def add(self, process: Process, command: str, call_id: str, ran_s: float = 0.0) -> str:
         """Take over a process that has run for `ran_s` seconds, and return the job's id. Raises `ToolError` while the
         session is not open.
@@ -116,6 +128,14 @@ class BackgroundJobs:
         self.tasks.create_task(self._watch(job))
         self._checks.begin(self.tasks)
         return job.job_id
+
+    def ask_for_background(self) -> None:
+        """Have the commands that run now moved to the background."""
+        self._times_asked += 1
+
+    def times_asked(self) -> int:
+        """See `Jobs`."""
+        return self._times_asked
 
     def check_soon(self) -> None:
         """Check the workspace at once if jobs run that could change it. Call at the end of a turn."""
@@ -144,8 +164,10 @@ class BackgroundJobs:
                 job.watchers -= 1
         job.collect()
         printed, dropped = job.take()
-        seconds = self._conversation.clock.monotonic() - job.started if job.result is None else job.seconds
-        return Job(job.job_id, job.command, seconds, printed, dropped, job.result)
+        return Job(job.job_id, job.command, self._seconds(job), printed, dropped, job.result)
+
+    def _seconds(self, job: _Running) -> float:
+        return self._conversation.clock.monotonic() - job.started if job.result is None else job.seconds
 
     async def end(self, job_id: str) -> Job:
         """End the job unless it has ended, and return its unread output. Raises `ToolError` for an unknown job."""

@@ -109,6 +109,11 @@ class PrefixLedger:
             return
         self._open_again(reason, Prefix(self._prefix.system, schemas), before, tools_ref)
 
+    async def follow_model(self) -> None:
+        """Begin a new prefix because the session's model has changed, as `reopen` does; the log has it already."""
+        self.info = self._model.info
+        await self.reopen("model")
+
     def open_compacted(self) -> None:
         """Begin a new prefix after a `Compacted` event; no call may be open. It doesn't wait, so nothing comes between.
 

@@ -20,7 +20,10 @@ from bradawl.agent.middleware import Finish, Middleware
 from bradawl.agent.middleware.compaction import Compaction
 from bradawl.agent.prefix import PrefixLedger
 from bradawl.agent.recovery import repair, what_changed
+from bradawl.agent.session_model import SessionModel
 from bradawl.agent.turn import Turn
+from bradawl.agent.users_choices import UsersChoices
+from bradawl.agent.users_texts import Prompt, UsersTexts
 from bradawl.core.errors import Failure, SessionError
 from bradawl.core.events import (
     FORMAT_VERSION,
@@ -30,29 +33,22 @@ from bradawl.core.events import (
     ModeChosen,
     NoteQueued,
     PromptSubmitted,
+    RequestParams,
     SessionOpened,
     StateChanged,
     ToolFinished,
     TurnFinished,
     TurnReason,
 )
-from bradawl.core.messages import Document, Image, Text, ToolCall
+from bradawl.core.messages import Text, ToolCall
 from bradawl.core.permissions import Mode, Policy
-from bradawl.core.ports import Emit, Tool
+from bradawl.core.ports import Emit, Model, Tool
 from bradawl.core.usage import Usage
 from bradawl.shaping.json_answer import AnswerSchema, schema_text
 
 _MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto", "bypass")
 """Permission modes, the strictest first."""
 _UNFINISHED: Final = "[the turn ended while it was running; it may have done part of its work, or all of it]"
-Prompt = str | tuple[Text | Image | Document, ...]
-
-
-def own_words(prompt: Prompt) -> str:
-    """The first text of a prompt. Further texts are material, such as what was piped in, and name no paths."""
-    if isinstance(prompt, str):
-        return prompt
-    return next((part.text for part in prompt if isinstance(part, Text)), "")
 
 
 def _stricter(usual: Mode, earlier: Mode | None, now: Mode | None) -> Mode | None:
@@ -93,13 +89,14 @@ class SessionParts(msgspec.Struct, frozen=True, kw_only=True):
 
     agent: AgentConfiguration
     conversation: Conversation
+    choices: UsersChoices
+    model: SessionModel
     prefix: PrefixLedger
     calls: CallServices
     jobs: BackgroundJobs
     middleware: Sequence[Middleware]
     compaction: Compaction
-    earlier_prompts: tuple[str, ...] = ()
-    """The prompts of a resumed session."""
+    texts: UsersTexts
     recover_children: Callable[[], Awaitable[Mapping[str, str]]]
     """Ends the sub-agents that ran when the program ended; returns, by call id, what they had found."""
 
@@ -113,15 +110,14 @@ class Session:
         self.log, self.blobs, self.inbox = self.conversation.log, self.conversation.blobs, self.conversation.inbox
         self.transcript, self.state = self.conversation.transcript, self.conversation.state
         self.prefix, self.calls, self.jobs, self.compaction = parts.prefix, parts.calls, parts.jobs, parts.compaction
-        self.denials = parts.calls.denials
+        self.choices, self.model, self.denials = parts.choices, parts.model, parts.calls.denials
         self._mode: Mode | None = None
         """The mode chosen before the log has its first event."""
         self._tasks: asyncio.TaskGroup | None = None
         self._task: asyncio.Task[object] | None = None
         self._turn_over: asyncio.Event | None = None
         """Set when the running turn is over; None between turns."""
-        self._is_closed, self._earlier_prompts = False, parts.earlier_prompts
-        self._around_turns = None if self.conversation.is_sub_agent else self.agent.around_turns
+        self._is_closed = False
 
     @property
     def id(self) -> str:
@@ -163,6 +159,17 @@ class Session:
         """
         self._check_is_open()
         self.prefix.want_tools(tools)
+
+    async def change_model(self, model: Model, params: RequestParams | None = None, *, is_choice: bool = True) -> bool:
+        """Have another model answer, and sub-agents started later; the caller owns it and closes it after the session.
+
+        Opens a new prefix with the conversation as it is. `params` replace those of the agent. With `is_choice` the log
+        keeps it for programs that continue the session. Returns whether it is on the disk; true before the first turn.
+        Raises `SessionError` during a turn and in a closed session.
+        """
+        self._check_is_idle()
+        await self.model.change(model, self.prefix, params, is_choice=is_choice)
+        return await self.conversation.is_on_disk()
 
     def _check_is_open(self) -> None:
         if self._is_closed:
@@ -236,7 +243,7 @@ class Session:
             self._task = None
             try:
                 self.jobs.warn_user()
-                unwritten = self._end_around_turns()
+                unwritten = self._parts.texts.end_turn()
                 saved = await self._close_turn(finish.finished)
             finally:
                 self._turn_over = None
@@ -244,30 +251,13 @@ class Session:
                 self.jobs.check_soon()
         return self._result(turn, finish, saved=saved, unwritten=unwritten)
 
-    def _tell_around_turns(self, prompt: Prompt) -> None:
-        if (around := self._around_turns) is not None:
-            earlier, self._earlier_prompts = self._earlier_prompts, ()
-            around.begin_turn((*earlier, own_words(prompt)), self.policy)
-
-    def _end_around_turns(self) -> tuple[str, ...]:
-        """Returns what the user asked for and did not get."""
-        if self._around_turns is None:
-            return ()
-        end = self._around_turns.end_turn()
-        for text in (*end.notices, *end.failures):
-            self.conversation.warn(text)
-        if end.failures:
-            self.conversation.note("\n".join(end.failures))
-        return end.failures
-
     def send(self, text: str) -> None:
         """Queue a message of the user for the running turn; the model sees it at the next step or prompt.
 
         Raises `SessionError` if the session is closed.
         """
         self._check_is_open()
-        if self._around_turns is not None:
-            self._around_turns.begin_turn((text,), self.policy)
+        self._parts.texts.add(text)
         self.conversation.note(text, "user")
 
     def cancel(self) -> None:
@@ -278,8 +268,9 @@ class Session:
     def _new_turn(self, answer_schema: AnswerSchema | None) -> tuple[Turn, PartFailed | None]:
         """A turn that no middleware has refused, and the defect of one that could not begin. Raises `SettingsError`."""
         agent, parts = self.agent, self._parts
-        schema = agent.params.answer_schema if answer_schema is None else schema_text(answer_schema)
-        params = msgspec.structs.replace(agent.params, answer_schema=schema)
+        params = self.model.params
+        if answer_schema is not None:
+            params = msgspec.structs.replace(params, answer_schema=schema_text(answer_schema))
         turn = Turn(self.conversation, self.prefix, parts.calls, parts.middleware, params, agent.retry)
         try:
             begin_turn(parts.middleware, params)
@@ -289,7 +280,7 @@ class Session:
 
     async def _run(self, turn: Turn, prompt: Prompt, defect: PartFailed | None) -> Finish:
         await self._begin()
-        self._tell_around_turns(prompt)
+        self._parts.texts.begin_turn(prompt)
         self.conversation.record(PromptSubmitted((Text(prompt),) if isinstance(prompt, str) else prompt))
         if defect is not None:
             raise defect
@@ -355,6 +346,7 @@ class Session:
             conversation.record(SessionOpened(FORMAT_VERSION, agent.project, agent.project, agent.version))
             for note in self.inbox.waiting:
                 conversation.record(NoteQueued(note))
+            self.choices.record_waiting()
         await self._repair_end()
         await self.prefix.open()
 

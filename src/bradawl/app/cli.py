@@ -4,14 +4,22 @@ import gc
 import os
 import re
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final
 
 from bradawl._version import __version__
+from bradawl.app.command_parser import (
+    Parser,
+    UsageError,
+    add_setting,
+    help_formatter,
+    make_texts,
+    wrapping_formatter,
+)
 from bradawl.app.console import Console, OutputError
-from bradawl.app.settings.table import LISTS, SETTINGS, Setting, SettingsTable
-from bradawl.app.settings.values import SWITCH
+from bradawl.app.foreign_flags import add_foreign_flags, take_foreign_flags, translate_values
+from bradawl.app.settings.table import SETTINGS, SettingsTable
 from bradawl.safety.import_path import leave_out_working_directory
 
 if TYPE_CHECKING:
@@ -24,67 +32,56 @@ OUTPUT_EXIT: Final = 74
 _USAGE: Final = """\
 bradawl [options] [PROMPT]
        bradawl -p PROMPT [options]
+       bradawl login [PROVIDER] [--list]
+       bradawl logout [PROVIDER | --all]
        bradawl models [PROVIDER] [--json]
        bradawl doctor [--json]
+       bradawl config ACTION [KEY] [VALUE]
        bradawl permissions check [CMD | --stdin]
        bradawl trust [DIR] [--remove] [--list]
        bradawl undo [SESSION] [--to STEP] [--dry-run]
+       bradawl completion bash|zsh|fish
        bradawl demo"""
 _EPILOG: Final = """\
-Models are named [PROVIDER/]MODEL. A provider's key comes from PROVIDER_API_KEY, its URL from PROVIDER_BASE_URL:
+`bradawl login` stores a key and chooses a model. Models are named
+[PROVIDER/]MODEL. A variable wins over a stored key: PROVIDER_API_KEY, and
+PROVIDER_BASE_URL for the URL:
   OPENAI_API_KEY=... bradawl -m openai/MODEL
   OPENROUTER_API_KEY=... bradawl -m openrouter/VENDOR/MODEL
   bradawl -m ollama/MODEL
-Nearly every setting is also an environment variable (BRADAWL_MODEL, BRADAWL_MAX_STEPS, ...) and a key in
-~/.config/bradawl/config.toml. `bradawl models` lists what is set up, what answers and what it costs,
-`bradawl doctor` what is missing; `bradawl demo` shows a whole run without a key or network.
+Nearly every setting is also an environment variable (BRADAWL_MODEL,
+BRADAWL_MAX_STEPS, ...) and a key in ~/.config/bradawl/config.toml:
+`bradawl config` shows and changes them. `bradawl models` lists what is set up,
+what answers and what it costs, `bradawl doctor` what is missing;
+`bradawl demo` shows a whole run without a key or network.
 
-Exit codes of -p: 0 done, 1 error, 2 wrong usage or settings, 3 no sandbox though one is required,
-4 a limit was reached, 5 refused: by the model, or it gave up on a call that needed a user, 73 done but
-a file was not written to /tmp, 74 done but not saved, or the answer could not be written, 75 try again later,
-130 interrupted, 143 terminated."""
+Exit codes of -p: 0 done, 1 error, 2 wrong usage or settings, 3 no sandbox
+though one is required, 4 a limit was reached, 5 refused: by the model, or it
+gave up on a call that needed a user, 73 done but a file was not written to
+/tmp, 74 done but not saved, or the answer could not be written, 75 try again
+later, 130 interrupted, 143 terminated."""
 
 
 COMMANDS: Final = {
     "models": "List the providers that are set up, whether they answer, and the windows and prices of their models.",
     "doctor": "Check everything that a run needs, and say how to fix what is missing.",
+    "config": "Show and change settings.",
     "trust": "Trust a project: what its own files allow takes effect, as the files are now.",
+    "login": "Store the key of a provider, test it, and choose the default model.",
+    "logout": "Remove the stored key of a provider.",
+    "completion": "Print a script that completes commands, flags and values in bash, zsh or fish.",
     "undo": "Undo what the last session of this folder changed: files, conversation or both. No model is needed.",
 }
 
 
-class UsageError(Exception):
-    """The command line is wrong; the text is for the user."""
-
-
-class _Parser(ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}{self._suggestion(message)}; see `{self.prog} --help`")
-
-    def _suggestion(self, message: str) -> str:
-        """The flag that was probably meant by the first unknown one."""
-        from difflib import get_close_matches
-
-        flags = (word.partition("=")[0].rstrip(":,.)") for word in message.split() if word.startswith("--"))
-        known = list(self._option_string_actions)
-        unknown = next((flag for flag in flags if flag not in known), "")
-        near = get_close_matches(unknown, known, 1, 0.8)
-        return f" (did you mean {near[0]}?)" if near else ""
-
-
-def _formatter(prog: str) -> RawDescriptionHelpFormatter:
-    # argparse makes a formatter for each option. Without a width each loads `shutil` and queries the terminal.
-    return RawDescriptionHelpFormatter(prog, width=80)
-
-
 def main_parser(table: SettingsTable = SETTINGS) -> ArgumentParser:
     """The parser of a command line without a sub-command. Its settings are those of the table."""
-    parser = _Parser(
+    parser = Parser(
         prog="bradawl",
         description="A coding agent for the terminal. Without -p it talks with you.",
         usage=_USAGE,
         epilog=_EPILOG,
-        formatter_class=_formatter,
+        formatter_class=help_formatter,
         add_help=False,
         allow_abbrev=False,
     )
@@ -93,23 +90,13 @@ def main_parser(table: SettingsTable = SETTINGS) -> ArgumentParser:
     add("-p", "--print", "--prompt", dest="print", nargs="?", const="", metavar="PROMPT", help=_PRINT_HELP)
     add("-c", "--continue", dest="continues", action="store_true", help="continue the latest session of this folder")
     add("-r", "--resume", metavar="ID", help="continue a session")
+    add("--fork-session", action="store_true", help="with -c and -r: continue a copy, and leave the session as it is")
     for row in table.rows.values():
         add_setting(parser, row)
+    add_foreign_flags(parser)
     add("-v", "--version", action="store_true", help="print the version")
     add("-h", "--help", action="store_true", help="print this help")
     return parser
-
-
-def add_setting(parser: ArgumentParser, row: Setting) -> None:
-    """Add the flags of a setting, if it has any. The value of a flag that is absent is None."""
-    if not row.flags:
-        return
-    if row.kind is SWITCH:
-        action = "store_false" if row.default is True else "store_true"
-        parser.add_argument(*row.flags, dest=row.name, action=action, default=None, help=row.help)
-    else:
-        action = "append" if row.kind in LISTS else "store"
-        parser.add_argument(*row.flags, dest=row.name, action=action, metavar=row.metavar, help=row.help)
 
 
 _PRINT_HELP: Final = "run one prompt and print the answer; what is piped in is appended, and alone it is the prompt"
@@ -137,6 +124,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build: "Build | None" = None) -> int:
     """`main` with environment and streams as parameters; `build` replaces the composition root."""
+    if argv[:1] == ["__complete"]:
+        from bradawl.app.completion.answers import print_answer
+
+        return print_answer(argv[1:], environ, console)
     try:
         options = parse(argv)
     except UsageError as error:
@@ -151,6 +142,11 @@ def run(argv: Sequence[str], environ: Mapping[str, str], console: Console, build
         from bradawl.app.launch import launch_demo
 
         return launch_demo(console, environ)
+    if options.get("command") == "completion":
+        from bradawl.app.completion.scripts import script_of
+
+        console.answer(script_of(str(options["shell"]), all_parsers(), COMMANDS))
+        return 0
     if options.get("command"):
         from bradawl.app.launch import launch_command
 
@@ -164,27 +160,55 @@ def parse(argv: Sequence[str], table: SettingsTable = SETTINGS) -> dict[str, obj
     """Options by name. Settings have their names in the table. Raises `UsageError`."""
     if argv and argv[0] == "demo" and not argv[1:]:
         return {"demo": True}
-    if argv and argv[0] in COMMANDS and _is_command(argv[0], argv[1:]):
+    if argv[:1] == ["config"]:
+        from bradawl.app.config.options import parse_config
+
+        if (options := parse_config(argv[1:])) is not None:
+            return options
+    elif argv and argv[0] in COMMANDS and _is_command(argv[0], argv[1:]):
         return _parse_command(argv[0], argv[1:])
     if argv[:1] == ["permissions"] and (not argv[1:] or argv[1] in ("check", "-h", "--help")):
         return _parse_check(argv[1:])
     _refuse_slash_command(argv)
+    _refuse_misspelt_command(argv)
     options = vars(main_parser(table).parse_args(argv))
-    _make_texts(options)
+    make_texts(options)
     if options["continues"] and options["resume"] is not None:
         raise UsageError("-c and -r each name a session; use one of them")
     words = " ".join(options.pop("words"))
     printed = options.pop("print")
-    options["headless"] = printed is not None
+    options["headless"] = printed is not None or options["input_format"] == "stream-json"
     parts = (part for part in ("" if printed == "-" else printed or "", words) if part)
     options["prompt"] = " ".join(parts)
-    for name in ("output_format", "json_schema"):
-        if options[name] is not None and printed is None and not options["help"] and not options["version"]:
-            raise UsageError(f"--{name.replace('_', '-')} is for runs with -p")
+    if not options["help"] and not options["version"]:
+        _check_headless(options)
     return options
 
 
-_FOLDERS: Final = ("cwd", "add_dirs", "folder", "force")
+_OF_HEADLESS_RUNS: Final = (
+    *("output_format", "json_schema", "output_last_message"),
+    *("include_partial_messages", "replay_user_messages", "permission_prompt_tool"),
+)
+
+
+def _check_headless(options: dict[str, object]) -> None:
+    """Raises `UsageError` for flags that have no meaning together."""
+    options["flag_warnings"], refusal = take_foreign_flags(options)
+    if refusal:
+        raise UsageError(refusal)
+    translate_values(options)
+    for name in _OF_HEADLESS_RUNS:
+        if options[name] is not None and not options["headless"]:
+            raise UsageError(f"--{name.replace('_', '-')} is for runs with -p")
+    is_continued = options["continues"] or options["resume"] is not None
+    if options["fork_session"] and not is_continued:
+        raise UsageError("--fork-session copies a session: name it with -r, or use -c for the latest")
+    if options["session_id"] is not None and is_continued and not options["fork_session"]:
+        raise UsageError("--session-id is for a new session; with -c and -r it needs --fork-session")
+    if options["input_format"] == "stream-json" and options["prompt"]:
+        raise UsageError("with --input-format stream-json the prompts come from stdin; leave the prompt out")
+
+
 _TAKE_A_VALUE: Final = ("--base-url", "-m", "--model", "-C", "--cd", "--to", "--force", "--add-dir")
 
 
@@ -194,7 +218,22 @@ def _is_command(command: str, rest: Sequence[str]) -> bool:
     if command == "undo":  # never a prompt: an agent must not act because a word was mistyped
         return True
     plain = sum(not word.startswith("-") for index, word in enumerate(rest) if index not in values)
-    return plain <= (1 if command in ("models", "trust") else 0)
+    if command in ("login", "logout") and _names_a_key(rest):
+        raise UsageError(
+            "other users can read the arguments of a program, so a key is no argument: run `bradawl login PROVIDER` "
+            "and paste it when you are asked, or pipe it in; replace this key"
+        )
+    return plain <= (1 if command in _TAKE_A_NAME else 0)
+
+
+_TAKE_A_NAME: Final = ("completion", "login", "logout", "models", "trust")
+
+
+def _names_a_key(words: Sequence[str]) -> bool:
+    """Whether a word could be a key. As a part of a prompt it would be sent to a model."""
+    from bradawl.app.login.key_text import looks_like_key
+
+    return any(looks_like_key(word) for word in words)
 
 
 _MEANT: Final = {
@@ -212,18 +251,63 @@ def _refuse_slash_command(argv: Sequence[str]) -> None:
         raise UsageError(f"there is no command {argv[0]}: {_MEANT[argv[0]]}; quote it with more words for a prompt")
 
 
-def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
-    parser = _Parser(prog=f"bradawl {command}", description=COMMANDS[command], add_help=False, allow_abbrev=False)
+def _refuse_misspelt_command(argv: Sequence[str]) -> None:
+    """Raise `UsageError` for a single word that is nearly a command: as a prompt it would cost something."""
+    if len(argv) != 1 or argv[0].startswith("-") or not argv[0].isalpha() or argv[0] in (*COMMANDS, "permissions"):
+        return
+    from difflib import get_close_matches
+
+    if near := get_close_matches(argv[0].lower(), (*COMMANDS, "permissions", "demo"), 1, 0.8):
+        raise UsageError(f"there is no command {argv[0]}; did you mean {near[0]}? Use more words for a prompt")
+
+
+def all_parsers() -> dict[tuple[str, ...], ArgumentParser]:
+    """The parsers of all command lines, by the words of their command."""
+    from bradawl.app.config.options import ACTIONS, action_parser
+
+    own = {(name,): _command_parser(name) for name in COMMANDS if name != "config"}
+    config = {("config", action): action_parser(action) for action in ACTIONS}
+    return {(): main_parser(), **own, **config, ("permissions", "check"): _check_parser(), ("demo",): Parser("demo")}
+
+
+def _command_parser(command: str) -> ArgumentParser:
+    parser = Parser(
+        prog=f"bradawl {command}",
+        description=COMMANDS[command],
+        epilog=_COMPLETION if command == "completion" else None,
+        formatter_class=help_formatter if command == "completion" else wrapping_formatter,
+        add_help=False,
+        allow_abbrev=False,
+    )
     if command == "trust":
         _trust_options(parser)
     elif command == "undo":
         _undo_options(parser)
+    elif command in ("login", "logout"):
+        _login_options(parser, command)
+    elif command == "completion":
+        parser.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     else:
         _model_options(parser, command)
-    add_setting(parser, SETTINGS.rows["cwd"])
+    if command not in ("completion", "login", "logout"):
+        add_setting(parser, SETTINGS.rows["cwd"])
     parser.add_argument("-h", "--help", action="store_true", help="print this help")
+    return parser
+
+
+_COMPLETION: Final = """\
+Put the line of your shell into its start file:
+  bash  eval "$(bradawl completion bash)"       in ~/.bashrc
+  zsh   eval "$(bradawl completion zsh)"        in ~/.zshrc, after compinit
+  fish  bradawl completion fish | source        in ~/.config/fish/config.fish"""
+
+
+def _parse_command(command: str, rest: Sequence[str]) -> dict[str, object]:
+    parser = _command_parser(command)
+    if command == "completion" and (not rest or {"-h", "--help"} & set(rest)):
+        return {"help": True, "help_text": parser.format_help(), "command": command}
     options = vars(parser.parse_args(rest))
-    _make_texts(options)
+    make_texts(options)
     if options.pop("help"):
         return {"help": True, "help_text": parser.format_help()}
     if command == "undo":
@@ -237,6 +321,21 @@ def _model_options(parser: ArgumentParser, command: str) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_setting(parser, SETTINGS.rows["model"])
     add_setting(parser, SETTINGS.rows["base_url"])
+
+
+def _login_options(parser: ArgumentParser, command: str) -> None:
+    add = parser.add_argument
+    add("provider", nargs="?", metavar="PROVIDER", help="the provider; without it you are asked")
+    if command == "logout":
+        add("--all", action="store_true", help="remove all stored keys")
+        return
+    add("--with-key-stdin", action="store_true", help="read the key from stdin, which is a pipe, and ask nothing")
+    add("-m", "--model", metavar="MODEL", help="the default model, instead of one from the provider's list")
+    add("--base-url", metavar="URL", help="the address of the provider, which may be a new one")
+    add("--in-file", action="store_true", help="store the key in credentials.toml, also where there is a keyring")
+    add("--no-test", action="store_true", help="store the key without sending it anywhere")
+    add("--list", action="store_true", help="print where the key of each provider comes from")
+    add("--json", action="store_true", help="with --list: print one JSON object")
 
 
 def _trust_options(parser: ArgumentParser) -> None:
@@ -304,16 +403,18 @@ def _check_undo_options(options: Mapping[str, object]) -> None:
 _CHECK: Final = """\
 Print the decision on a command, and the reason, as JSON. Nothing is run.
 
-With --stdin each line is a case, {"id": ..., "kind": "shell" | "path" | "config", "input": ...}, and is answered by a
-line {"id", "decision", "reason"}; decisions are allow, ask, deny and error. Cases are judged without your rules, in a
-workspace /ws and a home folder /home/u, which need not exist."""
+With --stdin each line is a case,
+{"id": ..., "kind": "shell" | "path" | "config", "input": ...}, and is answered
+by a line {"id", "decision", "reason"}; decisions are allow, ask, deny and
+error. Cases are judged without your rules, in a workspace /ws and a home folder
+/home/u, which need not exist."""
 
 
-def _parse_check(rest: Sequence[str]) -> dict[str, object]:
-    parser = _Parser(
+def _check_parser() -> ArgumentParser:
+    parser = Parser(
         prog="bradawl permissions check",
         description=_CHECK,
-        formatter_class=_formatter,
+        formatter_class=help_formatter,
         add_help=False,
         allow_abbrev=False,
     )
@@ -326,26 +427,17 @@ def _parse_check(rest: Sequence[str]) -> dict[str, object]:
     parser.add_argument("--home", metavar="DIR", help="the home folder (without: yours, or /home/u)")
     parser.add_argument("--mode", metavar="MODE", help="default, accept-edits, plan, auto or bypass")
     parser.add_argument("-h", "--help", action="store_true", help="print this help")
+    return parser
+
+
+def _parse_check(rest: Sequence[str]) -> dict[str, object]:
+    parser = _check_parser()
     options = vars(parser.parse_args(list(rest[1:] if rest[:1] == ["check"] else rest)))
     if options.pop("help") or not rest:
         return {"help": True, "help_text": parser.format_help()}
     if [options["shell_line"] is not None, options["connect"] is not None, options["stdin"]].count(True) != 1:
         raise UsageError("permissions check takes either one command, in quotes, or --connect HOST, or --stdin")
     return {**options, "command": "permissions"}
-
-
-def _make_texts(options: dict[str, object]) -> None:
-    """Replace lone surrogates, which stand for bytes that are not UTF-8 and can't be encoded later.
-
-    Names of folders keep them: the name without them could be that of another folder.
-    """
-    options.update((name, _as_text(value)) for name, value in options.items() if name not in _FOLDERS)
-
-
-def _as_text(value: object) -> object:
-    if isinstance(value, list):
-        return [_as_text(each) for each in cast("list[object]", value)]
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value
 
 
 def _asks_for_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
@@ -357,7 +449,7 @@ def _asks_for_json(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
             wanted = argv[index + 1]
         elif argument.startswith(f"{row.flag}="):
             wanted = argument.partition("=")[2]
-    return wanted.strip().lower() == "json"
+    return wanted.strip().lower() in ("json", "stream-json")
 
 
 def _wrong_usage(message: str, console: Console, *, as_json: bool) -> int:

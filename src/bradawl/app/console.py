@@ -83,6 +83,18 @@ class Console:
                 os.dup2(own, _STDOUT)
                 self.stdout = process
 
+    @contextmanager
+    def marking_pastes(self) -> Iterator[None]:
+        """While it is entered, a terminal that can marks what is pasted (bracketed paste); a dumb one is left alone."""
+        if self.is_dumb:
+            yield
+            return
+        self.draw("\x1b[?2004h")
+        try:
+            yield
+        finally:
+            self.draw("\x1b[?2004l")
+
     def answer(self, text: str) -> None:
         """Write a text to stdout, cleaned; JSON must have been through `json_for_terminals`.
 
@@ -96,9 +108,9 @@ class Console:
             self.stdout.write(text)
             self.stdout.flush()
         except BrokenPipeError:
-            _silence(self.stdout)
+            silence(self.stdout)
         except OSError as error:
-            _silence(self.stdout)
+            silence(self.stdout)
             raise OutputError(f"The answer could not be written: {error.strerror or error}.") from error
 
     def say(self, text: str) -> None:
@@ -107,7 +119,7 @@ class Console:
             self.stderr.write(f"{clean(text)}\n")
             self.stderr.flush()
         except (OSError, ValueError):
-            _silence(self.stderr)
+            silence(self.stderr)
 
     def piped_input(self, notify: Callable[[str], None], *, wait: bool) -> str | None:
         """All of stdin; None at a terminal.
@@ -174,10 +186,10 @@ def _flush(stream: TextIO) -> None:
     try:
         stream.flush()
     except (OSError, ValueError):
-        _silence(stream)
+        silence(stream)
 
 
-def _silence(stream: TextIO) -> None:
+def silence(stream: TextIO) -> None:
     """Redirect a broken stream to /dev/null, so that the interpreter's flush at exit raises no error."""
     import os
 

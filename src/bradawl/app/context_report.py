@@ -142,7 +142,7 @@ class ContextReport(msgspec.Struct, frozen=True, kw_only=True):
 async def context_report(session: "Session", forecast: CompactionForecast | None = None) -> ContextReport:
     """Read and measure everything. May ask a local server for its window, which takes a second at most."""
     notes: list[str] = []
-    window = await session.agent.model.window()
+    window = await session.model.window()
     uses = _session_use(session, notes)
     used = _context_use(session, uses, notes)
     reserved = reserved_output(window.tokens, session.agent.params.max_output_tokens, session.prefix.info.max_output)
@@ -229,7 +229,7 @@ def _tools(session: "Session", notes: list[str]) -> tuple[ToolSchema, ...] | Non
 
 
 def _session_use(session: "Session", notes: list[str]) -> SessionUse:
-    infos = (session.prefix.info, session.agent.model.info)
+    infos = (session.prefix.info, session.model.info)
     prices = {(info.origin.provider, info.origin.model): info.price for info in reversed(infos)}
 
     def price_of(provider: str, model: str) -> Price | None:

@@ -1,4 +1,7 @@
-"""The exit code of `bradawl -p` and the object of `--output-format json`, both from the same `TurnResult`."""
+"""The exit code of a run without a user, and the object that JSON output ends with. The code is a field of the object.
+
+Every end of a run is a `Result`, made by one of the functions `result_of...`. Without JSON only its code is used.
+"""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,8 +9,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from bradawl.core.arguments import parse_arguments
-from bradawl.core.errors import Failure
+from bradawl.app.json_values import Stop, call_input, json_line, new_uuid, stop_of
+from bradawl.app.settings.settings import NoSandbox
+from bradawl.core.errors import BradawlError, Failure, ModelFailed, SessionBusy, SettingsError
 from bradawl.core.events import (
     AssistantReplied,
     Compacted,
@@ -18,9 +22,8 @@ from bradawl.core.events import (
     RequestSent,
     TurnFinished,
 )
-from bradawl.core.messages import ToolCall
+from bradawl.core.messages import StopReason, ToolCall
 from bradawl.core.usage import Usage, add_costs
-from bradawl.safety.control_characters import json_for_terminals
 
 if TYPE_CHECKING:
     from bradawl.agent.session import TurnResult
@@ -40,10 +43,13 @@ NOT_SAVED: Final = 74
 TRY_AGAIN: Final = 75
 """EX_TEMPFAIL: the same run may succeed later."""
 CANCELLED: Final = 130
+CLOSED: Final = 141
+"""128 plus the number of SIGPIPE: nobody reads the stream any more."""
 TERMINATED: Final = 143
 _SIGNALS: Final = 128
 """Exit codes above it are those of runs that a signal ended."""
 
+_MAIN: Final = "main"
 Subtype = Literal["success", "error_max_turns", "error_max_budget_usd", "error_during_execution"]
 
 
@@ -62,6 +68,21 @@ def exit_code(
             return signal_code
         case _:
             return TRY_AGAIN if failure and failure.retryable else ERROR
+
+
+def code_of_error(error: BradawlError) -> int:
+    """The exit code of a run that ends with this error."""
+    match error:
+        case NoSandbox():
+            return NO_SANDBOX
+        case SettingsError():
+            return USAGE
+        case SessionBusy():
+            return TRY_AGAIN
+        case ModelFailed(failure=failure):
+            return exit_code("error", failure, saved=True)
+        case _:
+            return ERROR
 
 
 class Denial(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -104,7 +125,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     result: str = ""
     num_turns: int = 0
     duration_ms: int = 0
-    duration_api_ms: int | msgspec.UnsetType = msgspec.UNSET
+    duration_api_ms: int = 0
     total_cost_usd: float | None = None
     usage: TokenCounts = TokenCounts()
     model_usage: dict[str, ModelUsage] = msgspec.field(default_factory=dict, name="modelUsage")
@@ -115,44 +136,25 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str = ""
     answer: object = msgspec.UNSET
     """The value of `result`, where it had to satisfy a JSON Schema."""
+    structured_output: object = msgspec.UNSET
+    """`answer`, under the name that other programs parse."""
     errors: tuple[str, ...] = ()
     reason: str = "error"
     exit_code: int = ERROR
+    stop_reason: Stop | None = None
+    """Why the last reply of the turn ended, in the words of the Anthropic Messages API."""
+    terminal_reason: str | msgspec.UnsetType = msgspec.UNSET
+    """`reason` where other programs know a name for it: `completed`, `max_turns`, `aborted_streaming`."""
+    api_error_status: int | msgspec.UnsetType = msgspec.UNSET
+    """The HTTP status with which the last request failed."""
+    user_message_uuid: str | msgspec.UnsetType = msgspec.UNSET
+    """The `uuid` of the message from stdin that the turn answers, if it has one."""
+    user_message_uuids: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    uuid: str = msgspec.field(default_factory=new_uuid)
 
     def to_json(self) -> str:
         """One line, with its newline; control characters are escaped."""
-        return json_for_terminals(msgspec.json.encode(_without_surrogates(self)).decode()) + "\n"
-
-
-def _without_surrogates(result: Result) -> Result:
-    """Replace lone surrogates, which can't be encoded and which models do send."""
-    errors = tuple(_encodable(error) for error in result.errors)
-    return msgspec.structs.replace(
-        result,
-        result=_encodable(result.result),
-        errors=errors,
-        denials=tuple(map(_encodable_denial, result.denials)),
-        permission_denials=tuple(map(_encodable_denial, result.permission_denials)),
-    )
-
-
-def _encodable_denial(denial: Denial) -> Denial:
-    name, call_id, arguments = denial.tool_name, denial.tool_use_id, denial.tool_input
-    return Denial(
-        _encodable(name), _encodable(call_id), _encodable_values(arguments), denial.hosts, _encodable(denial.reason)
-    )
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
-
-
-def _encodable_values(arguments: dict[str, object]) -> dict[str, object]:
-    try:
-        msgspec.json.encode(arguments)
-    except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
-        return {_encodable(key): _encodable(str(value)) for key, value in arguments.items()}
-    return arguments
+        return json_line(self)
 
 
 def result_of(
@@ -164,51 +166,60 @@ def result_of(
 ) -> Result:
     """The object for a turn that was run. `refusals` say what was refused about its calls, where that is known."""
     denials = tuple(_denial(call, (refusals or {}).get(call)) for call in turn.denials)
-    return Result(
-        subtype=_subtype(turn.reason, code),
-        is_error=code != OK,
+    status = turn.failure.status if turn.failure else None
+    return msgspec.structs.replace(
+        _ended(code, turn.reason),
         result=turn.text,
         num_turns=turn.steps,
         duration_ms=meter.elapsed_ms(),
         duration_api_ms=meter.waited_ms(),
         total_cost_usd=turn.cost,
-        usage=_counts(turn.usage),
+        usage=counts(turn.usage),
         model_usage=meter.by_model(),
         denials=denials,
         permission_denials=tuple(msgspec.structs.replace(denial, reason="") for denial in denials),
         session_id=turn.session_id,
         answer=msgspec.UNSET if turn.answer is None else turn.answer,
+        structured_output=msgspec.UNSET if turn.answer is None else turn.answer,
         errors=errors,
-        reason=turn.reason,
-        exit_code=code,
+        stop_reason=stop_of(meter.last_stop),
+        api_error_status=msgspec.UNSET if status is None else status,
     )
 
 
 def result_of_command(text: str, session_id: str, meter: "Meter", code: int = OK) -> Result:
     """The object for a slash command: its text is the result, and no step was taken."""
     reason = "completed" if code == OK else "cancelled" if code > _SIGNALS else "error"
-    return Result(
-        subtype=_subtype(reason, code),
-        is_error=code != OK,
+    return msgspec.structs.replace(
+        _ended(code, reason),
         result=text,
         duration_ms=meter.elapsed_ms(),
         session_id=session_id,
         errors=() if code == OK else (text,),
-        reason=reason,
-        exit_code=code,
     )
 
 
-def result_of_failure(message: str, code: int, *, reason: str = "error", duration_ms: int = 0) -> Result:
-    """The object for a run that failed before a turn ended."""
-    return Result(
-        subtype="error_during_execution",
-        is_error=True,
-        errors=(message,),
-        reason=reason,
-        exit_code=code,
-        duration_ms=duration_ms,
-    )
+def result_of_failure(message: str, code: int, *, reason: str = "error", session_id: str = "") -> Result:
+    """The object for a run, or a message from stdin, that failed before its turn ended. The code is not 0."""
+    return msgspec.structs.replace(_ended(code, reason), errors=(message,), session_id=session_id)
+
+
+def with_code(result: Result, code: int) -> Result:
+    """The same result, if the run ends with this code."""
+    return msgspec.structs.replace(result, subtype=_subtype(result.reason, code), is_error=code != OK, exit_code=code)
+
+
+def _ended(code: int, reason: str) -> Result:
+    """The fields that say how a run ended. They agree with the code, because they follow from it."""
+    terminal = _TERMINAL.get(reason, msgspec.UNSET)
+    return with_code(Result(subtype="success", is_error=False, reason=reason, terminal_reason=terminal), code)
+
+
+_TERMINAL: Final[Mapping[str, str]] = {
+    "completed": "completed",
+    "steps": "max_turns",
+    "cancelled": "aborted_streaming",
+}
 
 
 def _subtype(reason: str, code: int) -> Subtype:
@@ -219,14 +230,14 @@ def _subtype(reason: str, code: int) -> Subtype:
     return "error_max_budget_usd" if reason == "budget" else "error_during_execution"
 
 
-def _counts(usage: Usage) -> TokenCounts:
+def counts(usage: Usage) -> TokenCounts:
+    """Tokens under the names of the Anthropic Messages API."""
     return TokenCounts(usage.input, usage.output, usage.cache_read, usage.cache_write)
 
 
 def _denial(call: ToolCall, refusal: "Refusal | None") -> Denial:
-    arguments, _ = parse_arguments(call.raw_arguments)
     reason, hosts = refusal or ("", ())
-    return Denial(call.name, call.id, {"_raw": call.raw_arguments} if arguments is None else arguments, hosts, reason)
+    return Denial(call.name, call.id, call_input(call.raw_arguments), hosts, reason)
 
 
 class Meter:
@@ -240,6 +251,8 @@ class Meter:
         self._usage: dict[str, tuple[Usage, float | None]] = {}
         self._models: dict[str, str] = {}
         """The model of each agent, by the agent's name."""
+        self.last_stop: StopReason | None = None
+        """Why the last reply of the main agent ended."""
 
     def emit(self, item: Envelope | Live) -> None:
         """Take one event into account."""
@@ -250,6 +263,7 @@ class Meter:
                 self._sent[item.agent] = self._monotonic()
             case AssistantReplied(usage=usage, cost=cost) as replied:
                 self._received(item.agent)
+                self.last_stop = replied.stop if item.agent == _MAIN else self.last_stop
                 self._models[item.agent] = model = replied.model or replied.message.origin.model
                 self._add(model, usage, cost)
             case Compacted(usage=usage, cost=cost):

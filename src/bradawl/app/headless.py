@@ -1,16 +1,20 @@
 """Headless runs (`-p`): one prompt or slash command; the answer on stdout, progress and warnings on stderr."""
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from msgspec import structs
 
 from bradawl.app.console import Console
 from bradawl.app.deny_all_approver import DenyAllApprover
-from bradawl.app.exit_code import Meter, exit_code, result_of, result_of_command
+from bradawl.app.exit_code import Meter, Result, exit_code, result_of, result_of_command
 from bradawl.app.frontend import Frontend, FrontendSession, RunRequest
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.outcomes import Denied, denials_text, outcome_of
 from bradawl.app.progress import Progress
 from bradawl.app.rendering import call_line, refusal_text, usage_text
+from bradawl.app.session_choice import shown_id
 from bradawl.core.deltas import Notice, RetryScheduled
 from bradawl.core.events import Envelope, Live, RequestSent
 from bradawl.core.messages import Text
@@ -18,6 +22,8 @@ from bradawl.safety.control_characters import clean
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Prompt, Session, TurnResult
+    from bradawl.app.settings.settings import Settings
+    from bradawl.app.slash_commands import CommandResult
 
 
 _LABEL_WIDTH: Final = 80
@@ -68,81 +74,104 @@ class HeadlessScreen:
         self.progress.emit(item)
 
 
-async def run_headless(
-    frontend: Frontend, screen: HeadlessScreen, session_id: str | None, interrupts: Interrupts, *, as_json: bool = False
-) -> int:
-    """Run the prompt of the front end's request in a session, print the answer, and return the exit code.
+class HeadlessRun:
+    """A run of one prompt or slash command, whose answer is printed when it is complete."""
 
-    A first signal cancels the turn; what was answered until then is printed. Raises `SessionError` and `OutputError`.
-    """
-    screen.progress.learn(frontend.agent.tools)
-    async with frontend.open(session_id) as session:
-        turn = await _run_turn(session, screen, interrupts, _prompt_of(frontend.request))
-    return _finish(session, screen, turn, interrupts, as_json=as_json)
+    def __init__(
+        self, request: RunRequest, console: Console, interrupts: Interrupts, without_sandbox: Callable[[], str]
+    ) -> None:
+        """`without_sandbox`: see `DenyAllApprover`."""
+        self._request, self._interrupts = request, interrupts
+        self._as_json = request.settings.output_format == "json"
+        self._screen = HeadlessScreen(console)
+        self.approver = DenyAllApprover(request.settings.user_home, without_sandbox)
+        self.emit = self._screen.emit
+
+    async def run(self, frontend: Frontend, session_id: str | None) -> int:
+        """Run the request in a session, print the answer, and return the exit code.
+
+        A first signal cancels the turn; what was answered until then is printed. A command that gives a prompt ends as
+        a run of this prompt. Raises `SessionError`, `OutputError`, and `SettingsError` if a command can't run.
+        """
+        self._screen.progress.learn(frontend.agent.tools)
+        turn: TurnResult | None = None
+        async with frontend.open(session_id) as session:
+            done = await session.run_command(self._request.prompt) if self._request.is_command else None
+            if done is None:
+                turn = await self._run_turn(session, prompt_of(self._request))
+            elif done.prompt:
+                self.approver.agreed = done.writes
+                turn = await self._run_turn(session, done.prompt)
+        if turn is None and done is not None:
+            return self._print_command(session, done)
+        return self._print_turn(session, cast("TurnResult", turn))
+
+    async def _run_turn(self, session: FrontendSession, prompt: "Prompt") -> "TurnResult":
+        self._interrupts.target = session.cancel
+        try:
+            return await session.run(prompt)
+        finally:
+            self._screen.wait.stop()
+            self._interrupts.target = None
+
+    def _print_turn(self, session: FrontendSession, turn: "TurnResult") -> int:
+        screen = self._screen
+        ended = end_of_turn(session, screen, turn, self._interrupts.exit_code, as_json=self._as_json)
+        screen.console.answer(ended.result.to_json() if self._as_json else answer_text(turn.text))
+        print_end(screen.progress, turn, ended.told)
+        return ended.result.exit_code
+
+    def _print_command(self, session: FrontendSession, done: "CommandResult") -> int:
+        ended = end_of_command(session, self._screen, done)
+        self._screen.console.answer(ended.result.to_json() if self._as_json else answer_text(done.text))
+        for text in ended.told:
+            self._screen.progress.error(f"bradawl: {text}")
+        return ended.result.exit_code
 
 
-async def _run_turn(
-    session: FrontendSession, screen: HeadlessScreen, interrupts: Interrupts, prompt: "Prompt"
-) -> "TurnResult":
-    interrupts.target = session.cancel
-    try:
-        return await session.run(prompt)
-    finally:
-        screen.wait.stop()
-        interrupts.target = None
+class TurnEnd(NamedTuple):
+    """The end of a turn, for stdout and for stderr."""
+
+    result: Result
+    told: tuple[str, ...]
+    """Texts for stderr that say how it ended."""
 
 
-def _finish(
-    session: FrontendSession, screen: HeadlessScreen, turn: "TurnResult", interrupts: Interrupts, *, as_json: bool
-) -> int:
-    """Print the answer of a turn and how it ended; returns the exit code. Raises `OutputError`."""
-    code = exit_code(
-        turn.reason,
-        turn.failure,
-        saved=turn.saved,
-        is_written=not turn.unwritten,
-        signal_code=interrupts.exit_code,
-    )
+def end_of_turn(
+    session: FrontendSession, screen: HeadlessScreen, turn: "TurnResult", signal_code: int, *, as_json: bool
+) -> TurnEnd:
+    """The result of a turn, whose answer is saved first if settings name a file. `signal_code`: of a cancelled turn."""
+    saved, written = turn.saved, not turn.unwritten
+    code = exit_code(turn.reason, turn.failure, saved=saved, is_written=written, signal_code=signal_code)
     denials = _denials(turn, session.session, screen.progress)
     refusal = refusal_text(session.session.state.last_reply)
     outcome = outcome_of(turn, user_is_there=False, refusal=refusal, denials=denials)
     errors = (outcome.text,) if outcome.text else ()
-    if as_json:
-        refusals = _approver(session.session).refusals()
-        said = (*errors, *turn.unwritten)  # without JSON these are notices
-        screen.console.answer(result_of(turn, code, said, screen.meter, refusals).to_json())
-    else:
-        screen.console.answer(answer_text(turn.text))
+    said = (*errors, *turn.unwritten) if as_json else errors  # without JSON the latter are notices
+    refusals = _approver(session.session).refusals() if as_json else {}
+    settings = session.frontend.settings
+    plain = result_of(turn, code, said, screen.meter, refusals)
+    result = _with_shown_id(settings, _with_answer_saved(settings, plain, answer_text(turn.text)))
     if denials and turn.reason != "refused":
         errors = (*errors, denials)
-    _print_end(screen.progress, turn, errors)
-    return code
+    return TurnEnd(result, (*errors, *result.errors[len(said) :]))
 
 
-def _prompt_of(request: RunRequest) -> "Prompt":
+def _with_shown_id(settings: "Settings", result: Result) -> Result:
+    return structs.replace(result, session_id=shown_id(settings.values.get("session_id"), result.session_id))
+
+
+def prompt_of(request: RunRequest) -> "Prompt":
     """The prompt; what was piped in besides it is a text of its own, because it is not the user's."""
     return (Text(request.prompt), Text(f"\n\n{request.piped}")) if request.piped else request.prompt
 
 
-async def run_headless_command(
-    frontend: Frontend, screen: HeadlessScreen, session_id: str | None, interrupts: Interrupts, *, as_json: bool = False
-) -> int:
-    """Run the slash command in the front end's request, print its text, and return its exit code.
-
-    A command that gives a prompt ends as a run of this prompt. Raises `SettingsError` if it can't run, `OutputError`.
-    """
-    screen.progress.learn(frontend.agent.tools)
-    async with frontend.open(session_id) as session:
-        result = await session.run_command(frontend.request.prompt)
-        _approver(session.session).agreed = result.writes
-        turn = await _run_turn(session, screen, interrupts, result.prompt) if result.prompt else None
-    if turn is not None:
-        return _finish(session, screen, turn, interrupts, as_json=as_json)
-    if as_json:
-        screen.console.answer(result_of_command(result.text, session.id, screen.meter, result.exit_code).to_json())
-    else:
-        screen.console.answer(answer_text(result.text))
-    return result.exit_code
+def end_of_command(session: FrontendSession, screen: HeadlessScreen, done: "CommandResult") -> TurnEnd:
+    """The result of a slash command without a prompt, after its text was saved where the settings say."""
+    plain = result_of_command(done.text, session.id, screen.meter, done.exit_code)
+    settings = session.frontend.settings
+    result = _with_shown_id(settings, _with_answer_saved(settings, plain, answer_text(done.text)))
+    return TurnEnd(result, result.errors[len(plain.errors) :])
 
 
 def _denials(turn: "TurnResult", session: "Session", progress: Progress) -> str:
@@ -177,7 +206,16 @@ def _advice(session: "Session") -> str:
 def _approver(session: "Session") -> DenyAllApprover:
     """The session's approver; one without questions if an embedding program brought its own."""
     asked = session.agent.approver
+    asked = getattr(asked, "without_user", asked)  # that of the control channel has one
     return asked if isinstance(asked, DenyAllApprover) else DenyAllApprover()
+
+
+def _with_answer_saved(settings: "Settings", result: Result, text: str) -> Result:
+    if not isinstance(settings.values.get("output_last_message"), str):
+        return result
+    from bradawl.app.last_answer import with_answer_saved
+
+    return with_answer_saved(settings, result, text)
 
 
 def answer_text(text: str) -> str:
@@ -186,7 +224,8 @@ def answer_text(text: str) -> str:
     return f"{answer}\n" if answer.strip() else ""
 
 
-def _print_end(progress: Progress, turn: "TurnResult", errors: tuple[str, ...]) -> None:
+def print_end(progress: Progress, turn: "TurnResult", errors: tuple[str, ...]) -> None:
+    """Print how a turn ended, and how to continue its session."""
     for error in errors:
         progress.error(f"bradawl: {error}")
     if turn.reason == "completed" and not turn.text.strip():

@@ -2,49 +2,45 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from bradawl.app.console import Console, OutputError
-from bradawl.app.deny_all_approver import DenyAllApprover
-from bradawl.app.exit_code import (
-    CANCELLED,
-    ERROR,
-    NO_SANDBOX,
-    NOT_SAVED,
-    TRY_AGAIN,
-    USAGE,
-    exit_code,
-    result_of_failure,
-)
+from bradawl.app.exit_code import CANCELLED, ERROR, NOT_SAVED, USAGE, code_of_error, result_of_failure
 from bradawl.app.frontend import Build, RunRequest
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.modes import help_with_refusals, is_asked_for
 from bradawl.app.notices import NoticeStream
 from bradawl.app.rendering import notice_line, one_line
+from bradawl.app.session_choice import chosen_session
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.load import load_settings, load_settings_without_model
-from bradawl.app.settings.providers import PROVIDERS, NoProvider
-from bradawl.app.settings.settings import NoSandbox, debug_folder
+from bradawl.app.settings.providers import NoProvider
+from bradawl.app.settings.settings import debug_folder
 from bradawl.core.deltas import Notice
-from bradawl.core.errors import BradawlError, ModelFailed, SessionBusy, SessionNotFound, SettingsError
+from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.core.events import Envelope, Live
 
 if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
+    from bradawl.app.headless import HeadlessRun
+    from bradawl.app.run_models import RunModels
     from bradawl.app.settings.settings import Settings
     from bradawl.app.slash_commands import CommandRegistry
+    from bradawl.app.stream_json.run import StreamRun
+    from bradawl.core.ports import Approver
 
 
+_USUAL_WIDTH: Final = 80
 _NEED_NO_MODEL: Final = ("/help", "/undo", "/redo", "/rewind", "/diff")
 """Slash commands that work in `-p` where no model is set up."""
 
 
 def load_builtin_commands() -> "CommandRegistry":
     """bradawl's own slash commands."""
-    from bradawl.app.builtin_commands import builtin_commands
+    from bradawl.app.commands.builtin import builtin_commands
 
     return builtin_commands()
 
@@ -61,7 +57,10 @@ def launch(
     """Run with the options of `cli.parse` and return the exit code. Raises nothing."""
     as_json = as_json and bool(options.get("headless"))
     return _exit_code_of(
-        lambda: _run(options, environ, console, build, load_commands), environ, console, as_json=as_json
+        lambda: _run(options, environ, console, build, load_commands, as_json=as_json),
+        environ,
+        console,
+        as_json=as_json,
     )
 
 
@@ -72,12 +71,12 @@ def launch_demo(console: Console, environ: Mapping[str, str]) -> int:
 
 
 def launch_command(options: Mapping[str, object], environ: Mapping[str, str], console: Console) -> int:
-    """Run `doctor`, `permissions`, `trust`, `undo` or `models` and return the exit code. Raises nothing."""
+    """Run a command of `cli.COMMANDS`, or `permissions`, and return the exit code. Raises nothing."""
     notices = NoticeStream(partial(_say_notice, console))
 
     def run() -> int:
         if options["command"] == "doctor":
-            from bradawl.app.doctor import run_doctor
+            from bradawl.app.doctor.command import run_doctor
 
             with console.reserving_stdout():
                 return run_doctor(options, environ, console, _current_folder())
@@ -86,10 +85,19 @@ def launch_command(options: Mapping[str, object], environ: Mapping[str, str], co
             from bradawl.app.permissions_check import run_check
 
             return run_check(options, environ, console, _current_folder(), build_agent)
+        if options["command"] == "config":
+            from bradawl.app.config.command import ConfigRun
+
+            return ConfigRun(options, environ, console, _current_folder(), notices).run()
         if options["command"] == "trust":
             from bradawl.app.trust_command import run_trust
 
             return run_trust(options, environ, console, _current_folder(), notices)
+        if options["command"] in ("login", "logout"):
+            from bradawl.app.login.command import run_login, run_logout
+
+            run_it = run_login if options["command"] == "login" else run_logout
+            return run_it(options, environ, console, _current_folder())
         if options["command"] == "undo":
             from bradawl.app.undo_command import run_undo
 
@@ -120,19 +128,20 @@ def _run(
     console: Console,
     build: Build | None,
     load_commands: "Callable[[], CommandRegistry]",
+    *,
+    as_json: bool,
 ) -> int:
     is_headless = bool(options.get("headless"))
     user_is_there = not is_headless and console.has_user
     given = {**options, "headless": not user_is_there}
     try:
         settings = load_settings(given, environ, _current_folder())
-    except NoProvider:
+    except NoProvider as error:
         if not is_headless or str(options.get("prompt") or "").split(" ")[0] not in _NEED_NO_MODEL:
-            _suggest_local_servers(environ, console)
-            raise
+            return _say_how_to_begin(error, environ, console, as_json=as_json)
         settings = load_settings_without_model(given, environ, _current_folder())
     # Errors from here on are JSON also if only a file of settings asks for it.
-    as_json = is_headless and settings.output_format == "json"
+    as_json = is_headless and settings.output_format != "text"
     return _exit_code_of(
         lambda: _start(settings, options, console, build, load_commands), environ, console, as_json=as_json
     )
@@ -147,13 +156,14 @@ def _start(
 ) -> int:
     is_headless = bool(options.get("headless"))
     notices = NoticeStream(partial(_say_notice, console))
-    for warning in settings.warnings:
+    for warning in (*settings.warnings, *cast("Sequence[str]", options.get("flag_warnings") or ())):
         notices(warning)
+    _check_formats(settings)
     if settings.debug_log:
         notices(f"requests and replies are logged, in shapes, below {debug_folder(settings)}")
     prompt = str(options.get("prompt") or "")
     is_command, piped = is_headless and _is_command(prompt), ""
-    if is_headless and not is_command:
+    if is_headless and not is_command and settings.values.get("input_format") != "stream-json":
         prompt, piped = _prompt_and_piped(prompt, console, notices)
     request = RunRequest(
         settings,
@@ -166,6 +176,10 @@ def _start(
         piped,
         is_command=is_command,
         mode_is_asked_for=is_asked_for(options, settings.environment),
+        load_models=partial(_models, settings, options, notices),
+        settings_with=lambda more: load_settings(
+            {**options, "headless": settings.headless, **more}, settings.environment, _current_folder()
+        ),
     )
     if is_headless:
         with console.reserving_stdout():
@@ -179,20 +193,33 @@ def _say_notice(console: Console, item: Envelope | Live) -> None:
         console.say(notice_line(item.item))
 
 
+def _models(settings: "Settings", options: Mapping[str, object], notices: NoticeStream) -> "RunModels":
+    from bradawl.app.run_models import RunModels
+
+    return RunModels(settings, options, _current_folder(), notices)
+
+
 def _agent_builder(notices: NoticeStream) -> Build:
-    from bradawl.app.build.agent import build_agent
+    def build(settings: "Settings", approver: "Approver") -> "Agent":
+        from bradawl.app.build.agent import build_agent  # loaded once a front end is on the screen
 
-    return partial(build_agent, notify=notices)
+        return build_agent(settings, approver, notify=notices)
+
+    return build
 
 
-def _suggest_local_servers(environ: Mapping[str, str], console: Console) -> None:
-    """Print how to use the model servers that run on this machine."""
+def _say_how_to_begin(error: NoProvider, environ: Mapping[str, str], console: Console, *, as_json: bool) -> int:
+    """Print what is missing and what to do, and return the exit code."""
     from bradawl.app.build.model import build_http
-    from bradawl.app.local_models import find_local, suggestions
+    from bradawl.app.first_run import find_first_run_lines
+    from bradawl.app.terminal_size import terminal_width
 
-    for line in suggestions(asyncio.run(find_local(build_http(None, None), PROVIDERS, environ))):
-        indent = " " * (len(line) - len(line.lstrip(" ")))
-        console.say(indent + one_line(line))
+    width = terminal_width(console.stderr, environ, otherwise=_USUAL_WIDTH)
+    for line in asyncio.run(find_first_run_lines(build_http(None, None), environ, width, one_line(error.note))):
+        console.say(line)
+    if as_json:
+        console.answer(result_of_failure(one_line(str(error)), USAGE).to_json())
+    return USAGE
 
 
 _UNDECIDED: Final = -1
@@ -200,23 +227,16 @@ _UNDECIDED: Final = -1
 
 
 async def _headless(request: RunRequest, console: Console) -> int:
-    from bradawl.app.headless import HeadlessScreen, run_headless, run_headless_command
-
     settings = request.settings
-    as_json = settings.output_format == "json"
+    as_json = settings.output_format != "text"
     _report_loop_errors(settings.home, request.notices)
-    screen = HeadlessScreen(console)
-    approver = DenyAllApprover(settings.user_home, partial(help_with_refusals, settings))
     code = _UNDECIDED
     with Interrupts() as interrupts:
+        run = _headless_run(request, console, interrupts)
         try:
-            frontend = request.start(approver, screen.emit, user_is_there=False)
+            frontend = request.start(run.approver, run.emit, user_is_there=False)
             try:
-                session_id = request.choose_session(frontend.agent)
-                if request.is_command:
-                    code = await run_headless_command(frontend, screen, session_id, interrupts, as_json=as_json)
-                else:
-                    code = await run_headless(frontend, screen, session_id, interrupts, as_json=as_json)
+                code = await run.run(frontend, request.choose_session(frontend.agent))
             finally:
                 await frontend.agent.aclose()
         except asyncio.CancelledError:
@@ -229,6 +249,30 @@ async def _headless(request: RunRequest, console: Console) -> int:
                 raise
             console.say(f"note: the run is over, but its connections could not be closed: {one_line(str(error))}")
     return code  # what happens after the answer was printed does not change its verdict
+
+
+def _headless_run(request: RunRequest, console: Console, interrupts: Interrupts) -> "HeadlessRun | StreamRun":
+    advice = partial(help_with_refusals, request.settings)
+    if request.settings.output_format == "stream-json":
+        from bradawl.app.stream_json.run import StreamRun
+
+        return StreamRun(request, console, interrupts, advice)
+    from bradawl.app.headless import HeadlessRun
+
+    return HeadlessRun(request, console, interrupts, advice)
+
+
+def _check_formats(settings: "Settings") -> None:
+    """Raises `SettingsError` for formats and flags that need others."""
+    of_input = ("replay_user_messages", "permission_prompt_tool")
+    is_stream = settings.output_format == "stream-json"
+    reads_stream = settings.values.get("input_format") == "stream-json"
+    if reads_stream and not is_stream:
+        raise SettingsError("--input-format stream-json needs --output-format stream-json.")
+    for name in ("include_partial_messages", *of_input):
+        if settings.values.get(name) and not (reads_stream if name in of_input else is_stream):
+            needed = "--input-format stream-json" if name in of_input else "--output-format stream-json"
+            raise SettingsError(f"--{name.replace('_', '-')} needs {needed}.")
 
 
 def _is_command(prompt: str) -> bool:
@@ -245,18 +289,6 @@ async def _interactive(request: RunRequest, console: Console) -> int:
 
     _report_loop_errors(request.settings.home, request.notices)
     return await run_repl(request, console)
-
-
-def chosen_session(agent: "Agent", options: Mapping[str, object]) -> str | None:
-    """Id of the session that `-r` or `-c` names; None for a new one. Raises `SessionNotFound`."""
-    if (resume := options.get("resume")) is not None:
-        return cast(str, resume)
-    if not options.get("continues"):
-        return None
-    latest = agent.store.latest()
-    if latest is None:
-        raise SessionNotFound("There is no session to continue in this folder; leave out -c to begin one.")
-    return latest
 
 
 def _current_folder() -> str:
@@ -290,8 +322,9 @@ def _exit_code_of(work: Callable[[], int], environ: Mapping[str, str], console: 
         # Users never see a traceback.
         from bradawl.app.error_reports import innermost
 
-        message, code = _message_and_exit_code(innermost(error), error, environ)
-        return _fail(message, code, console, as_json=as_json)
+        cause = innermost(error)
+        message, code = _message_and_exit_code(cause, error, environ)
+        return _fail(message, code, console, as_json=as_json, report=_report_of(cause, console, environ))
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is None:
             raise
@@ -300,25 +333,30 @@ def _exit_code_of(work: Callable[[], int], environ: Mapping[str, str], console: 
 
 def _message_and_exit_code(error: BaseException, whole: Exception, environ: Mapping[str, str]) -> tuple[str, int]:
     match error:
-        case NoSandbox():
-            return str(error), NO_SANDBOX
-        case SettingsError():
-            return str(error), USAGE
-        case SessionBusy():
-            return str(error), TRY_AGAIN
-        case ModelFailed():
-            return str(error), exit_code("error", error.failure, saved=True)
         case BradawlError():
-            return str(error), ERROR
+            return str(error), code_of_error(error)
         case OutputError():
             return str(error), NOT_SAVED
         case _:
             return _report(whole, environ), ERROR
 
 
-def _fail(message: str, code: int, console: Console, *, as_json: bool = False, reason: str = "error") -> int:
+def _report_of(error: BaseException, console: Console, environ: Mapping[str, str]) -> str:
+    """All mistakes in settings files with the lines they are in; empty for other errors."""
+    from bradawl.app.settings.mistakes import FileMistakes
+
+    if not isinstance(error, FileMistakes):
+        return ""
+    from bradawl.app.terminal_size import terminal_width
+
+    return error.report(terminal_width(console.stderr, environ))
+
+
+def _fail(
+    message: str, code: int, console: Console, *, as_json: bool = False, reason: str = "error", report: str = ""
+) -> int:
     message = one_line(message)
-    console.say(f"bradawl: {message}")
+    console.say(f"bradawl: {report or message}")
     try:
         if as_json:
             console.answer(result_of_failure(message, code, reason=reason).to_json())

@@ -25,6 +25,10 @@ def model_endpoint(
         from bradawl.app.settings.credentials import CommandKey
 
         keys = CommandKey(chosen.key_command, chosen.provider, key_command_environment(environment))
+    elif chosen.key_in_keyring:
+        from bradawl.app.settings.system_keyring import KeyringKey
+
+        keys = KeyringKey(chosen.provider)
     endpoint = Endpoint(
         chosen.provider,
         chosen.base_url,

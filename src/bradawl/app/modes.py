@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from bradawl.app.data_folder import UNWRITABLE_HINT, unwritable_place, without_data_text
-from bradawl.core.permissions import Mode, Sandbox
+from bradawl.core.permissions import MODES, Mode, Sandbox
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Session
@@ -121,6 +121,17 @@ def current_mode(session: "Session") -> Mode:
 def choose_mode(session: "Session", mode: Mode) -> None:
     """Change the session's permission mode, between turns, from the next step on."""
     session.choose_mode(mode)
+
+
+def next_mode(mode: Mode, settings: "Settings") -> Mode:
+    """The mode that follows in the order of strictness, of those that the session may change to."""
+    order = MODES
+    place = order.index(mode)
+    following = (*order[place + 1 :], *order[:place])
+    for each in following:
+        if not why_not(each, settings):
+            return each
+    return mode
 
 
 def is_asked_for(options: Mapping[str, object], environ: Mapping[str, str]) -> bool:

@@ -1,16 +1,15 @@
 """Prints the progress of a run: a line or two for each call, a line for each step of a sub-agent."""
 
 import os
-from collections.abc import Iterable
-from typing import Any, Final, TextIO
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from msgspec import structs
 
 from bradawl.app.rendering import (
     DEFAULT_WIDTH,
-    call_line,
-    command_error,
     compaction_text,
-    cut,
-    error_line,
     notice_line,
     one_line,
     retry_line,
@@ -29,11 +28,13 @@ from bradawl.core.events import (
     Event,
     LimitReached,
     Live,
+    PermissionDecided,
     ReplyWithdrawn,
     StateChanged,
     Todo,
     TodosSet,
     ToolFinished,
+    ToolStarted,
 )
 from bradawl.core.messages import calls_of
 from bradawl.core.ports import Tool
@@ -41,31 +42,43 @@ from bradawl.core.tools import ToolSpec
 from bradawl.core.usage import Usage
 from bradawl.safety.control_characters import clean
 
+if TYPE_CHECKING:
+    from bradawl.app.call_lines import BegunCall, CallLines
+
 MAIN: Final = "main"
 _DIM: Final = "\x1b[2m"
 _RED: Final = "\x1b[31m"
 _PLAIN: Final = "\x1b[0m"
+_UNCUT: Final = 10_000
 
 
 class Progress:
     """Prints events. `emit` is an `Emit`.
 
-    At a terminal a call has a line when it begins and one when it ends; elsewhere one line when it ends, so that a
-    log contains each call once.
+    At a terminal a call has a line when it begins and one with its time when it ends; elsewhere one line when it
+    ends, so that a log contains each call once, and logs of equal runs are equal.
     A sub-agent has a line when it begins, one for each step, and one when it ends.
     """
 
     def __init__(
-        self, stream: TextIO, *, colour: bool = False, width: int | None = None, is_watched: bool | None = None
+        self,
+        stream: TextIO,
+        *,
+        colour: bool = False,
+        width: int | None = None,
+        is_watched: bool | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`is_watched`: print for a terminal; default: whether the stream is one."""
+        """`is_watched`: print for a terminal; default: whether the stream is one. `clock` returns seconds."""
         self._stream = stream
         self._colour = colour
         self._width = width or _width_of(stream)
         self._is_watched = _is_terminal(stream) if is_watched is None else is_watched
         self._specs: dict[str, ToolSpec] = {}
         self._names: dict[str, str] = {}
-        self._labels: dict[str, str] = {}
+        self._clock = clock
+        self._begun: dict[str, BegunCall] = {}
+        self._call_lines: CallLines | None = None
         self._last_begun = ""
         self._steps: dict[str, int] = {}
         """Replies so far of each running sub-agent."""
@@ -109,7 +122,7 @@ class Progress:
         self.line(text, _RED)
 
     def interrupt(self) -> None:
-        """Note that something else was printed: the next end of a call repeats its label."""
+        """Note that something else was printed: the next end of a call repeats its line."""
         self._last_begun = ""
 
     def _live(self, live: Live) -> None:
@@ -126,15 +139,16 @@ class Progress:
     def _event(self, event: Event) -> None:
         match event:
             case CallPrepared(call_id, _, name, raw_arguments):
-                self._names[call_id] = name
-                self._begin(call_id, call_line(self.spec_of(name), raw_arguments, self._width - 2))
+                self._begin(call_id, self.spec_of(name), raw_arguments)
+            case PermissionDecided(call_id) | ToolStarted(call_id):
+                self._restart(call_id)
             case ToolFinished():
                 self._finish(event)
             case StateChanged(TodosSet(todos)):
                 self._todos(todos)
             case AgentSpawned(name, _, kind, prompt):
                 self._steps[name] = 0
-                self.dim(cut(f"  {name} ({kind}): {one_line(prompt)}", self._width))
+                self.dim(self._lines.fitted(f"  {name} ({kind}): {one_line(prompt)}"))
             case AgentEnded(name, reason, usage, cost):
                 used = usage_text(self._steps.pop(name, 0), usage or Usage(), cost)
                 self.dim(f"  {name}: {reason}, {used}")
@@ -160,48 +174,52 @@ class Progress:
             return
         self._steps[agent] = self._steps.get(agent, 0) + 1
         if calls := calls_of(event.message):
-            width = self._width - len(agent) - 4
-            lines = (call_line(self.spec_of(call.name), call.raw_arguments, width) for call in calls)
-            self.dim(f"  {agent}: {cut(', '.join(lines), width)}")
+            self.dim(self._lines.step(agent, [(self.spec_of(call.name), call) for call in calls]))
 
     def _todos(self, todos: tuple[Todo, ...]) -> None:
-        lines = todo_lines(todos, self._width - 2) if self._is_watched else [todos_line(todos, self._width - 2)]
+        lines = todo_lines(todos, _UNCUT) if self._is_watched else [todos_line(todos, _UNCUT)]
         for line in lines:
-            self.line(f"  {line}")
+            self.line(self._lines.fitted(f"  {line}"))
 
-    def _begin(self, call_id: str, label: str) -> None:
-        self._labels[call_id] = label
-        if self._is_watched and self.spec_of(self._names.get(call_id, "")).result != "state":
-            self.line(f"> {label}")
+    @property
+    def _lines(self) -> "CallLines":
+        if self._call_lines is None:
+            # A run without calls does not need these modules.
+            from bradawl.app.call_lines import CallLines, symbols_for
+
+            symbols = symbols_for(getattr(self._stream, "encoding", None))
+            self._call_lines = CallLines(self._width, symbols)
+        return self._call_lines
+
+    def _begin(self, call_id: str, spec: ToolSpec, raw_arguments: str = "") -> None:
+        from bradawl.app.call_lines import BegunCall
+
+        call = self._begun[call_id] = BegunCall(spec, raw_arguments, self._clock())
+        if self._is_watched and spec.result != "state":
+            self.line(self._lines.begun(call))
             self._last_begun = call_id
+
+    def _restart(self, call_id: str) -> None:
+        """Leave the wait for a permission or for other calls out of the time of a call."""
+        if call := self._begun.get(call_id):
+            self._begun[call_id] = structs.replace(call, began_s=self._clock())
 
     def _finish(self, finished: ToolFinished) -> None:
         call_id = finished.call_id
         name = self._names.pop(call_id, "")
-        if call_id not in self._labels:
-            label = call_line(self.spec_of(name), "", self._width - 2) if name else "an earlier call"
-            self._begin(call_id, label)
-        label = self._labels.pop(call_id)
-        spec = self.spec_of(name)
-        if spec.result == "state" and finished.outcome == "ok":
+        if call_id not in self._begun:
+            self._begin(call_id, self.spec_of(name or "an earlier call"))
+        call = self._begun.pop(call_id)
+        if call.spec.result == "state" and finished.outcome == "ok":
             return
-        ending = "ok" if finished.outcome == "ok" else f"{finished.outcome}: {_reason(spec, finished)}"
         print_line = self.dim if finished.outcome == "ok" else self.error
+        elapsed_s = self._clock() - call.began_s
         if not self._is_watched:
-            print_line(f"> {label}  {ending}")
+            print_line(self._lines.logged(call, finished))
         elif self._last_begun == call_id:
-            print_line(cut(f"  {ending}", self._width))
-        elif finished.outcome == "ok":
-            print_line(cut(f"  ok {label}", self._width))
+            print_line(self._lines.ended(call, finished, elapsed_s))
         else:
-            which = cut(label, self._width // 2, end="...)")
-            print_line(cut(f"  {finished.outcome}: {which}: {_reason(spec, finished)}", self._width))
-
-
-def _reason(spec: ToolSpec, finished: ToolFinished) -> str:
-    """Why a call failed, on one line."""
-    reason = command_error(finished.shown) if spec.result == "output" and finished.outcome == "error" else ""
-    return reason or error_line(finished.shown)
+            print_line(self._lines.repeated(call, finished, elapsed_s))
 
 
 def _agent_prefix(agent: str) -> str:

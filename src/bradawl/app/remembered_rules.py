@@ -147,6 +147,25 @@ class RememberedRules:
             raise SettingsError(f"{self.path} can't be written: {error.strerror or error}.") from error
         return self.path
 
+    def remove(self, text: str) -> str:
+        """Remove a rule from the file and return its path; comments and other rules stay. Raises `SettingsError`."""
+        try:
+            folder = _own_folder(Path(self.path).parent)
+            with _locked(folder):
+                old = _text_of(self.path)
+                known = _texts_in(old, self.path, self._project)
+                whole = _without_rule(old, text)
+                if text not in known or _texts_in(whole, self.path, self._project) != tuple(
+                    each for each in known if each != text
+                ):
+                    raise SettingsError(
+                        f"The rule {text!r} can't be taken out of {self.path}: remove it there yourself."
+                    )
+                _replace(self.path, whole)
+        except OSError as error:
+            raise SettingsError(f"{self.path} can't be written: {error.strerror or error}.") from error
+        return self.path
+
     def _append(self, texts: Sequence[str]) -> None:
         old = _text_of(self.path) or f"{_HEAD}folder = {_quoted(self._project)}\n"
         known = _texts_in(old, self.path, self._project)
@@ -198,6 +217,14 @@ def _texts_in(text: str, path: str, project: str) -> tuple[str, ...]:
     if not isinstance(entries, list):
         raise SettingsError(f"{path}: write [[rule]], in double brackets, for each rule.")
     return tuple(_text_in(entry, path) for entry in cast("list[object]", entries))
+
+
+def _without_rule(text: str, rule: str) -> str:
+    """The file without the `[[rule]]` tables of one rule that are written on two lines."""
+    import re
+
+    table = rf"(?m)^\[\[rule\]\][ \t]*\n[ \t]*allow[ \t]*=[ \t]*{re.escape(_quoted(rule))}[ \t]*\n?\n?"
+    return re.sub(table, "", text)
 
 
 def _text_in(entry: object, path: str) -> str:

@@ -51,10 +51,15 @@ def todo_lines(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> list[str]
     first = next((place for place, todo in enumerate(todos) if todo.status != "completed"), 0)
     start = max(0, min(first - 1, len(todos) - _TODOS_SHOWN))
     shown = todos[start : start + _TODOS_SHOWN]
-    lines = [cut(f"{_TODO_MARKS[todo.status]} {one_line(todo.content)}", width) for todo in shown]
+    lines = [cut(todo_line(todo), width) for todo in shown]
     before = [f"... {start} more"] if start else []
     after = len(todos) - start - len(shown)
     return [*before, *lines, *([f"... {after} more"] if after else [])]
+
+
+def todo_line(todo: Todo) -> str:
+    """`[x] what was to do`, on one line."""
+    return f"{_TODO_MARKS[todo.status]} {one_line(todo.content)}"
 
 
 def todos_line(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> str:

@@ -3,7 +3,7 @@
 The function's docstring is the command's help. Its first parameter is the session of the front end; each further one is
 an argument, converted and checked by its annotation: `str`, `int`, `float`, `bool`, a `Literal` of texts, a union of
 them, `Rest`, or one of them `| None`. `Annotated[Literal[...], ("other name", "choice")]` adds names for choices. A
-function that can't be a command is refused where it is defined. `builtin_commands` holds bradawl's own commands.
+function that can't be a command is refused where it is defined. `commands` holds bradawl's own.
 """
 
 import inspect
@@ -21,6 +21,8 @@ Rest = Annotated[str, "rest of the line"]
 
 _SHOWN: Final = 40
 _NAME: Final = "[a-z0-9?][a-z0-9_-]*"
+_NEAR: Final = 0.6
+"""Likeness from which an unknown name is taken for a misspelt one."""
 _NARROWEST: Final = 8
 """Characters of the column of names in `/help`."""
 _EXPECTED: Final[Mapping[object, str]] = {
@@ -65,11 +67,15 @@ Function = Callable[..., "CommandResult | str | Awaitable[CommandResult | str]"]
 class SlashCommand:
     """A command: its names, its help and its arguments, all derived from one function."""
 
-    def __init__(self, function: Function, names: tuple[str, ...], *, needs_user: bool = False) -> None:
+    def __init__(
+        self, function: Function, names: tuple[str, ...], *, needs_user: bool = False, is_slow: bool = False
+    ) -> None:
         """`names`: the command's name, then its aliases. Raises `TypeError` with what is wrong with the function."""
         _check_names(names)
         self.function = function
         self.name, self.aliases = names[0], names[1:]
+        self.is_slow = is_slow
+        """It may take long enough to be shown as work."""
         self.needs_user = needs_user
         """True for a command that makes no sense without a user who types the next line."""
         parameters = tuple(inspect.signature(function).parameters.values())
@@ -94,10 +100,27 @@ class SlashCommand:
         return " ".join((f"/{self.name}", *words))
 
     @property
+    def explanation(self) -> str:
+        """The whole docstring."""
+        return inspect.getdoc(self.function) or ""
+
+    @property
+    def choices(self) -> dict[str, tuple[str, ...]]:
+        """The words that an argument may be, by its name in `usage`; without arguments that may be other things too."""
+        kinds = {each.name: _alternatives(self._hints().get(each.name, str)) for each in self._parameters}
+        found = {name: [_choices(kind) for kind in each] for name, each in kinds.items()}
+        return {
+            name.upper(): tuple(word for choice in each if choice is not None for word in choice[0])
+            for name, each in found.items()
+            if all(choice is not None for choice in each)
+        }
+
+    @property
     def help(self) -> str:
-        """Usage, the whole docstring, and the aliases."""
+        """Usage, the whole docstring, the choices and the aliases."""
+        choices = (f"{name}: {', '.join(words)}." for name, words in self.choices.items())
         aliases = (f"Also: {', '.join(f'/{alias}' for alias in self.aliases)}.",) if self.aliases else ()
-        return "\n".join((self.usage, inspect.getdoc(self.function) or "", *aliases))
+        return "\n".join((self.usage, self.explanation, *choices, *aliases))
 
     def arguments(self, line: str) -> list[object]:
         """The values for the parameters, from what follows the command's name. Raises `CommandError`."""
@@ -129,7 +152,9 @@ class SlashCommand:
             except msgspec.ValidationError:
                 continue
         if len(kinds) == 1 and (choices := _choices(kinds[0])) is not None:
-            raise CommandError(f"There is no {name} {word[:_SHOWN]}; there are {', '.join(choices[0])}.")
+            known = ", ".join(choices[0])
+            there = f"there is only {known}" if len(choices[0]) == 1 else f"there are {known}"
+            raise CommandError(f"There is no {name} {word[:_SHOWN]!r} of /{self.name}; {there}.")
         expected = " or ".join(map(_expected, kinds))
         raise CommandError(f"/{self.name}: {name} must be {expected}, not {word[:_SHOWN]!r}.")
 
@@ -154,7 +179,7 @@ class SlashCommand:
                 )
 
 
-def command(*names: str, needs_user: bool = False) -> Callable[[Function], SlashCommand]:
+def command(*names: str, needs_user: bool = False, is_slow: bool = False) -> Callable[[Function], SlashCommand]:
     """Make a function a slash command with these names, the first of which is its own.
 
     Raises `TypeError` with what is wrong with the names or the function.
@@ -162,7 +187,7 @@ def command(*names: str, needs_user: bool = False) -> Callable[[Function], Slash
     _check_names(names)
 
     def decorate(function: Function) -> SlashCommand:
-        return SlashCommand(function, names, needs_user=needs_user)
+        return SlashCommand(function, names, needs_user=needs_user, is_slow=is_slow)
 
     return decorate
 
@@ -186,10 +211,25 @@ class CommandRegistry:
 
     def find(self, name: str) -> SlashCommand:
         """The command with this name, in any case, with or without its slash. Raises `CommandError`."""
-        found = self._by_name.get(name.removeprefix("/").lower())
+        name = name.removeprefix("/")
+        found = self._by_name.get(name.lower())
         if found is None:
-            raise CommandError(f"There is no command /{name.removeprefix('/')[:_SHOWN]}; /help lists those there are.")
+            near = self._nearest(name.lower())
+            meant = f"did you mean /{near}? " if near else ""
+            raise CommandError(f"There is no command /{name[:_SHOWN]}; {meant}/help lists those there are.")
         return found
+
+    def _nearest(self, name: str) -> str:
+        """The name that an unknown one was probably meant to be; empty for none."""
+        from difflib import get_close_matches
+
+        swapped = [each for each in self._by_name if sorted(each) == sorted(name)]
+        return next(iter(swapped or get_close_matches(name, self._by_name, 1, _NEAR)), "")
+
+    def is_slow(self, name: str) -> bool:
+        """Whether the command with this name may take long; false for an unknown one."""
+        found = self._by_name.get(name.removeprefix("/").lower())
+        return found is not None and found.is_slow
 
     async def run(self, session: object, line: str, *, user_is_there: bool) -> CommandResult:
         """Run a line such as `/mode plan` for the session of a front end. Raises `CommandError`."""

@@ -1,225 +1,16 @@
-"""The command `bradawl trust`, and the question about an untrusted project at the start of a conversation."""
+"""The command `bradawl trust`."""
 
-import os
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import msgspec
 
 from bradawl.app.console import Console
-from bradawl.app.instructions.places import place_in, stamps_of
-from bradawl.app.settings.files import read_small_file
 from bradawl.app.settings.homes import homes
-from bradawl.app.settings.project_files import ProjectFile, project_root, read_project_files
+from bradawl.app.settings.project_files import project_root, read_project_files
 from bradawl.app.settings.table import SETTINGS
-from bradawl.app.settings.values import check_utf8_path, split_rules
+from bradawl.app.settings.values import check_utf8_path
+from bradawl.app.trust_items import item_lines, items_in, too_long_item
 from bradawl.core.errors import SettingsError
-from bradawl.safety.name_lists import first_of
-from bradawl.safety.trust.findings import Finding
-from bradawl.safety.trust.settings_review import review_file
-from bradawl.safety.trust.store import TrustStore, digest
-
-if TYPE_CHECKING:
-    from bradawl.app.settings.settings import Settings
-
-_PROMPT_FOLDERS: Final = ("commands", "agents", "skills")
-_MOST_FILES: Final = 200
-_ON_ONE_LINE: Final = 200
-_MOST_SHOWN: Final = 20_000
-"""Characters of one value. A user could not read a longer one before answering."""
-_RUN_ANYTHING: Final = frozenset(
-    {"bash", "sh", "dash", "zsh", "sudo", "env", "xargs", "eval", "exec", "python", "python3", "node", "perl", "ruby"}
-)
-_MANY_RULES: Final = 10
-_MOST_WIDE: Final = 5
-_TEXT: Final = "instructions to the model, as the file is at any time; without trust it is material"
-_PADDING: Final = re.compile(r"[ \t]{9,}")
-
-
-class Item(msgspec.Struct, frozen=True):
-    """An entry of a project's files that takes effect only if the user trusts the project."""
-
-    name: str
-    """File and key: `.bradawl/config.toml: permissions.allow`."""
-    value: str
-    """The value on one line, as JSON unless it is text."""
-    entries: tuple[str, ...]
-    """The entries of a list, each as JSON."""
-    digest: str
-    """Digest of the value and of the files in the project that it names."""
-    is_program: bool
-    """It names a program to run. This version runs none of them."""
-    is_text: bool = False
-    """It is an instruction file as a whole, whatever it says."""
-
-
-def items_in(root: str, files: Sequence[ProjectFile]) -> tuple[Item, ...]:
-    """All entries of a project's files that need trust, and its instruction files. Reads a bounded number of files."""
-    found = [(file.name, one) for file in files for one in file.findings]
-    for path in _other_files(Path(root)):
-        name = str(path.relative_to(root))
-        found += [(name, one) for one in _findings_in(path, name, root)]
-    return (*(_item(name, one, root) for name, one in found if one.is_for_trust), *_texts_in(root))
-
-
-def _texts_in(root: str) -> Iterator[Item]:
-    """The instruction file at the top of the project, if it has one. Its contents are not part of the consent."""
-    place = place_in(root, root, is_trusted=True)
-    path = next((path for path in place.paths if stamps_of((path,)).get(path, (0, 0, 0))[1]), None)
-    if path is not None:
-        name = path[len(root.rstrip("/")) + 1 :]
-        yield Item(name, _TEXT, (), digest(_TEXT, root), is_program=False, is_text=True)
-
-
-def _other_files(root: Path) -> list[Path]:
-    found = [root / ".mcp.json"]
-    for folder in _PROMPT_FOLDERS:
-        found += _markdown_below(root / ".bradawl" / folder)
-    return found[:_MOST_FILES]
-
-
-def _markdown_below(folder: Path) -> list[Path]:
-    paths: list[Path] = []
-    for at, folders, names in os.walk(folder):
-        folders.sort()
-        paths += (Path(at, name) for name in sorted(names) if name.endswith(".md"))
-        if len(paths) >= _MOST_FILES:
-            break
-    return paths
-
-
-def _findings_in(path: Path, name: str, root: str) -> tuple[Finding, ...]:
-    try:
-        data = read_small_file(path)
-        if data is None or not path.resolve().is_relative_to(root):
-            return ()
-    except OSError:
-        return ()
-    return review_file(name, data, SETTINGS.project_settings)
-
-
-def _item(file: str, one: Finding, root: str) -> Item:
-    text = one.value if isinstance(one.value, str) else _on_one_line(one.value)
-    name = f"{file}: {one.key}" if one.key else file
-    entries = tuple(map(_on_one_line, one.value)) if isinstance(one.value, list) else ()
-    return Item(name, text, entries, digest(one.value, root), one.is_program)
-
-
-def _on_one_line(value: object) -> str:
-    try:
-        return msgspec.json.encode(value, enc_hook=str).decode()
-    except (ValueError, TypeError, RecursionError):
-        return repr(value)
-
-
-# ------------------------------------------------------------------ the question
-
-
-def trust_question(settings: "Settings") -> str | None:
-    """The question whether to trust the project, with all entries that would take effect; None if none would.
-
-    It is not asked twice about the same contents. Pass the answer to `answer_trust`, and load the settings again after
-    a yes. The caller escapes the text before it is shown.
-    """
-    items, store = _open(settings)
-    if settings.is_trusted:  # instruction files count already
-        items = tuple(item for item in items if not item.is_text)
-    digests = {item.name: item.digest for item in items}
-    if not items or store.refusal(settings.project) or store.is_answered(settings.project, digests):
-        return None
-    if _too_long(items):
-        return None  # `bradawl trust` reports it
-    from bradawl.app.rendering import one_line
-
-    changed = "has changed since you trusted it" if settings.is_trusted else "is not trusted"
-    lines = [line for item in items for line in _lines(item)]
-    summary = [one_line(line) for line in _summary(items)]
-    return "\n".join(
-        (
-            f"The project {one_line(settings.project)} {changed}.",
-            *summary,
-            "If you trust it, these entries of its files take effect from now on:",
-            *(f"  {line}" for line in lines),
-            *(summary if len(lines) > _MANY_RULES else ()),
-            "Until then its files may only forbid, and what its AGENTS.md says is material, not instructions.",
-        )
-    )
-
-
-def _summary(items: Sequence[Item]) -> list[str]:
-    """A summary of what a long list could hide: the number of rules, and rules that allow everything or any command."""
-    rules = [rule for item in items if not (item.is_program or item.is_text) for rule in _rules_of(item)]
-    wide = list(dict.fromkeys(rule for rule in rules if _is_wide(rule)))
-    many = f"Its files have {len(rules)} rules that allow something." if len(rules) > _MANY_RULES else ""
-    warning = f"THESE RULES ALLOW EVERYTHING, OR ANY COMMAND: {first_of(wide, _MOST_WIDE)}" if wide else ""
-    return [line for line in (many, warning) if line]
-
-
-def _rules_of(item: Item) -> tuple[str, ...]:
-    """The rules in an item; as in settings, one text may contain several."""
-    try:
-        texts: list[str] = [msgspec.json.decode(each, type=str) for each in item.entries] or [item.value]
-        return tuple(rule for text in texts for rule in split_rules(text, item.name, is_forgiving=True))
-    except (SettingsError, ValueError):
-        return item.entries or (item.value,)
-
-
-def _is_wide(rule: str) -> bool:
-    """Whether a rule allows every tool, every use of a tool that runs or writes, or a program that runs any command."""
-    tool, _, rest = rule.strip().partition("(")
-    words = [word for word in re.split(r"[\s:*~?'\"]+", rest.removesuffix(")")) if word.strip("./-c")]
-    runs_any = len(words) == 1 and "*" in rest and words[0].rpartition("/")[2] in _RUN_ANYTHING
-    return _covers_any_change(tool.strip()) and (not words or runs_any)
-
-
-def _covers_any_change(tool: str) -> bool:
-    """Whether a rule of this name alone allows tools that run commands, change files or start sub-agents."""
-    from bradawl.safety.permissions.rule_syntax import rule_name
-
-    known = rule_name(tool)
-    return tool == "*" or (known is not None and (known.on in ("run", "write") or known.name == "Agent"))
-
-
-def answer_trust(settings: "Settings", *, is_trusted: bool) -> None:
-    """Remember the answer to `trust_question`. Raises `SettingsError` if it can't be written."""
-    items, store = _open(settings)
-    digests = {item.name: item.digest for item in items}
-    if is_trusted:
-        store.trust(settings.project, digests)
-    else:
-        store.decline(settings.project, digests)
-
-
-def _open(settings: "Settings") -> tuple[tuple[Item, ...], TrustStore]:
-    user_file = Path(homes(settings.environment, settings.cwd).config, "config.toml")
-    files, _ = read_project_files(settings.cwd, settings.project, user_file, SETTINGS)
-    return items_in(settings.project, files), TrustStore(settings.home, settings.user_home)
-
-
-def _lines(item: Item) -> list[str]:
-    """The whole item for the question, because a part that is left out could be the important one."""
-    if item.is_text:
-        return [f"{item.name} = {item.value}"]
-    kept = " (a program; this version starts none)" if item.is_program else ""
-    seal = f"[sha256 {item.digest[:12]}]"
-    if len(item.value) <= _ON_ONE_LINE and not _PADDING.search(item.value):
-        return [f"{item.name}{kept} = {item.value}  {seal}"]
-    shown = (_PADDING.sub(_counted, each) for each in item.entries or (item.value,))
-    return [f"{item.name}{kept}  {seal}:", *(f"  {each}" for each in shown)]
-
-
-def _counted(blanks: re.Match[str]) -> str:
-    return f" <{len(blanks[0])} blanks> "
-
-
-def _too_long(items: Sequence[Item]) -> str:
-    """The name of the first item that is too long to be shown; empty if there is none."""
-    return next((item.name for item in items if len(item.value) > _MOST_SHOWN), "")
-
-
-# ------------------------------------------------------------------ the command
+from bradawl.safety.trust.store import TrustStore
 
 
 def run_trust(
@@ -273,9 +64,9 @@ def _about_folder(
     for warning in warnings:
         notify(warning)
     items = items_in(root, files)
-    if name := _too_long(items):
+    if name := too_long_item(items):
         raise SettingsError(f"{name} in {root} is too long to be read before it is trusted; shorten it.")
-    lines = [line for item in items for line in _lines(item)] or ["Nothing in its files needs trust."]
+    lines = [line for item in items for line in item_lines(item)] or ["Nothing in its files needs trust."]
     if options.get("show"):
         return lines
     store.trust(root, {item.name: item.digest for item in items}, below=bool(options.get("below")))

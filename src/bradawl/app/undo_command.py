@@ -127,7 +127,8 @@ async def _run(
                         console.say(f"bradawl: {unfinished_text(unfinished, line.session, line.places)}")
                     elif rest := undo.unrestored(history):
                         console.say(f"bradawl: {undo_text.unrestored_text(len(rest), line)}")
-                    console.answer(undo_text.steps_text(history, undo.changes_of) + "\n")
+                    compactions = undo_text.compactions_in(session.conversation.entries())
+                    console.answer(undo_text.steps_text(history, undo.changes_of, compactions) + "\n")
                     if history.last_changed() is None and (others := other_sessions_text(session, settings, line)):
                         console.say(f"bradawl: {others}")
                     return OK

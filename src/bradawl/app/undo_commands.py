@@ -76,7 +76,8 @@ async def _listed(session: FrontendSession, undo: Undo) -> str:
 
     history = await undo.history()
     intent = undo.unfinished(history)
-    steps = undo_text.steps_text(history, undo.changes_of)
+    compactions = undo_text.compactions_in(session.session.conversation.entries())
+    steps = undo_text.steps_text(history, undo.changes_of, compactions)
     if history.last_changed() is None:
         steps = f"{steps}\n{_others_text(session)}".rstrip()
     if intent is not None:
@@ -87,7 +88,10 @@ async def _listed(session: FrontendSession, undo: Undo) -> str:
 
 @command("diff")
 async def show_diff(session: FrontendSession, step: str = "") -> CommandResult:
-    """Show what has changed in the files since the session began, or in one step."""
+    """Show what has changed in the files since the session began, or in one step.
+
+    STEP is a number of /rewind, as 3 or 3.2.
+    """
     with _undo_of(session) as undo:
         changes = await undo.changes(step)
         return CommandResult(undo.diff(changes) or "No file has changed.", style="diff")
@@ -163,4 +167,11 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan, line:
             session.session.conversation.warn(str(error))  # now: the signal may end the run before a result is shown
             return CommandResult("", exit_code=signals.exit_code)
     code = 0 if outcome.is_complete else 1
-    return CommandResult(undo_text.outcome_text(outcome, undo.root, line), style="diff", exit_code=code)
+    text = undo_text.outcome_text(outcome, undo.root, line)
+    return CommandResult(text, style="diff", exit_code=code, draft=_draft(plan))
+
+
+def _draft(plan: UndoPlan) -> str:
+    """The prompt that the conversation was taken back to before: the user may want to send it otherwise."""
+    is_at_prompt = plan.kind == "undo" and plan.part != "code" and plan.step is not None and plan.step.number == 1
+    return plan.prompts[0] if is_at_prompt and plan.prompts else ""

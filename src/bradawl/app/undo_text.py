@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from bradawl.app.rendering import call_line, cut, one_line
+from bradawl.app.rendering import call_line, compaction_text, cut, one_line
 from bradawl.app.undo_diff import kind_of, shown_path
 from bradawl.app.undo_line import LAST_SESSION, UndoLine
 from bradawl.app.undo_plan import UndoOutcome, UndoPlan, conflicts_of, has_only_conflicts, restores_nothing
 from bradawl.checkpoints.record import Change, ChangeRecord
+from bradawl.core.events import Compacted, Envelope
 from bradawl.core.tools import ToolSpec
 from bradawl.folds.undo_history import CallChange, UndoHistory, UndoStep
 from bradawl.safety.control_characters import escape
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 100
 _MOST_TURNS: Final = 40
+_NO_END: Final = 2**63
 _MOST_FILES: Final = 12
 _MOST_OTHERS: Final = 6
 """Lines of git's data, of conflicts, of calls and of what is not covered: with the files about one screen."""
@@ -31,25 +33,43 @@ _SHOWS: Final = ("edits.file_path",)
 _NEVER: Final = "Never covered: other folders, the network, databases, what was sent or installed elsewhere."
 _PARTS: Final = {"code": "the files", "talk": "the conversation", "both": "the files and the conversation"}
 
+_MAIN: Final = "main"
+
 Count = Callable[[Sequence[CallChange]], "tuple[Change, ...] | None"]
 """The changes of calls; None if their records are not kept any more."""
 
 
-def steps_text(history: UndoHistory, count: Count) -> str:
-    """The prompts of a session, and below each the steps that changed files."""
+def compactions_in(entries: Iterable[Envelope]) -> tuple[Envelope, ...]:
+    """The compactions of the conversation, as `steps_text` takes them."""
+    return tuple(each for each in entries if each.agent == _MAIN and isinstance(each.event, Compacted))
+
+
+def steps_text(history: UndoHistory, count: Count, compactions: Sequence[Envelope] = ()) -> str:
+    """The prompts of a session, and below each the steps that changed files and the compactions after it.
+
+    `compactions` are the entries of `Compacted`.
+    """
     turns: dict[int, list[UndoStep]] = {}
     for step in history.steps:
         turns.setdefault(step.turn, []).append(step)
     lines: list[str] = []
+    starts = [steps[0].start for steps in turns.values()]
+    ends = dict(zip(turns, (*starts[1:], _NO_END), strict=False))
     for steps in list(turns.values())[-_MOST_TURNS:]:
         first = steps[0]
         gone = "" if first.is_in_conversation else "  (taken back)"
         lines.append(cut(f"{first.name:<5} {time_text(first.at)}  {one_line(first.prompt)}", _WIDTH - len(gone)) + gone)
         lines += filter(None, (_step_line(step, history, count) for step in steps))
+        lines += (_compaction_line(each) for each in compactions if first.start < each.seq <= ends[first.turn])
     if not lines:
         return "The session has no steps yet."
     hidden = len(turns) - _MOST_TURNS
     return "\n".join((*([f"... {hidden} earlier prompts"] if hidden > 0 else []), *lines))
+
+
+def _compaction_line(entry: Envelope) -> str:
+    text = compaction_text(entry.event) if isinstance(entry.event, Compacted) else ""
+    return cut(f"  ----- {time_text(entry.at)}  {text}", _WIDTH)
 
 
 def _step_line(step: UndoStep, history: UndoHistory, count: Count) -> str:

@@ -95,14 +95,5 @@ class Notice(Value, frozen=True):
     text: str
 
 
-Delta = (
-    ReplyStarted
-    | TextDelta
-    | ThinkingDelta
-    | CallDelta
-    | PartClosed
-    | UsageReported
-    | ReplyEnded
-    | StreamFailed
-    | RetryScheduled
-)
+_OfContent = TextDelta | ThinkingDelta | CallDelta | PartClosed
+Delta = ReplyStarted | _OfContent | UsageReported | ReplyEnded | StreamFailed | RetryScheduled

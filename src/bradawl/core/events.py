@@ -62,12 +62,27 @@ class ModelChosen(Value, frozen=True):
 
     provider: str
     model: str
+    by_user: bool = False
+    """The user chose it for the rest of the session, also for later runs."""
+
+
+class EffortChosen(Value, frozen=True):
+    """The effort of requests that the user chose from this entry on; None for that of the settings."""
+
+    effort: str | None
+
+
+class NameSet(Value, frozen=True):
+    """The user's name for the session; empty for none."""
+
+    name: str
 
 
 class RulesAdded(Value, frozen=True):
-    """Permission rules added for the session."""
+    """Permission rules added for the session, and removed again; each is `allow`, `ask` or `deny` and a rule."""
 
     rules: tuple[str, ...]
+    removed: tuple[str, ...] = ()
 
 
 class TodosSet(Value, frozen=True):
@@ -97,7 +112,8 @@ class DirsAdded(Value, frozen=True):
     paths: tuple[str, ...]
 
 
-State = Cwd | Env | ModeChosen | ModelChosen | RulesAdded | TodosSet | FileSeen | TrustSet | DirsAdded
+_Chosen = ModeChosen | ModelChosen | EffortChosen | NameSet
+State = _Chosen | Cwd | Env | RulesAdded | TodosSet | FileSeen | TrustSet | DirsAdded
 
 
 class SessionOpened(Value, frozen=True):
@@ -149,6 +165,12 @@ class NoteQueued(Value, frozen=True):
 
 class NoteDelivered(Value, frozen=True):
     """The note became part of the last results or prompt."""
+
+    note_id: str
+
+
+class NoteWithdrawn(Value, frozen=True):
+    """The user took the note back before the model saw it."""
 
     note_id: str
 
@@ -388,7 +410,7 @@ class TurnFinished(Value, frozen=True):
 
 
 _OfSessions = SessionOpened | SessionForked | PromptSubmitted | TurnFinished | LimitReached | StateChanged | HeadMoved
-_OfContext = PrefixOpened | Compacted | NoteQueued | NoteDelivered | ToolsChanged
+_OfContext = PrefixOpened | Compacted | NoteQueued | NoteDelivered | NoteWithdrawn | ToolsChanged
 _OfReplies = RequestSent | ReplyWithdrawn | AssistantReplied
 _OfCalls = CallPrepared | PermissionAsked | PermissionDecided | HookRan | ToolStarted | ToolFinished | ResultAmended
 _OfEffects = CheckpointTaken | JobStarted | JobEnded | AgentSpawned | AgentEnded

@@ -218,6 +218,10 @@ class Jobs(Protocol):
         """End it if it still runs. Raises `ToolError` for an unknown job."""
         ...
 
+    def times_asked(self) -> int:
+        """How often the user asked to move running commands to the background."""
+        ...
+
 
 class WorkspaceChanges(Protocol):
     """Saves files before calls change them, and finds what each changed. A call is named `OWNER/ID` or `ID`."""

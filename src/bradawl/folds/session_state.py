@@ -30,6 +30,7 @@ from bradawl.core.events import (
 from bradawl.core.messages import Assistant, StopReason
 from bradawl.core.permissions import Mode
 from bradawl.core.usage import Usage, add_costs
+from bradawl.folds.choices import Choices, choose
 from bradawl.folds.work import Work
 
 
@@ -64,6 +65,8 @@ class SessionState:
         self.todos: tuple[Todo, ...] = ()
         self.mode: Mode | None = None
         """The permission mode chosen in the session; None for that of the settings."""
+        self.choices = Choices()
+        """The user's model, effort, name and folders for the session."""
         self.added_tools: set[str] = set()
         """Names of tools that were added after the first prefix was opened."""
         self.removed_tools: set[str] = set()
@@ -101,6 +104,7 @@ class SessionState:
 def remember(state: SessionState, envelope: Envelope) -> SessionState:
     """Apply one event; returns the same state."""
     state.work.take(envelope.event)
+    state.choices = choose(state.choices, envelope.event)
     match envelope.event:
         case SessionOpened() | SessionForked() as opened:
             state.project, state.cwd = opened.project, opened.cwd

@@ -13,6 +13,7 @@ from bradawl.core.events import (
     HeadMoved,
     NoteDelivered,
     NoteQueued,
+    NoteWithdrawn,
     Pin,
     PrefixOpened,
     PromptSubmitted,
@@ -93,6 +94,8 @@ def apply(transcript: Transcript, envelope: Envelope) -> Transcript:
             transcript.messages.append(User(parts))
         case NoteQueued(note):
             transcript.waiting_notes[note.id] = note
+        case NoteWithdrawn(note_id):
+            transcript.waiting_notes.pop(note_id, None)
         case NoteDelivered(note_id):
             _deliver(transcript, note_id)
         case AssistantReplied():

@@ -4,8 +4,6 @@
                                                       /blobs/<sha256>
 """
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -16,46 +14,47 @@ from pathlib import Path
 import msgspec
 
 from bradawl.core.errors import SessionDamaged, SessionError, SessionNotFound
-from bradawl.core.events import Envelope, PromptSubmitted, SessionForked, SessionOpened
-from bradawl.core.messages import text_of
+from bradawl.core.events import Envelope, Event, NameSet, SessionForked, SessionOpened, StateChanged
 from bradawl.core.ports import Blobs, Clock, Ids, OpenSession
 from bradawl.safety.name_lists import first_of
 from bradawl.session.blobs import LocalBlobs, MemoryBlobs
 from bradawl.session.encoding import Reader
 from bradawl.session.journal import EntryNumbering, Journal, LoadedSession, MemoryLog, load
+from bradawl.session.summaries import (
+    HEAD_BYTES,
+    PROMPT,
+    SessionSummary,
+    can_be_opened,
+    head_of,
+    newest_first,
+    preview_of,
+    project_folder,
+    summaries_of,
+)
 
-_HEAD_BYTES = 64 * 1024
 _PIECE_BYTES = 1024 * 1024
 _LONGEST_MATCH = 64
-_PREVIEW_CHARS = 80
 _SHORTEST_PREFIX = 6
 _MOST_NAMED = 3
-_PROMPT = b'"type":"PromptSubmitted"'
+_OWN_PROMPT = b'"agent":"main","event":{"type":"PromptSubmitted"'
+_NAME = b'"state":{"type":"NameSet"'
 _STARTED = b'"type":"ToolStarted"'
 _FINISHED = b'"type":"TurnFinished"'
 _CLOSED = b'"type":"TurnFinished","reason":"interrupted"'
 """The end of a turn that a resume has closed."""
 _TAKEN = b'"type":"CheckpointTaken"'
 _FORK = b'"type":"SessionForked"'
-_TEXT_PART = rb'"type":"Text","text":("(?:[^"\\]|\\.)*)'
 
 
-class SessionSummary(msgspec.Struct, frozen=True):
-    """A session in a list of sessions."""
+class SessionDetails(msgspec.Struct, frozen=True):
+    """What is found in a session's file only by reading all of it."""
 
-    id: str
-    modified_s: float
-    """Unix time of the last entry, in seconds."""
-    size_bytes: int
-    preview: str
-    """The beginning of the first prompt, on one line, at most 80 characters; empty without a prompt."""
-
-
-def project_folder(data_dir: Path, project_path: str) -> Path:
-    """The folder for the sessions of a project, by its real path: readable, and unique to the project."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", project_path).strip("-.")[-60:].lstrip("-.") or "root"
-    digest = hashlib.sha256(os.fsencode(project_path)).hexdigest()
-    return data_dir / "projects" / f"{name}-{digest[:8]}"
+    prompts: int
+    """Prompts of the user, without those of the session it was forked from."""
+    name: str
+    """The user's name for it; empty for none."""
+    forked_from: str
+    """Id of the session that it continues; empty for none."""
 
 
 class LocalStore:
@@ -88,7 +87,7 @@ class LocalStore:
         """A new, empty session. If it can't be written it is kept in memory, with a notice."""
         session_id = self._ids.ulid()
         try:
-            journal = Journal.create(self._path(session_id), self._clock)
+            journal = Journal.create(self.path(session_id), self._clock)
         except OSError as error:
             log = MemoryLog(session_id, self._clock)
             return OpenSession(log, MemoryBlobs(), (), (_not_saved(error),), lambda: tuple(log.entries))
@@ -109,7 +108,7 @@ class LocalStore:
         If the file can be read but not written, new entries are kept in memory, with a notice.
         Raises `SessionNotFound`, `SessionBusy`, `SessionDamaged`.
         """
-        path = self._path(self._find(session_id))
+        path = self.path(self._find(session_id))
         try:
             journal, loaded, notices = Journal.resume(path, self._clock)
         except OSError as error:
@@ -129,13 +128,7 @@ class LocalStore:
 
     def list(self) -> tuple[SessionSummary, ...]:
         """All readable sessions, the last written first; reads only the beginning of each file."""
-        found: list[SessionSummary] = []
-        for path, stat in self._newest_first():
-            with suppress(OSError):
-                head = _head(path)
-                if _can_be_opened(head):
-                    found.append(SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head)))
-        return tuple(found)
+        return tuple(summaries_of(self._newest_first()))
 
     def containing(self, text: re.Pattern[bytes], most_bytes: int, since_s: float = 0.0) -> Iterator[SessionSummary]:
         """Readable sessions written since a Unix time with a match in their file, the last written first.
@@ -147,8 +140,8 @@ class LocalStore:
                 return
             with suppress(OSError):
                 most_bytes -= stat.st_size
-                if _contains(path, text) and _can_be_opened(head := _head(path)):
-                    yield SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head))
+                if _contains(path, text) and can_be_opened(head := head_of(path)):
+                    yield SessionSummary(path.stem, stat.st_mtime, stat.st_size, preview_of(head))
 
     def interrupted(self) -> Iterator[SessionSummary]:
         """Readable sessions in which a call was started and its turn has not ended, the last written first.
@@ -159,15 +152,31 @@ class LocalStore:
         for path, stat in self._newest_first():
             with suppress(OSError):
                 end = _tail(path, stat.st_size)
-                if _is_interrupted(end) and _can_be_opened(head := _head(path)):
-                    yield SessionSummary(path.stem, stat.st_mtime, stat.st_size, _preview(head))
+                if _is_interrupted(end) and can_be_opened(head := head_of(path)):
+                    yield SessionSummary(path.stem, stat.st_mtime, stat.st_size, preview_of(head))
+
+    def details(self, session_id: str) -> SessionDetails:
+        """What a list of sessions shows beside the summary; reads the whole file. Raises `OSError`."""
+        prompts, name, forked_from = 0, "", ""
+        with self.path(session_id).open("rb") as file:
+            for line in file:
+                if _OWN_PROMPT in line:
+                    prompts += 1
+                elif _NAME in line or (not prompts and _FORK in line):
+                    event = _event_in(line)
+                    if isinstance(event, StateChanged) and isinstance(event.state, NameSet):
+                        name = event.state.name
+                    elif isinstance(event, SessionForked):
+                        forked_from = event.session
+        return SessionDetails(prompts, name, forked_from)
+
+    def path(self, session_id: str) -> Path:
+        """The file of a session, by its whole id; it need not exist."""
+        return self._sessions / f"{session_id}.jsonl"
 
     def entries(self, session_id: str) -> tuple[Envelope, ...]:
         """All entries of a session, also of one that is open in another program. Raises `SessionError`."""
         return self._read(session_id)
-
-    def _path(self, session_id: str) -> Path:
-        return self._sessions / f"{session_id}.jsonl"
 
     def _blobs_of(self, journal: Journal) -> Blobs:
         blobs = LocalBlobs(self._blobs_folder)
@@ -197,7 +206,7 @@ class LocalStore:
 
     def _read(self, session_id: str) -> tuple[Envelope, ...]:
         """All entries of a session in its file. Raises `SessionError`."""
-        path = self._path(session_id)
+        path = self.path(session_id)
         try:
             loaded = load(path)
         except OSError as error:
@@ -215,7 +224,7 @@ class LocalStore:
         if origin in seen or not origin.isalnum():
             return (), (missing,)
         try:
-            base = load(self._path(origin))
+            base = load(self.path(origin))
         except (OSError, SessionDamaged):
             return (), (missing,)
         parent = base.reader.nearest(seq)
@@ -260,7 +269,7 @@ class LocalStore:
         """A hint if the id belongs to a session of another project; else empty."""
         with suppress(OSError, SessionError, StopIteration):
             path = next(self._projects.glob(f"*/sessions/{wanted.upper()}*.jsonl"))
-            first = _head(path).partition(b"\n")[0]
+            first = head_of(path).partition(b"\n")[0]
             event = Reader().feed(first)[0].event
             if isinstance(event, SessionOpened | SessionForked) and event.project:
                 there = f"Session {path.stem} belongs to the folder {event.project}"
@@ -273,14 +282,7 @@ class LocalStore:
         return ""
 
     def _newest_first(self) -> Iterator[tuple[Path, os.stat_result]]:
-        found: list[tuple[Path, os.stat_result]] = []
-        with suppress(OSError), os.scandir(self._sessions) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    if entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
-                        found.append((Path(entry.path), entry.stat()))
-        found.sort(key=lambda item: (item[1].st_mtime_ns, item[0].name), reverse=True)
-        return iter(found)
+        return newest_first(self._sessions)
 
 
 def _common_prefix_length(first: str, second: str) -> int:
@@ -293,21 +295,10 @@ def _not_saved(error: OSError) -> str:
     return f"history is not saved: {error.strerror or error}{where}"
 
 
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_HEAD_BYTES)
-
-
-def _is_interrupted(end: bytes) -> bool:
-    finished = end.rfind(_FINISHED)
-    is_closed_later = finished >= 0 and end.rfind(_CLOSED) == finished > end.rfind(_TAKEN)
-    return is_closed_later or end.rfind(_STARTED) > finished
-
-
 def _tail(path: Path, size: int) -> bytes:
     with path.open("rb") as file:
-        file.seek(max(0, size - _HEAD_BYTES))
-        return file.read(_HEAD_BYTES)
+        file.seek(max(0, size - HEAD_BYTES))
+        return file.read(HEAD_BYTES)
 
 
 def _contains(path: Path, text: re.Pattern[bytes]) -> bool:
@@ -321,51 +312,28 @@ def _contains(path: Path, text: re.Pattern[bytes]) -> bool:
     return False
 
 
-def _can_be_opened(head: bytes) -> bool:
-    """True if a file with this beginning can be opened as a session."""
-    first = head.partition(b"\n")[0]
-    try:
-        return bool(Reader().feed(first))
-    except SessionError:
-        return False
-
-
-def _preview(head: bytes) -> str:
-    for line in head.split(b"\n"):
-        if _PROMPT in line:
-            return _one_line(_prompt_text(line))
-    return ""
-
-
-def _prompt_text(line: bytes) -> str:
+def _event_in(line: bytes) -> Event | None:
     with suppress(msgspec.DecodeError):
-        event = msgspec.json.decode(line, type=Envelope).event
-        return text_of(event.parts) if isinstance(event, PromptSubmitted) else ""
-    # Longer than the bytes read, or not strict JSON: take the text as far as it goes.
-    found = re.search(_TEXT_PART, line)
-    if found is None:
-        return ""
-    with suppress(ValueError):
-        return json.loads(found[1] + b'"')
-    return ""
+        return msgspec.json.decode(line, type=Envelope).event
+    return None
 
 
-def _one_line(text: str) -> str:
-    clean = "".join(char if char.isprintable() else " " for char in text[: 20 * _PREVIEW_CHARS])
-    line = " ".join(clean.split())
-    return line if len(line) <= _PREVIEW_CHARS else line[: _PREVIEW_CHARS - 1] + "…"
+def _is_interrupted(end: bytes) -> bool:
+    finished = end.rfind(_FINISHED)
+    is_closed_later = finished >= 0 and end.rfind(_CLOSED) == finished > end.rfind(_TAKEN)
+    return is_closed_later or end.rfind(_STARTED) > finished
 
 
 def _has_prompt(path: Path) -> bool:
     """True if the file is a session with a prompt; reads up to the first one."""
     try:
-        head = _head(path)
-        if not _can_be_opened(head):
+        head = head_of(path)
+        if not can_be_opened(head):
             return False
-        if _PROMPT in head or _FORK in head.partition(b"\n")[0]:
+        if PROMPT in head or _FORK in head.partition(b"\n")[0]:
             return True
         with path.open("rb") as file:
-            return any(_PROMPT in line for line in file)
+            return any(PROMPT in line for line in file)
     except OSError:
         return False
 

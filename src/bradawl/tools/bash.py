@@ -13,7 +13,7 @@ from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd
 from bradawl.core.messages import Text
 from bradawl.core.permissions import Sandbox
-from bradawl.core.ports import CallContext, Process, ToolOutput
+from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command, CommandResult
 from bradawl.tools.shell.result import (
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _SPEC = ToolSpec("bash", kind="run", rule_names=("Bash",), shows=("command",), result="output")
 _PATIENCE_S = 120
 _AT_ONCE_S = 0.2
+_LOOKS_EVERY_S = 0.25
+"""Between two looks whether the user wants the command in the background."""
 _PROGRESS_PIECE = 2_000
 _SHOWN_PER_S = 300_000.0  # bytes
 _OWN_NETWORK = ". Other commands can't connect to it: start server and client in one command"
@@ -175,14 +177,17 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         began = time.monotonic()
         process, cwd = await _start(command, context, progress)
         timeout_s = min(params.timeout or self.patience_s, LONGEST_S)
-        if await process.wait(_AT_ONCE_S if params.run_in_background else timeout_s):
+        ended = await _wait(process, _AT_ONCE_S if params.run_in_background else timeout_s, context.jobs)
+        if ended == "ended":
             result = process.result()
             if effects.understood:
                 await mark_seen(effects.reads, result.stdout, context)
             await mark_written(params.command, context)
-        elif context.jobs is not None and (params.run_in_background or not params.timeout):
+        elif context.jobs is not None and (params.run_in_background or not params.timeout or ended == "moved"):
             progress.is_over = True
             said = "" if params.run_in_background else f"still running after {timeout_s} s, "
+            if ended == "moved":
+                said = "the user moved it: it goes on "
             if params.run_in_background and params.timeout:
                 said = "without the timeout, which jobs don't have, "
             job = partial(context.jobs.add, process, params.command, context.call_id)
@@ -340,6 +345,21 @@ async def _start(command: Command, context: CallContext, progress: _Progress) ->
     if command.cwd != context.cwd:
         context.change(Cwd(command.cwd))
     return process, command.cwd
+
+
+async def _wait(process: Process, timeout_s: float, jobs: Jobs | None) -> Literal["ended", "late", "moved"]:
+    """Wait for the end of a command, its timeout, or the user's wish to have it in the background."""
+    if jobs is None:
+        return "ended" if await process.wait(timeout_s) else "late"
+    asked, end = jobs.times_asked(), time.monotonic() + timeout_s
+    while True:
+        left = end - time.monotonic()
+        if await process.wait(max(0.0, min(left, _LOOKS_EVERY_S))):
+            return "ended"
+        if jobs.times_asked() != asked:
+            return "moved"
+        if left <= _LOOKS_EVERY_S:
+            return "late"
 
 
 async def _hand_over(process: Process, add: Callable[[float], str], ran_s: float, said: str, about: str) -> ToolOutput:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from bradawl.agent.middleware import Continue, Finish, Middleware, MiddlewareContext, Retry, StepOutcome
-from bradawl.core.events import Compacted, Event, HeadMoved, RequestParams, ToolFinished
+from bradawl.core.events import Compacted, Event, HeadMoved, PrefixOpened, RequestParams, ToolFinished
 from bradawl.core.messages import calls_of, text_of
 from bradawl.core.ports import Files, Model
 from bradawl.shaping.compaction.limits import CompactionLimits, Room, Tier, expected_requests
@@ -164,3 +164,6 @@ class Compaction(Middleware):
         elif isinstance(event, Compacted | HeadMoved):
             self._again_from.clear()
             self._results = None
+        elif isinstance(event, PrefixOpened) and event.reason == "model":  # with another window
+            self._again_from.clear()
+            self._made = None

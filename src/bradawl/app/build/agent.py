@@ -25,7 +25,7 @@ from bradawl.app.system_prompt import SystemPrompt
 from bradawl.core.errors import SettingsError
 from bradawl.core.events import RequestParams
 from bradawl.core.permissions import Policy
-from bradawl.core.ports import Approver, Hook, Model, Tool, WorkspaceChanges
+from bradawl.core.ports import Approver, Hook, Ids, Model, Tool, WorkspaceChanges
 from bradawl.core.retry import RetryBudget
 from bradawl.core.tools import ToolSpec
 from bradawl.session.store import LocalStore
@@ -81,20 +81,26 @@ def build_agent(
     changes = workspace.changes if given_changes is None else GivenChanges(given_changes)
     policies = _policies(settings, workspace, notify, has_undo=changes is not None)
     headless = settings.headless or approver is None
+    has_answers = approver is not None and not isinstance(approver, DenyAllApprover)
     if tools is None:
-        has_answers = approver is not None and not isinstance(approver, DenyAllApprover)
         offered = offered_tools(settings, workspace, policies, notify, headless=headless, has_answers=has_answers)
     else:
         offered = given_tools(settings, workspace, tools, headless=headless)
     specs = (getattr(tool, "spec", None) for tool in (*offered, *extra_tools))  # `Agent` checks that they are tools
     runs_commands = any(isinstance(spec, ToolSpec) and spec.name == "bash" for spec in specs)
-    held = _held(workspace, can_ask=not headless, runs_commands=runs_commands)
+    held = _held(workspace, can_ask=has_answers, runs_commands=runs_commands)
     small = settings.small and msgspec.structs.replace(settings, model=settings.small, fallback=None)
     return Agent(
         model=parts.get("model") or build_model(settings, clock, ids, notify),
         small_model=build_model(small, clock, ids, notify) if small else None,
         tools=(*offered, *extra_tools),
-        store=LocalStore(settings.home, workspace.folders.project, clock, ids, opened=workspace.tmp.begin_session),
+        store=LocalStore(
+            settings.home,
+            workspace.folders.project,
+            clock,
+            _ids_of_sessions(settings, ids),
+            opened=workspace.tmp.begin_session,
+        ),
         files=workspace.files,
         processes=workspace.processes,
         approver=DenyAllApprover() if approver is None else approver,
@@ -119,6 +125,7 @@ def build_agent(
             lambda context: HeldNotes(context, held),
             _named_definitions(workspace, policies),
             instruction_notes(settings, workspace.folders, policies),
+            *_budget_limit(settings),
             *parts.get("middleware", ()),
         ),
         changes=UnsavedChanges(_why_unsaved(workspace)) if changes is None else changes,
@@ -126,6 +133,25 @@ def build_agent(
         around_turns=workspace.tmp,
         on_close=workspace.close,
     )
+
+
+def _ids_of_sessions(settings: Settings, ids: Ids) -> Ids:
+    wanted = settings.values.get("session_id")
+    if not isinstance(wanted, str):
+        return ids
+    from bradawl.app.session_choice import FirstId, parse_new_id
+
+    return FirstId(ids, parse_new_id(wanted))
+
+
+def _budget_limit(settings: Settings) -> tuple[MiddlewareFactory, ...]:
+    most_usd = settings.values.get("max_budget_usd")
+    if not isinstance(most_usd, float):
+        return ()
+    from bradawl.app.budget import Budget, BudgetLimit
+
+    budget = Budget(most_usd)
+    return (lambda context: BudgetLimit(context, budget),)
 
 
 def _named_definitions(workspace: Workspace, policies: Policies) -> MiddlewareFactory:

@@ -1,7 +1,9 @@
 """Builds the model of the settings: its HTTP client, the fallback model behind it, and the debug log."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from bradawl.app.model_endpoint import model_endpoint
 from bradawl.app.settings.model_settings import ModelSettings
@@ -9,6 +11,7 @@ from bradawl.app.settings.providers import SCRIPTED
 from bradawl.app.settings.settings import Settings, debug_folder
 from bradawl.core.messages import Origin
 from bradawl.core.ports import Clock, Http, Ids, Model, ModelInfo
+from bradawl.workspace.machine import SystemClock, SystemIds
 
 if TYPE_CHECKING:
     from bradawl.providers.cooldown import CoolDowns
@@ -26,18 +29,27 @@ def build_model(settings: Settings, clock: Clock, ids: Ids, notify: Callable[[st
 
         log = DebugLog(debug_folder(settings), on_problem=notify)
     if settings.fallback is None:
-        return _one_model(settings.model, settings, clock, ids, None, log)
+        return _one_model(settings.model, settings.environment, clock, ids, None, log)
     from bradawl.providers.cooldown import CoolDowns
     from bradawl.providers.fallback import FallbackModel
 
     cool_downs = CoolDowns()  # both models may be at one host
     models = (settings.model, settings.fallback)
-    return FallbackModel([_one_model(each, settings, clock, ids, cool_downs, log) for each in models])
+    return FallbackModel([_one_model(each, settings.environment, clock, ids, cool_downs, log) for each in models])
+
+
+def build_other_model(settings: Settings, chosen: ModelSettings, notify: Callable[[str], None] | None = None) -> Model:
+    """Another model than that of the settings, with their fallback model; `notify` as for `build_model`."""
+    fallback = settings.fallback
+    if fallback is not None and (fallback.provider, fallback.name) == (chosen.provider, chosen.name):
+        fallback = None
+    settings = msgspec.structs.replace(settings, model=chosen, fallback=fallback)
+    return build_model(settings, SystemClock(), SystemIds(), notify)
 
 
 def _one_model(
     chosen: ModelSettings,
-    settings: Settings,
+    environment: Mapping[str, str],
     clock: Clock,
     ids: Ids,
     cool_downs: "CoolDowns | None",
@@ -50,10 +62,17 @@ def _one_model(
         return ScriptedModel(chosen.name, clock=clock, context_window=chosen.context_window)
     from bradawl.providers.client import HttpModel
 
-    endpoint = model_endpoint(chosen, settings.environment)
+    endpoint = model_endpoint(chosen, environment)
     origin = Origin(endpoint.codec.api, chosen.provider, chosen.name)
     info = ModelInfo(origin, chosen.context_window, chosen.price, chosen.max_output)
     return HttpModel(endpoint, build_http(chosen.proxy, chosen.ca_file), clock, ids, info, cool_downs, log)
+
+
+def build_single_model(chosen: ModelSettings, environment: Mapping[str, str]) -> Model:
+    """One model without fallback and debug log, for a request outside of sessions."""
+    from bradawl.workspace.machine import SystemClock, SystemIds
+
+    return _one_model(chosen, environment, SystemClock(), SystemIds(), None, None)
 
 
 def build_http(proxy: str | None, ca_file: str | None) -> Http:

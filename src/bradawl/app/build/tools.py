@@ -116,6 +116,8 @@ def _is_of_use(tool: Tool[Any], settings: Settings, policies: Policies) -> bool:
 def _named_tools(names: str, tools: tuple[Tool[Any], ...]) -> tuple[Tool[Any], ...]:
     """The tools that the setting `tools` names, which are listed; `default` stands for the usual ones."""
     wanted = {name.strip() for name in names.split(",") if name.strip()} or {"default"}
+    if wanted == {"none"}:
+        return ()
     if unknown := sorted(wanted - {"all", "default"} - {tool.spec.name for tool in tools}):
         raise SettingsError(
             f"the setting `tools` names {', '.join(unknown)}, which this run does not have; there are all, default, "

@@ -23,7 +23,7 @@ from bradawl.core.permissions import Sandbox
 from bradawl.safety.git.config import GitConfig
 from bradawl.safety.git.config_places import configs_elsewhere
 from bradawl.safety.trusted_programs import TrustedPrograms, installation_paths
-from bradawl.session.store import project_folder
+from bradawl.session.summaries import project_folder
 from bradawl.workspace.files import LocalFiles
 from bradawl.workspace.machine import home_in
 from bradawl.workspace.processes import LocalProcesses

@@ -1,4 +1,4 @@
-"""API keys from outside the environment: the file credentials.toml, and commands that print a key."""
+"""API keys from outside the environment: credentials.toml, the system keyring, and commands that print a key."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bradawl.app.settings.values import parse_table
 from bradawl.core.errors import SettingsError
@@ -15,7 +15,18 @@ TIMEOUT_S: Final = 30.0
 _LIMIT_BYTES: Final = 64 * 1024
 
 
-def read_credentials(path: Path) -> dict[str, str]:
+class StoredKey(NamedTuple):
+    """What the file says about the key of one provider. `repr` hides the key."""
+
+    api_key: str = ""
+    is_in_keyring: bool = False
+    """The system keyring holds the key."""
+
+    def __repr__(self) -> str:
+        return "StoredKey(in the keyring)" if self.is_in_keyring else "StoredKey(***)"
+
+
+def read_credentials(path: Path) -> dict[str, StoredKey]:
     """Keys by provider from the user's `credentials.toml`; empty if there is no such file.
 
     Raises `SettingsError` if other users can read or change the file, or if it is malformed. Messages never repeat its
@@ -48,12 +59,14 @@ class _Unsafe(SettingsError):
     """Other users can read or change the file."""
 
 
-def _key_in(value: object, place: str) -> str:
+def _key_in(value: object, place: str) -> StoredKey:
     entry = parse_table(value, place)
+    if entry == {"keyring": True}:
+        return StoredKey(is_in_keyring=True)
     key = entry.get("api_key")
     if set(entry) != {"api_key"} or not isinstance(key, str):
-        raise SettingsError(f'{place} must have one line, api_key = "...".')
-    return checked_key(key.strip(), place)
+        raise SettingsError(f'{place} must have one line, api_key = "..." or keyring = true.')
+    return StoredKey(checked_key(key.strip(), place))
 
 
 def checked_key(key: str, place: str) -> str:

@@ -1,7 +1,9 @@
-"""Layers of settings, the strongest first: flags, variables, project files, the user's file. Values are unchecked."""
+"""Layers of settings, the strongest first: flags, variables, the profile, project files, the user's file.
+
+Values are unchecked.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 Kind = Literal["flag", "variable", "project", "user"]
@@ -11,23 +13,44 @@ class Layer(NamedTuple):
     """The settings of one source."""
 
     values: Mapping[str, object]
-    place_of: Callable[[str], str]
-    """The name of a setting of this layer in messages, by the setting's name."""
+    source_of: Callable[[str], str]
+    """The flag, the variable, or file and line of a setting of this layer, by the setting's name."""
     kind: Kind
     folder: str = ""
     """The folder that relative paths start from; empty for the working directory."""
+    is_file: bool = False
+    """Messages name the key besides the source."""
+    profile: str = ""
+    """The name of the profile, if the layer is one."""
+
+    def place_of(self, name: str) -> str:
+        """The place of a setting in messages: a flag, a variable, or file, line and key."""
+        return f"{self.source_of(name)}: {name}" if self.is_file else self.source_of(name)
 
 
 class UncheckedValue(NamedTuple):
     """An unchecked value and its source."""
 
     value: object
-    place: str
-    kind: Kind
-    folder: str = ""
-    """The folder that relative paths start from; empty for the working directory."""
+    name: str
+    layer: Layer
     rank: int = 0
     """Position of its layer; 0 is the strongest."""
+
+    @property
+    def place(self) -> str:
+        """The place in messages."""
+        return self.layer.place_of(self.name)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its layer."""
+        return self.layer.kind
+
+    @property
+    def folder(self) -> str:
+        """The folder that relative paths start from; empty for the working directory."""
+        return self.layer.folder
 
 
 class Sources(NamedTuple):
@@ -44,13 +67,8 @@ class Sources(NamedTuple):
         """The values in all layers, the strongest first: for lists, to which each layer adds."""
         for rank, layer in enumerate(self.layers):
             if (value := layer.values.get(name)) is not None:
-                yield UncheckedValue(value, layer.place_of(name), layer.kind, layer.folder, rank)
+                yield UncheckedValue(value, name, layer, rank)
 
     def without_project(self) -> "Sources":
         """The layers without the project's files."""
         return Sources(tuple(layer for layer in self.layers if layer.kind != "project"), self.warnings)
-
-
-def place_in(path: Path) -> Callable[[str], str]:
-    """A function that names a key of a file in messages."""
-    return lambda key: f"{path}: {key}"

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from bradawl.app.settings.files import is_there, read_user_file, why_foreign
+from bradawl.app.settings.files import is_there
 from bradawl.app.settings.homes import Homes, homes
-from bradawl.app.settings.layers import Layer, Sources, UncheckedValue, place_in
+from bradawl.app.settings.layers import Layer, Sources, UncheckedValue
 from bradawl.app.settings.model_choice import ModelSources, choose_model, choose_second
 from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.own_files import OwnFiles, chosen_profile, read_own_files
 from bradawl.app.settings.permissions import PermissionSettings, permission_settings
 from bradawl.app.settings.project_files import IsApproved, project_layers, project_root, read_project_files
 from bradawl.app.settings.providers import PROVIDERS, Provider
@@ -19,15 +20,12 @@ from bradawl.app.settings.table import SETTINGS, Setting, SettingsTable
 from bradawl.app.settings.values import (
     EFFORTS,
     check_utf8_path,
-    flatten,
     parse_choice,
     parse_text,
 )
 from bradawl.core.errors import SettingsError
 
 if TYPE_CHECKING:
-    import os
-
     from bradawl.app.settings.managed import Managed
     from bradawl.app.settings.provider_tables import ModelFacts
 
@@ -38,7 +36,17 @@ _SCHEMA_LIMIT_BYTES: Final = 1_000_000
 # Set in commands of tools, one of which may be bradawl itself.
 _MARKS: Final = ("BRADAWL_CALL", "BRADAWL_REPORT")
 _OF_THE_COMMAND: Final = frozenset(
-    {"prompt", "continues", "resume", "command", "help", "version", "demo"}
+    {
+        "prompt",
+        "continues",
+        "resume",
+        "fork_session",
+        "flag_warnings",
+        "command",
+        "help",
+        "version",
+        "demo",
+    }
     | {"folder", "below", "list", "remove", "show", "json", "provider"}
 )
 """Options of the command line that are not settings."""
@@ -56,6 +64,9 @@ class SettingsSources(NamedTuple):
     is_trusted: bool
     managed: "Managed | None"
     table: SettingsTable
+    own: OwnFiles
+    profile: str
+    """The name of the profile in force; empty without one."""
 
 
 def load_settings(
@@ -65,7 +76,7 @@ def load_settings(
     managed: Path = MANAGED_FILE,
     table: SettingsTable = SETTINGS,
 ) -> Settings:
-    """Settings from flags, environment, the project's local file, its shared file and the user's, the strongest first.
+    """Settings from flags, environment, the profile, the project's files and the user's, the strongest first.
 
     `argv_options` holds settings by name, None where a flag was not given. A setting that a project's file may not
     have is left out with a warning. Raises `SettingsError`, which names the flag, variable or file.
@@ -99,21 +110,21 @@ def read_settings(
     variables = Layer(_variables(environ, table), lambda name: table.rows[name].variable, "variable")
     folder = _working_directory(Sources((flags, variables), []).find("cwd"), cwd)
     home = homes(environ, cwd)
-    user_file = Path(home.config, "config.toml")
     warnings: list[str] = []
-    user = _users_table(user_file, table, warnings)
-    providers, facts = _tables(user, user_file)
+    own = read_own_files(home, Sources((flags,), []).find("settings"), cwd, table, warnings)
+    stronger = (flags, *own.extra_layers(), variables)
+    profile = chosen_profile(own, Sources((*stronger, own.user_layer()), []).find("profile"))
+    providers, facts = _tables(own, profile)
     root = project_root(folder)
-    files, unreadable = read_project_files(folder, root, user_file, table)
+    files, unreadable = read_project_files(folder, root, own.user.path, table, home.user)
     is_trusted, is_approved = _trust_in(root, home, is_for_this_run=bool(argv_options.get("trust")))
     project, ignored = project_layers(files, root, is_approved, table)
     warnings += [*unreadable, *ignored, *_misspelt_variables(environ, providers, table)]
-    layers = (flags, variables, *project, Layer(user, place_in(user_file), "user", home.config))
-    sources = Sources(layers, warnings)
+    sources = Sources((*stronger, *own.profile_layers(profile), *project, own.user_layer()), warnings)
     rulings = _managed(managed, table, warnings)
     permissions = permission_settings(sources, folder, home, rulings)
     given = ModelSources(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml"))
-    return SettingsSources(given, home, permissions, root, is_trusted, rulings, table)
+    return SettingsSources(given, home, permissions, root, is_trusted, rulings, table, own, profile)
 
 
 def settings_with(read: SettingsSources, model: ModelSettings) -> Settings:
@@ -143,7 +154,7 @@ def _with_models(read: SettingsSources) -> Settings:
         settings_with(read, model),
         fallback=fallback,
         small=small,
-        effort=_effort(given, model),
+        effort=effort_of(given, model),
         answer_schema=_answer_schema(sources.find("json_schema"), given.cwd),
         **_prompt_texts(read),
         **_plain_values(read),
@@ -186,39 +197,15 @@ def _trust_in(root: str, home: Homes, *, is_for_this_run: bool) -> tuple[bool, I
     return store.is_trusted(root), lambda name, value: not store.changed(root, name, digest(value, root))
 
 
-def _users_table(path: Path, table: SettingsTable, warnings: list[str]) -> dict[str, object]:
-    """The user's file, with lists of rules under their whole names.
-
-    Of a file that other users can write, only settings that an untrusted project's file may have are kept.
-    """
-    foreign: list[str] = []
-
-    def check_owner(found: "os.stat_result") -> None:
-        foreign.append(why_foreign(found))
-
-    values = read_user_file(path, check_owner)
-    if foreign and foreign[0]:
-        from bradawl.safety.trust.settings_review import findings
-
-        found = findings(values, table.project_settings)
-        left_out = sorted(one.key for one in found if one.verdict != "allow")
-        ignored = f", so this does not count: {', '.join(left_out)}" if left_out else ""
-        warnings.append(f"{path} {foreign[0]}{ignored}; run `chmod go-w {path}`, or make it your own.")
-        return {one.name: one.value for one in found if one.verdict == "allow"}
-    if "api_key" in values:
-        raise SettingsError(f"{path}: api_key: keys don't belong in a file; set the provider's variable instead.")
-    return flatten(values, table.file_keys() | {"providers", "models"}, str(path))
-
-
-def _tables(table: dict[str, object], path: Path) -> tuple[Mapping[str, Provider], Mapping[str, "ModelFacts"]]:
-    """Providers and facts about models. Removes their tables from `table`."""
-    providers, models = table.pop("providers", None), table.pop("models", None)
+def _tables(own: OwnFiles, profile: str) -> tuple[Mapping[str, Provider], Mapping[str, "ModelFacts"]]:
+    """Providers and facts about models from all of the user's files."""
+    providers, models = own.named_table("providers", profile), own.named_table("models", profile)
     if providers is None and models is None:
         return PROVIDERS, {}
     from bradawl.app.settings.provider_tables import read_models, read_providers
 
-    known = PROVIDERS if providers is None else read_providers(providers, path)
-    return known, {} if models is None else read_models(models, path, known)
+    known = PROVIDERS if providers is None else read_providers(providers, own.user.name)
+    return known, {} if models is None else read_models(models, own.user.name, known)
 
 
 def _variables(environ: Mapping[str, str], table: SettingsTable) -> dict[str, object]:
@@ -245,7 +232,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
 
 
-def _effort(given: ModelSources, model: ModelSettings) -> str | None:
+def effort_of(given: ModelSources, model: ModelSettings) -> str | None:
     """Effort from a flag or variable, else from `[models.NAME]` of the user's file, else from `effort` in a file."""
     found = given.sources.find("effort")
     facts = given.facts.get(f"{model.provider}/{model.name}")
@@ -255,9 +242,11 @@ def _effort(given: ModelSources, model: ModelSettings) -> str | None:
 
 
 def _answer_schema(found: UncheckedValue | None, cwd: str) -> str:
-    """The text of the named file. Raises `SettingsError` if it is not a JSON object."""
+    """The text of the named file, or the given one. Raises `SettingsError` if it is not a JSON object."""
     if found is None:
         return ""
+    if isinstance(found.value, str) and found.value.lstrip().startswith("{"):
+        return _checked_schema(found.value, found.place)
     name = parse_text(found.value, found.place)
     path = Path(cwd, name)
     try:
@@ -274,6 +263,14 @@ def _answer_schema(found: UncheckedValue | None, cwd: str) -> str:
     if path.is_file():
         raise SettingsError(f"{found.place}: {name} is larger than {_SCHEMA_LIMIT_BYTES} bytes.")
     raise SettingsError(f"{found.place} names a file that is not there: {name}.")
+
+
+def _checked_schema(text: str, place: str) -> str:
+    try:
+        msgspec.json.decode(text.encode(), type=dict[str, msgspec.Raw])
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{place} is not a JSON Schema: it must be a JSON object ({error}).") from error
+    return text
 
 
 _PROMPT_TEXTS: Final = ("system_prompt", "append_system_prompt")

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from bradawl.app.settings.files import read_user_file
+from bradawl.app.settings.file_check import check_file, managed_keys
+from bradawl.app.settings.files import SettingsFile, read_settings_file
 from bradawl.app.settings.layers import UncheckedValue
 from bradawl.app.settings.permission_values import RULE_SETTINGS, RuleText, SandboxChoice
 from bradawl.app.settings.table import SettingsTable
@@ -21,6 +22,7 @@ class Managed(NamedTuple):
     values: Mapping[str, object]
     """Parsed values by the names of settings, without rules."""
     rules: tuple[RuleText, ...]
+    file: SettingsFile
 
     @property
     def may_bypass(self) -> bool:
@@ -70,8 +72,10 @@ def read_managed(path: Path, table: SettingsTable, warnings: list[str]) -> Manag
     if why := _not_roots(path):
         warnings.append(f"{path} is ignored: {why}.")
         return None
-    found = flatten(read_user_file(path, _refuse_foreign), table.managed_keys(), str(path))
-    places = {name: f"{path}: {name}" for name in found}
+    file = read_settings_file(path, check=_refuse_foreign)
+    check_file(file, managed_keys(table))
+    found = flatten(file.values, table.managed_keys())
+    places = {name: f"{file.source_of(*name.split('.'))}: {name}" for name in found}
     plain = [name for name in found if name not in RULE_SETTINGS]
     values = {name: table.rows[name].kind.parse(found[name], places[name]) for name in plain}
     rules: list[RuleText] = []
@@ -79,12 +83,8 @@ def read_managed(path: Path, table: SettingsTable, warnings: list[str]) -> Manag
         if name in found:
             split = parse_texts if verdict in ("network", "domain") else split_rules
             texts = split(found[name], places[name])
-            if verdict == "domain":
-                from bradawl.app.settings.network_presets import check_domains
-
-                check_domains(texts, places[name])
             rules += (RuleText(verdict, text, places[name], str(path.parent)) for text in texts)
-    return Managed(path, values, tuple(rules))
+    return Managed(path, values, tuple(rules), file)
 
 
 def _not_roots(path: Path) -> str:

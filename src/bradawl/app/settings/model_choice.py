@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -24,7 +24,12 @@ from bradawl.app.settings.values import parse_count, parse_text
 from bradawl.core.errors import SettingsError
 
 if TYPE_CHECKING:
+    from bradawl.app.settings.credentials import StoredKey
     from bradawl.app.settings.provider_tables import ModelFacts
+
+
+KEYRING: Final = "the system keyring"
+"""The source of a key that the system keyring holds, for messages."""
 
 
 class ModelSources(NamedTuple):
@@ -37,8 +42,8 @@ class ModelSources(NamedTuple):
     cwd: str
     credentials: Path
     """The file of keys; it need not exist."""
-    stored: Mapping[str, str] | None = None
-    """The keys in that file by provider; None if it has not been read."""
+    stored: "Mapping[str, StoredKey] | None" = None
+    """The contents of that file by provider; None if it has not been read."""
 
 
 class _Place(NamedTuple):
@@ -52,8 +57,8 @@ class Key(NamedTuple):
 
     value: str = ""
     name: str = ""
-    """Its source: a variable, the credentials file, or the setting that names a command."""
-    kind: Literal["none", "variable", "file", "command"] = "none"
+    """Its source: a variable, the credentials file, the system keyring, or the setting that names a command."""
+    kind: Literal["none", "variable", "file", "keyring", "command"] = "none"
 
 
 def choose_model(given: ModelSources) -> ModelSettings:
@@ -74,7 +79,21 @@ def choose_model(given: ModelSources) -> ModelSettings:
     try:
         return _first(given, given.sources.without_project().find("model"))
     except NoProvider as error:
-        raise NoProvider(f"{error} {note}") from error
+        raise NoProvider(note) from error
+
+
+def model_source(given: ModelSources) -> UncheckedValue | None:
+    """The source of the model's name: that of a project only if its choice can be used."""
+    found = given.sources.find("model")
+    if found is None or found.kind != "project":
+        return found
+    quiet = given._replace(sources=Sources(given.sources.layers, []))
+    try:
+        _check_projects_choice(found, quiet)
+        _first(quiet, found)
+    except SettingsError:
+        return given.sources.without_project().find("model")
+    return found
 
 
 def _first(given: ModelSources, found: UncheckedValue | None) -> ModelSettings:
@@ -123,6 +142,7 @@ def resolve(
         api_key=key.value,
         key_name=key.name or (chosen.key_names[0] if chosen.key_names else ""),
         key_command=chosen.key_command if key.kind == "command" else "",
+        key_in_keyring=key.kind == "keyring",
         key_origin=origin_of(place.url) if key.kind != "none" else "",
         headers=_headers(given, chosen, place),
         compat=chosen.compat,
@@ -154,7 +174,7 @@ def _default_provider(given: ModelSources) -> str:
     is_moved = given.sources.find("base_url") is not None or bool(
         given.environ.get(given.providers["openai"].base_url_name, "").strip()
     )
-    in_file: Mapping[str, str] | None = None
+    in_file: Mapping[str, StoredKey] | None = None
 
     def has_key(one: Provider) -> bool:
         nonlocal in_file
@@ -257,7 +277,7 @@ def _moved_to(given: ModelSources, chosen: Provider, *, is_selected: bool) -> tu
 # ------------------------------------------------------------------ its key
 
 
-def _credentials(given: ModelSources) -> Mapping[str, str]:
+def _credentials(given: ModelSources) -> "Mapping[str, StoredKey]":
     if given.stored is not None:
         return given.stored
     from bradawl.app.settings.credentials import read_credentials
@@ -266,14 +286,17 @@ def _credentials(given: ModelSources) -> Mapping[str, str]:
 
 
 def find_key(given: ModelSources, chosen: Provider) -> Key:
-    """The key of a provider: from the environment, the credentials file, or a command. Raises `SettingsError`.
+    """The key of a provider: from the environment, the credentials file, the keyring or a command.
 
+    The value of one in the keyring or from a command is empty: it is obtained when it is sent. Raises `SettingsError`.
     Whether the key may be sent to an address is not checked here.
     """
     if name := chosen.key_variable(given.environ):
         return Key(given.environ[name].strip(), name, "variable")
-    if key := _credentials(given).get(chosen.name):
-        return Key(key, str(given.credentials), "file")
+    if stored := _credentials(given).get(chosen.name):
+        if stored.is_in_keyring:
+            return Key("", KEYRING, "keyring")
+        return Key(stored.api_key, str(given.credentials), "file")
     if chosen.key_command:
         return Key("", "api_key_command", "command")
     return Key()
@@ -282,8 +305,8 @@ def find_key(given: ModelSources, chosen: Provider) -> Key:
 def _key_for(given: ModelSources, chosen: Provider, place: _Place) -> Key:
     """The key that may be sent to this address. Raises `SettingsError`.
 
-    A key from a file or a command belongs to the URL in the user's file, or to the built-in URL. A key from a variable
-    is sent to any URL that the user sets.
+    A key from a file, the keyring or a command belongs to the URL in the user's file, or to the built-in URL. A key
+    from a variable is sent to any URL that the user sets.
     """
     is_here = is_loopback(place.url)
     key = find_key(given, chosen)
@@ -313,7 +336,10 @@ def _check_characters(key: Key) -> None:
 
 def _no_key(given: ModelSources, chosen: Provider) -> str:
     name = chosen.key_names[0] if chosen.key_names else "its api_key_env"
-    message = f"No key for {chosen.name}: set {name}, or choose another provider with `-m PROVIDER/MODEL`."
+    message = (
+        f"No key for {chosen.name}: run `bradawl login {chosen.name}`, set {name}, or choose another provider with "
+        "`-m PROVIDER/MODEL`."
+    )
     if misnamed := [f"[{other}]" for other in _credentials(given) if other not in given.providers]:
         message += f" {given.credentials} has a key for {', '.join(misnamed)}, which is not a provider."
     if chosen.is_users:

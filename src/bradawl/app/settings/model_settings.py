@@ -26,6 +26,8 @@ class ModelSettings(msgspec.Struct, frozen=True):
     """The environment variable for the provider's key, or the place of the key."""
     key_command: str = ""
     """A shell command that prints the key, for keys that change."""
+    key_in_keyring: bool = False
+    """The system keyring holds the key."""
     key_origin: str = ""
     """Scheme, host and port the key was given for; it is sent nowhere else. Empty when there is no key."""
     headers: tuple[tuple[str, str], ...] = ()

@@ -4,15 +4,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from bradawl.app.settings.files import FILE_LIMIT_BYTES, read_small_file
-from bradawl.app.settings.layers import Layer, place_in
+from bradawl.app.settings.files import FILE_LIMIT_BYTES, SettingsFile, decode_settings, read_small_file
+from bradawl.app.settings.layers import Layer
 from bradawl.app.settings.table import SettingsTable
+from bradawl.core.errors import SettingsError
 
 if TYPE_CHECKING:
     from bradawl.safety.trust.findings import Finding
 
 _MOST_WARNINGS: Final = 10
 _LONGEST_KEY: Final = 80
+_TABLES_ABOVE: Final = ("tool", "bradawl")
+"""Tables of `pyproject.toml` that the settings are in."""
 
 
 class ProjectFile(NamedTuple):
@@ -22,6 +25,18 @@ class ProjectFile(NamedTuple):
     name: str
     """Path relative to the project's root."""
     findings: "tuple[Finding, ...]"
+    file: SettingsFile
+
+    def keys_of(self, one: "Finding") -> tuple[str, ...]:
+        """The key of a finding as a path through the tables of the file."""
+        above = _TABLES_ABOVE if self.path.name == "pyproject.toml" else ()
+        values = _own_table(self.file)
+        return (*above, one.key) if one.key in values else (*above, *one.key.split(".", 1))
+
+    def source_of(self, name: str) -> str:
+        """File and line of a setting that is in the file."""
+        found = next((one for one in self.findings if one.name == name), None)
+        return self.file.source_of(*self.keys_of(found)) if found else self.file.name
 
 
 IsApproved = Callable[[str, object], bool]
@@ -41,7 +56,7 @@ def project_root(cwd: str) -> str:
 
 
 def read_project_files(
-    cwd: str, root: str, user_file: Path, table: SettingsTable
+    cwd: str, root: str, user_file: Path, table: SettingsTable, home: str = ""
 ) -> tuple[list[ProjectFile], list[str]]:
     """The settings files of a project, the strongest first, and warnings about those that can't be read."""
     files: list[ProjectFile] = []
@@ -54,41 +69,54 @@ def read_project_files(
             data = read_small_file(path)
             if data is None or (path.name == "pyproject.toml" and b"bradawl" not in data):
                 continue
-            found = _findings(path, data, root, table)
-        except (OSError, ValueError, RecursionError) as error:
-            why = (error.strerror if isinstance(error, OSError) else "") or error
-            warnings.append(f"{path} is ignored, it can't be read: {why}.")
+            file = _decoded(path, data, root, home)
+        except OSError as error:
+            warnings.append(f"{path} is ignored, it can't be read: {error.strerror or error}.")
             continue
-        files.append(ProjectFile(path, name, found))
+        except SettingsError as error:
+            warnings.append(f"{str(error).rstrip('.')}. The file is ignored.")
+            continue
+        from bradawl.safety.trust.settings_review import findings
+
+        files.append(ProjectFile(path, name, findings(_own_table(file), table.project_settings), file))
     return files, warnings
+
+
+def settings_folder(cwd: Path, root: Path) -> Path | None:
+    """The nearest folder upwards, in the project, that has a `.bradawl`; None if there is none."""
+    above = [folder for folder in (cwd, *cwd.parents) if folder == root or root in folder.parents]
+    try:
+        return next((folder for folder in above if (folder / ".bradawl").is_dir()), None)
+    except OSError:
+        return None
 
 
 def _project_files(cwd: Path, root: Path) -> Iterator[Path]:
     """The paths of possible settings files, the strongest first. Most projects have none of these files."""
-    above = [folder for folder in (cwd, *cwd.parents) if folder == root or root in folder.parents]
-    try:
-        folder = next((folder for folder in above if (folder / ".bradawl").is_dir()), None)
-    except OSError:
-        folder = None
+    folder = settings_folder(cwd, root)
     if folder is not None:
         yield from (folder / ".bradawl" / name for name in ("config.local.toml", "config.toml", "settings.json"))
     yield root / "pyproject.toml"
 
 
-def _findings(path: Path, data: bytes, root: str, table: SettingsTable) -> "tuple[Finding, ...]":
-    """Raises `OSError`, `ValueError` or `RecursionError` for a file that can't be read or leads out of the project."""
-    from bradawl.safety.trust.settings_review import decode_table, findings
+def _decoded(path: Path, data: bytes, root: str, home: str) -> SettingsFile:
+    """Raises `OSError` or `SettingsError` for a file that can't be read or leads out of the project."""
+    from bradawl.app.settings.mistakes import shown_path
 
     if not path.resolve().is_relative_to(root):
         raise OSError(0, "it is a link that leads out of the project")
     if len(data) > FILE_LIMIT_BYTES:
         raise OSError(0, f"it is larger than {FILE_LIMIT_BYTES} bytes")
-    values = decode_table(data.decode("utf-8-sig"), is_toml=path.suffix == ".toml")
-    if path.name == "pyproject.toml":
-        tools = values.get("tool")
-        own = tools.get("bradawl") if isinstance(tools, dict) else None
-        values = own if isinstance(own, dict) else {}
-    return findings(values, table.project_settings)
+    return decode_settings(data, path, shown_path(path, home))
+
+
+def _own_table(file: SettingsFile) -> dict[str, object]:
+    """The settings in a file: all of it, or `[tool.bradawl]` of a `pyproject.toml`."""
+    values = file.values
+    for name in _TABLES_ABOVE if file.path.name == "pyproject.toml" else ():
+        inner = values.get(name)
+        values = cast("dict[str, object]", inner) if isinstance(inner, dict) else {}
+    return values
 
 
 _NARROWING_RULES = ("permissions.deny", "permissions.ask")
@@ -110,9 +138,9 @@ def project_layers(
             elif one.name in _NARROWING_RULES and _has_rules(one.value):
                 values[one.name] = one.value  # its invalid entries refuse tools, with a warning
             else:
-                ignored.append(_ignored(file.path, one, table))
+                ignored.append(_ignored(file, one, table))
         folder = file.path.parent.parent if file.path.parent.name == ".bradawl" else root
-        layers.append(Layer(values, place_in(file.path), "project", str(folder)))
+        layers.append(Layer(values, file.source_of, "project", str(folder), is_file=True))
         warnings += ignored[:_MOST_WARNINGS]
         if len(ignored) > _MOST_WARNINGS:
             warnings.append(f"{file.path}: {len(ignored) - _MOST_WARNINGS} more of its settings are ignored.")
@@ -124,16 +152,26 @@ def _has_rules(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(text, str) for text in cast("list[object]", value))
 
 
-def _ignored(path: Path, one: "Finding", table: SettingsTable) -> str:
+def _ignored(file: ProjectFile, one: "Finding", table: SettingsTable) -> str:
     if not one.key:
-        return f"{path} is ignored: {one.reason}."
+        return f"{file.file.name} is ignored: {one.reason}."
     key = one.key if len(one.key) <= _LONGEST_KEY else f"{one.key[:_LONGEST_KEY]}..."
+    return f"{file.file.source_of(*file.keys_of(one))}: `{key}` is ignored: {reason_of(one, table)}"
+
+
+def reason_of(one: "Finding", table: SettingsTable) -> str:
+    """Why a setting of a project's file is ignored, and what was probably meant by an unknown key."""
     from bradawl.safety.trust.settings_review import WHY_UNKNOWN
 
-    known = ""
-    if one.reason == WHY_UNKNOWN:
-        known = f"; untrusted it may set {', '.join(sorted(table.project_settings.untrusted))}"
-    return f"{path}: `{key}` is ignored: {one.reason}{known}."
+    if one.reason != WHY_UNKNOWN:
+        return f"{one.reason}."
+    from difflib import get_close_matches
+
+    allowed = table.project_settings
+    near = get_close_matches(one.name, [*allowed.untrusted, *allowed.trusted], 1, 0.75)
+    if near and one.name not in table.rows:
+        return f"{one.reason}; did you mean {near[0]}?"
+    return f"{one.reason}; untrusted it may set {', '.join(sorted(allowed.untrusted))}."
 
 
 def _is_same(path: Path, other: Path) -> bool:

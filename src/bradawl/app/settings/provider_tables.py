@@ -28,9 +28,9 @@ from bradawl.core.errors import SettingsError
 from bradawl.core.usage import Price
 from bradawl.providers.protocols import PROTOCOLS, WireProtocol, protocol_named
 
-_PROVIDER_KEYS: Final = frozenset({"api", "base_url", "api_key_env", "api_key_command", "headers", "compat"})
-_MODEL_KEYS: Final = frozenset({"context_window", "max_output", "price", "effort"})
-_PRICE_KEYS: Final = ("input", "output", "cache_read", "cache_write")
+PROVIDER_KEYS: Final = frozenset({"api", "base_url", "api_key_env", "api_key_command", "headers", "compat"})
+MODEL_KEYS: Final = frozenset({"context_window", "max_output", "price", "effort"})
+PRICE_KEYS: Final = ("input", "output", "cache_read", "cache_write")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _KEY_HEADERS: Final = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
@@ -49,11 +49,16 @@ class ModelFacts(msgspec.Struct, frozen=True):
     effort: str | None = None
 
 
-def read_providers(table: object, path: Path, protocols: Sequence[WireProtocol] = PROTOCOLS) -> dict[str, Provider]:
-    """All providers, those of the user's `[providers.NAME]` tables among them. Raises `SettingsError`."""
+def read_providers(
+    table: object, path: Path | str, protocols: Sequence[WireProtocol] = PROTOCOLS
+) -> dict[str, Provider]:
+    """All providers, those of the user's `[providers.NAME]` tables among them. Raises `SettingsError`.
+
+    `path` precedes the key in messages; empty for the key alone.
+    """
     providers = dict(PROVIDERS)
-    for name, entry in parse_table(table, f"{path}: providers").items():
-        place = f"{path}: providers.{name}"
+    for name, entry in parse_table(table, _place(path, "providers")).items():
+        place = _place(path, f"providers.{name}")
         if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
             raise SettingsError(f"{place}: the name may only have letters, digits, - and _.")
         if name == SCRIPTED:
@@ -62,13 +67,17 @@ def read_providers(table: object, path: Path, protocols: Sequence[WireProtocol] 
     return providers
 
 
+def _place(path: Path | str, key: str) -> str:
+    return f"{path}: {key}" if str(path) else key
+
+
 def _provider(name: str, entry: Mapping[str, object], place: str, protocols: Sequence[WireProtocol]) -> Provider:
     if "api_key" in entry:
         raise SettingsError(
-            f"{place}.api_key is not a setting. Keys don't belong in this file: name their variable with "
+            f"{place}.api_key is no setting. Keys don't belong in this file: name their variable with "
             "`api_key_env`, a command that prints it with `api_key_command`, or write it into credentials.toml."
         )
-    refuse_unknown(entry, _PROVIDER_KEYS, f"{place}.")
+    refuse_unknown(entry, PROVIDER_KEYS, f"{place}.")
     known = PROVIDERS.get(name) or provider(name)
     base_url = parse_text(entry.get("base_url", known.base_url), f"{place}.base_url", may_be_empty=True)
     if base_url:
@@ -140,11 +149,11 @@ def _compat(value: object, protocol: WireProtocol, place: str) -> Mapping[str, o
 # ------------------------------------------------------------------ models
 
 
-def read_models(table: object, path: Path, providers: Mapping[str, Provider]) -> dict[str, ModelFacts]:
+def read_models(table: object, path: Path | str, providers: Mapping[str, Provider]) -> dict[str, ModelFacts]:
     """The user's `[models."PROVIDER/MODEL"]` tables by that name. Raises `SettingsError`."""
     facts: dict[str, ModelFacts] = {}
-    for name, entry in parse_table(table, f"{path}: models").items():
-        place = f'{path}: models."{name}"'
+    for name, entry in parse_table(table, _place(path, "models")).items():
+        place = _place(path, f'models."{name}"')
         chosen, model = split_model(name, providers)
         if not chosen or not model:
             raise SettingsError(f"{place}: models are named PROVIDER/MODEL here, with a known provider.")
@@ -153,7 +162,7 @@ def read_models(table: object, path: Path, providers: Mapping[str, Provider]) ->
 
 
 def _facts(entry: Mapping[str, object], place: str) -> ModelFacts:
-    refuse_unknown(entry, _MODEL_KEYS, f"{place}.")
+    refuse_unknown(entry, MODEL_KEYS, f"{place}.")
     window, longest, effort = entry.get("context_window"), entry.get("max_output"), entry.get("effort")
     return ModelFacts(
         context_window=None if window is None else parse_count(window, f"{place}.context_window"),
@@ -167,6 +176,6 @@ def _price(value: object, place: str) -> Price | None:
     if value is None:
         return None
     table = parse_table(value, place)
-    refuse_unknown(table, frozenset(_PRICE_KEYS), f"{place}.")
+    refuse_unknown(table, frozenset(PRICE_KEYS), f"{place}.")
     amounts = {name: parse_amount(amount, f"{place}.{name}") for name, amount in table.items()}
     return Price(amounts.get("input"), amounts.get("output"), amounts.get("cache_read"), amounts.get("cache_write"))

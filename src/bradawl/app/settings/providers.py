@@ -17,6 +17,11 @@ SCRIPTED: Final = "scripted"
 class NoProvider(SettingsError):
     """The model names no provider, and no provider is set up."""
 
+    def __init__(self, note: str = "") -> None:
+        """`note`: why a model that is named somewhere does not count."""
+        super().__init__(f"No provider is set up. {SET_UP}{' ' if note else ''}{note}")
+        self.note = note
+
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _OPENAIS_OWN: Final = "https://api.openai.com"
@@ -143,7 +148,7 @@ def default_provider(
     if with_key:
         choices = ", ".join(f"{name}/MODEL" for name in with_key)
         raise SettingsError(f"Several providers have a key: choose one with `-m`, for example {choices}.")
-    raise NoProvider(f"No provider is set up. {SET_UP}")
+    raise NoProvider
 
 
 def unknown_provider(name: str, providers: Mapping[str, Provider]) -> str:
@@ -158,7 +163,7 @@ def unknown_provider(name: str, providers: Mapping[str, Provider]) -> str:
 
 
 SET_UP: Final = (
-    "Examples: `OPENAI_API_KEY=... bradawl -m openai/MODEL`, "
+    "Run `bradawl login`. Or name a key and a model: `OPENAI_API_KEY=... bradawl -m openai/MODEL`, "
     "`OPENROUTER_API_KEY=... bradawl -m openrouter/VENDOR/MODEL`, "
     "`DEEPSEEK_API_KEY=... bradawl -m deepseek/MODEL`, or a local model without a key: `bradawl -m ollama/MODEL`."
 )

@@ -26,7 +26,7 @@ def proxy_for(url: str, environ: Mapping[str, str], chosen: str = "", source: st
         chosen, source = _variable(environ, f"{urlsplit(url).scheme}_proxy")
     if not chosen:
         chosen, source = _variable(environ, "all_proxy")
-    return _checked(chosen, source) if chosen else None
+    return check_proxy(chosen, source) if chosen else None
 
 
 def _variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
@@ -66,7 +66,7 @@ def _in_network(host: str, network: str) -> bool:
         return False
 
 
-def _checked(text: str, source: str) -> str:
+def check_proxy(text: str, source: str) -> str:
     """The URL of a proxy. Raises `SettingsError`, which shows nothing of the URL that could be a part of a password."""
     url = text if "://" in text else f"http://{text}"
     try:

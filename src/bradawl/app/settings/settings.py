@@ -42,6 +42,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Percent of the window from which the tiers of a compaction begin."""
     keep_tool_results: int | None = None
     """Keep the last so many results of tools whole and shorten older ones; None keeps all while there is room."""
+    plain: bool = False
+    """The terminal shows plain lines, without a live region."""
+    theme: Literal["auto", "dark", "light", "plain"] = "auto"
+    notify: Literal["auto", "bell", "off"] = "auto"
+    """How the terminal tells that a long turn ended, or a question waits."""
     permission_mode: Mode | None = None
     """None: `auto` if commands run in a sandbox, else `default`."""
     may_bypass: bool = True
@@ -58,7 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Names of environment variables that commands see in the sandbox besides the usual ones."""
     is_trusted: bool = False
     """The user trusts the project: settings in its files that allow more take effect."""
-    output_format: Literal["text", "json"] = "text"
+    output_format: Literal["text", "json", "stream-json"] = "text"
     answer_schema: str = ""
     """JSON Schema of the answer, as text; empty for an answer in prose."""
     debug_log: bool = False

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from bradawl.app.foreign_flags import FOREIGN_SWITCHES
 from bradawl.app.settings.values import (
+    AMOUNT,
     COUNT,
     EFFORTS,
     PROSE,
@@ -29,7 +31,9 @@ LISTS: Final = (TEXTS, RULES, VARIABLE_NAMES)
 """Kinds of which each source adds entries."""
 
 
-_COMMAND_SWITCHES: Final = frozenset({"-c", "--continue", "-v", "--version", "-h", "--help"})
+_COMMAND_SWITCHES: Final = frozenset(
+    {"-c", "--continue", "--fork-session", "-v", "--version", "-h", "--help", *FOREIGN_SWITCHES}
+)
 """Flags without a value that are not settings."""
 
 
@@ -40,7 +44,7 @@ class Setting(NamedTuple):
     """In options, variables and files. With a dot: a key of a table in files, as `permissions.allow`."""
     kind: ValueKind
     help: str = ""
-    """Shown by `--help` and in the README."""
+    """What the setting says, for the README and, unless `flag_help` is given, for `--help`."""
     flags: tuple[str, ...] = ()
     """A switch needs no value; the flag of one that is on by default turns it off."""
     metavar: str = ""
@@ -53,6 +57,8 @@ class Setting(NamedTuple):
     project_may_set: Literal["no", "yes", "if trusted"] = "no"
     is_plain: bool = True
     """The value is that of the strongest source. False: special code combines the sources."""
+    flag_help: str = ""
+    """What the flag does, for `--help`, where the setting itself says something else: a flag that switches it off."""
 
     @property
     def variable(self) -> str:
@@ -148,10 +154,24 @@ def _parse_kept_results(value: object, place: str) -> object:
     return parse_kept_results(value, place)
 
 
-_PERCENTS: Final = ValueKind(_parse_percents, "three rising percentages such as 50,70,90")
-_KEPT_RESULTS: Final = ValueKind(_parse_kept_results, "a whole number of at least 0")
-_MODE: Final = ValueKind(_parse_mode, "a permission mode")
-_SANDBOX: Final = ValueKind(_parse_sandbox, "required, auto or off")
+_PERCENTS: Final = ValueKind(
+    _parse_percents,
+    "three rising percentages such as 50,70,90",
+    {
+        "anyOf": [
+            {"type": "string"},
+            {"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 100}, "minItems": 3, "maxItems": 3},
+        ]
+    },
+)
+_KEPT_RESULTS: Final = ValueKind(_parse_kept_results, "a whole number of at least 0", {"type": "integer", "minimum": 0})
+# The words are repeated here, because `--help` may not load the modules that define them; a test compares them.
+_MODE: Final = ValueKind(
+    _parse_mode, "a permission mode", {"type": "string", "enum": ["default", "accept-edits", "plan", "auto", "bypass"]}
+)
+_SANDBOX: Final = ValueKind(
+    _parse_sandbox, "required, auto or off", {"type": "string", "enum": ["required", "auto", "off"]}
+)
 
 ROWS: Final = (
     # the model
@@ -171,11 +191,16 @@ ROWS: Final = (
     # the run
     Setting("cwd", TEXT, "the folder to work in",
             flags=("-C", "--cd"), metavar="DIR", is_in_file=False, is_plain=False),
+    Setting("profile", TEXT, "use the settings in the table [profiles.NAME] of config.toml as well",
+            flags=("--profile",), metavar="NAME", is_plain=False),
+    Setting("settings", TEXT, "further settings for this run: a file like config.toml, or JSON text",
+            flags=("--settings",), metavar="FILE|JSON", has_variable=False, is_in_file=False, is_plain=False),
     Setting("max_steps", COUNT, "stop a turn after N steps (with -p: 500, else no limit)",
             flags=("--max-steps", "--max-turns"), metavar="N", project_may_set="yes"),
     Setting("auto_compact", SWITCH,
-            "compact the conversation when it fills the model's window; the flag leaves that to /compact",
-            flags=("--no-auto-compact",), default=True),
+            "compact the conversation when it fills the model's window",
+            flags=("--no-auto-compact",), default=True,
+            flag_help="leave it to you (/compact) to compact the conversation when it fills the model's window"),
     Setting("compact_at", _PERCENTS,
             "percent of the window (without the reply's share) from which long results are shortened, the old part is "
             "summarised, and all but the latest is reduced",
@@ -183,38 +208,66 @@ ROWS: Final = (
     Setting("keep_tool_results", _KEPT_RESULTS,
             "keep the last N results of tools whole and shorten older ones, also while there is room",
             flags=("--keep-tool-results",), metavar="N"),
-    Setting("output_format", one_of("text", "json"), "with -p: print the answer, or one JSON object",
-            flags=("--output-format",), metavar="text|json", default="text"),
-    Setting("json_schema", TEXT, "with -p: the answer is JSON that fits the JSON Schema in FILE",
-            flags=("--json-schema",), metavar="FILE", is_in_file=False, is_plain=False),
+    Setting("output_format", one_of("text", "json", "stream-json"),
+            "with -p: print the answer, one JSON object, or each event as a line of JSON",
+            flags=("--output-format",), metavar="text|json|stream-json", default="text"),
+    Setting("input_format", one_of("text", "stream-json"),
+            "stream-json: stdin holds messages and requests as lines of JSON; implies -p",
+            flags=("--input-format",), metavar="text|stream-json", default="text", has_variable=False,
+            is_in_file=False),
+    Setting("include_partial_messages", SWITCH, "with stream-json: also print replies while they arrive",
+            flags=("--include-partial-messages",), has_variable=False, is_in_file=False),
+    Setting("replay_user_messages", SWITCH, "with stream-json: print each message of stdin when its turn begins",
+            flags=("--replay-user-messages",), has_variable=False, is_in_file=False),
+    Setting("permission_prompt_tool", one_of("stdio"),
+            "stdio: the program that started bradawl answers questions, as lines of JSON",
+            flags=("--permission-prompt-tool",), metavar="stdio", has_variable=False, is_in_file=False),
+    Setting("output_last_message", TEXT, "with -p: write the answer of a completed run to FILE too",
+            flags=("-o", "--output-last-message"), metavar="FILE", has_variable=False, is_in_file=False),
+    Setting("session_id", TEXT, "the id of the new session",
+            flags=("--session-id",), metavar="UUID", has_variable=False, is_in_file=False),
+    Setting("max_budget_usd", AMOUNT, "end a run that has cost so many US dollars; the price must be known",
+            flags=("--max-budget-usd",), metavar="USD"),
+    Setting("json_schema", TEXT, "with -p: the answer is JSON that fits this JSON Schema, or that in FILE",
+            flags=("--json-schema",), metavar="FILE|JSON", is_in_file=False, is_plain=False),
     Setting("system_prompt", PROSE, "working rules for the model instead of bradawl's own",
             flags=("--system-prompt",), metavar="TEXT", is_plain=False),
-    Setting("system_prompt_file", TEXT, "the same, the text of a file",
+    Setting("system_prompt_file", TEXT, "a file with working rules for the model instead of bradawl's own",
             flags=("--system-prompt-file",), metavar="FILE", is_plain=False),
-    Setting("append_system_prompt", PROSE, "a text that follows the working rules",
+    Setting("append_system_prompt", PROSE, "further rules for the model, after the working rules",
             flags=("--append-system-prompt",), metavar="TEXT", is_plain=False),
-    Setting("append_system_prompt_file", TEXT, "the same, the text of a file",
+    Setting("append_system_prompt_file", TEXT, "a file with further rules for the model, after the working rules",
             flags=("--append-system-prompt-file",), metavar="FILE", is_plain=False),
     Setting("tools", TEXT,
-            "bradawl's own tools to offer: names, all, or default: all, but with -p not `agent`, `glob`, `multi_edit`, "
-            "`todo_write`, and `web_fetch` only if a rule allows it a host",
+            "bradawl's own tools to offer: names, all, or default, which with -p leaves out agent, glob, multi_edit, "
+            "todo_write, and web_fetch unless a rule allows it a host; none",
             flags=("--tools",), metavar="NAMES", default=""),
     Setting("user_tools", SWITCH,
-            "offer tools of the folder `tools` beside config.toml and of installed packages; the flag leaves them out",
-            flags=("--no-user-tools",), default=True),
-    Setting("undo", SWITCH, "save what calls change in the workspace, for undo; the flag switches it off",
-            flags=("--no-undo",), default=True),
+            "offer tools of the folder `tools` beside config.toml and of installed packages",
+            flags=("--no-user-tools",), default=True,
+            flag_help="leave out tools of the folder `tools` beside config.toml and of installed packages"),
+    Setting("undo", SWITCH, "save what calls change in the workspace, for undo",
+            flags=("--no-undo",), default=True,
+            flag_help="don't save what calls change in the workspace, so that nothing can be undone"),
     Setting("debug_log", SWITCH, "log the structure of requests and replies, without contents or keys",
             flags=("--debug",), default=False),
-    Setting("headless", SWITCH, default=False, has_variable=False, is_in_file=False),
+    Setting("plain", SWITCH, "talk by plain lines, without a live screen: for screen readers and logs",
+            flags=("--plain",), default=False),
+    Setting("theme", one_of("auto", "dark", "light", "plain"),
+            "colours: dark, light, plain, or auto for the terminal's own background",
+            flags=("--theme",), metavar="NAME", default="auto"),
+    Setting("notify", one_of("auto", "bell", "off"),
+            "tell when a long turn ends or a question waits, while you look elsewhere: by a notice of the terminal, by "
+            "its bell, or not", flags=("--notify",), metavar="HOW", default="auto"),
+    Setting("headless", SWITCH, "no user can answer questions", default=False, has_variable=False, is_in_file=False),
     # permissions
     Setting("permission_mode", _MODE,
-            "what is asked about: default, accept-edits, plan, auto, bypass; without it auto in a sandbox",
+            "what you are asked about: default, accept-edits, plan, auto or bypass; in a sandbox auto if not given",
             flags=("--permission-mode",), metavar="MODE", is_in_managed_file=True, is_plain=False),
     Setting("yolo", SWITCH, "mode bypass: run tools without asking, and without a sandbox unless --sandbox is given",
             flags=("-y", "--yolo", "--dangerously-skip-permissions"), is_plain=False),
     Setting("sandbox", _SANDBOX,
-            "run commands in a sandbox: always (exit with 3 if there is none), if there is one, never",
+            "run commands in a sandbox: required (exit with 3 if there is none), auto (if there is one), off",
             flags=("--sandbox",), metavar="required|auto|off", is_in_managed_file=True, is_plain=False),
     Setting("allowed_tools", RULES, 'rules for calls that are not asked about, such as "Edit, Bash(npm run test:*)"',
             flags=("--allowed-tools", "--allowedTools"), metavar="RULES", is_in_file=False,
@@ -227,14 +280,15 @@ ROWS: Final = (
             has_variable=False, is_in_managed_file=True, project_may_set="yes", is_plain=False),
     Setting("permissions.deny", RULES, "rules for calls that are refused",
             has_variable=False, is_in_managed_file=True, project_may_set="yes", is_plain=False),
-    Setting("forbid_bypass", SWITCH, has_variable=False, is_in_file=False, is_in_managed_file=True, is_plain=False),
+    Setting("forbid_bypass", SWITCH, "nobody may use the mode bypass",
+            has_variable=False, is_in_file=False, is_in_managed_file=True, is_plain=False),
     Setting("trust", SWITCH, "trust this project for this run; see `bradawl trust`",
             flags=("--trust",), has_variable=False, is_in_file=False, is_plain=False),
     # folders, network, variables
-    Setting("add_dirs", TEXTS, "a further folder of the workspace",
+    Setting("add_dirs", TEXTS, "a further folder of the workspace; can be given several times",
             flags=("--add-dir",), metavar="DIR", project_may_set="if trusted", is_plain=False),
     # `permissions.additionalDirectories`, as other agents spell it in a project's file
-    Setting("permissions.add_dirs", TEXTS,
+    Setting("permissions.add_dirs", TEXTS, "further folders of the workspace",
             has_variable=False, is_in_file=False, project_may_set="if trusted", is_plain=False),
     Setting("network", TEXTS,
             "a domain that commands may reach without a question: example.org, *.example.net, HOST:PORT, or a preset: "

@@ -22,6 +22,8 @@ _OPTIONS: Final = frozenset(
 _FLAGS: Final = ("-p", "--print", "--prompt", "-c", "--continue", "-r", "--resume", "-v", "--version", "-h", "--help")
 _VARIABLES: Final = ("BRADAWL_HOME", "BRADAWL_CALL", "BRADAWL_REPORT")
 _NAME: Final = r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?"
+LONGEST_HELP: Final = 180
+"""Characters: three lines of `--help`."""
 _FLAG: Final = r"-[A-Za-z]|--[A-Za-z][A-Za-z0-9-]*"
 
 
@@ -53,8 +55,7 @@ def _row_problems(row: Setting) -> Iterator[str]:
     yield from _flag_problems(row)
     if "." in row.name and row.has_variable:
         yield "the key of a table has no variable; add has_variable=False"
-    if not row.help and (row.flags or row.has_variable or row.is_in_file):
-        yield "it has no help, which --help and the README show"
+    yield from _help_problems(row)
     if row.is_plain and row.default is not None and (problem := _default_problem(row)):
         yield problem
 
@@ -70,6 +71,18 @@ def _flag_problems(row: Setting) -> Iterator[str]:
         yield "it has only short flags; add a long one, which messages name"
     if row.flags and (row.kind is SWITCH) == bool(row.metavar):
         yield "a flag with a value has a metavar, and a switch has none"
+
+
+def _help_problems(row: Setting) -> Iterator[str]:
+    if not row.help:
+        yield "it has no help, which --help, the README and editors show"
+    if row.flags and row.kind is SWITCH and row.default is True and not row.flag_help:
+        yield "its flag switches it off, and flag_help does not say that"
+    for text in (row.help, row.flag_help):
+        if text.startswith(" ") or text.endswith((".", " ")):
+            yield "its help is no sentence: no full stop and no blank at its ends"
+        if len(text) > LONGEST_HELP:
+            yield f"its help has more than {LONGEST_HELP} characters"
 
 
 def _default_problem(row: Setting) -> str:

@@ -5,6 +5,7 @@ Every parser raises a `SettingsError` that names the place. `--help` imports thi
 
 from collections.abc import Callable, Mapping
 from math import isfinite
+from re import ASCII, fullmatch
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 if TYPE_CHECKING:
@@ -98,6 +99,12 @@ def parse_amount(value: object, place: str) -> float:
     return float(value)
 
 
+def parse_amount_text(value: object, place: str) -> float:
+    """The same, also as the text of a flag or variable. Raises `SettingsError`."""
+    is_number = isinstance(value, str) and fullmatch(r"\d{1,12}(\.\d{1,12})?", value.strip(), ASCII)
+    return parse_amount(float(value) if is_number and isinstance(value, str) else value, place)
+
+
 _WORDS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
@@ -130,24 +137,17 @@ def refuse_unknown(table: Mapping[str, object], known: frozenset[str], before: s
             from difflib import get_close_matches
 
             near = get_close_matches(key, known, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(sorted(known))}."
-            raise _error(f"{before}{key} is not a setting; {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}."
+            raise _error(f"{before}{key} is no setting; {hint}")
 
 
-def flatten(table: Mapping[str, object], known: frozenset[str], place: str) -> dict[str, object]:
-    """Settings by their whole names: `allow` in the table `permissions` is `permissions.allow`.
-
-    Raises `SettingsError` for a key that is not known.
-    """
+def flatten(table: Mapping[str, object], known: frozenset[str]) -> dict[str, object]:
+    """Settings by their whole names: `allow` in the table `permissions` is `permissions.allow`."""
     tables = {name.partition(".")[0] for name in known if "." in name}
-    refuse_unknown(table, frozenset({name.partition(".")[0] for name in known}), f"{place}: ")
     found: dict[str, object] = {}
     for key, value in table.items():
-        if key in tables:
-            inner = parse_table(value, f"{place}: {key}")
-            names = (name for name in known if name.startswith(f"{key}."))
-            refuse_unknown(inner, frozenset(name.partition(".")[2] for name in names), f"{place}: {key}.")
-            found |= {f"{key}.{name}": each for name, each in inner.items()}
+        if key in tables and isinstance(value, dict):
+            found |= {f"{key}.{name}": each for name, each in cast("dict[str, object]", value).items()}
         else:
             found[key] = value
     return found
@@ -237,6 +237,9 @@ def parse_rule_texts(value: object, place: str) -> tuple[str, ...]:
 # ------------------------------------------------------------------ kinds of values
 
 
+_LIST_SCHEMA: Final[Mapping[str, object]] = {"type": "array", "items": {"type": "string"}}
+
+
 class ValueKind(NamedTuple):
     """The kind of values that a setting may have."""
 
@@ -244,15 +247,23 @@ class ValueKind(NamedTuple):
     """Takes a value and its place; raises `SettingsError`."""
     form: str
     """The required form, for messages: `a whole number of at least 1`."""
+    schema: Mapping[str, object] = {"type": "string"}
+    """JSON Schema of the value in a file."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that the value may be; empty if there are others."""
+        return tuple(map(str, cast("list[object]", self.schema.get("enum", ()))))
 
 
-COUNT: Final = ValueKind(parse_count, "a whole number of at least 1")
-SWITCH: Final = ValueKind(parse_bool, "true or false")
+AMOUNT: Final = ValueKind(parse_amount_text, "a number of at least 0", {"type": "number", "minimum": 0})
+COUNT: Final = ValueKind(parse_count, "a whole number of at least 1", {"type": "integer", "minimum": 1})
+SWITCH: Final = ValueKind(parse_bool, "true or false", {"type": "boolean"})
 TEXT: Final = ValueKind(parse_text, "a text")
-PROSE: Final = ValueKind(parse_prose, "a text that is not empty")
-TEXTS: Final = ValueKind(parse_texts, "a list of texts")
-RULES: Final = ValueKind(parse_rule_texts, "a list of texts")
-VARIABLE_NAMES: Final = ValueKind(parse_variable_names, "a list of names of environment variables")
+PROSE: Final = ValueKind(parse_prose, "a text that is not empty", {"type": "string", "minLength": 1})
+TEXTS: Final = ValueKind(parse_texts, "a list of texts", _LIST_SCHEMA)
+RULES: Final = ValueKind(parse_rule_texts, "a list of texts", _LIST_SCHEMA)
+VARIABLE_NAMES: Final = ValueKind(parse_variable_names, "a list of names of environment variables", _LIST_SCHEMA)
 
 
 def count_up_to(most: int) -> ValueKind:
@@ -265,9 +276,13 @@ def count_up_to(most: int) -> ValueKind:
             raise _error(f"{place} must be {form}, not {number}.")
         return number
 
-    return ValueKind(parse, form)
+    return ValueKind(parse, form, {"type": "integer", "minimum": 1, "maximum": most})
 
 
 def one_of(*choices: str) -> ValueKind:
     """The kind of a setting whose value is one of some words."""
-    return ValueKind(lambda value, place: parse_choice(value, place, choices), f"one of {', '.join(choices)}")
+    return ValueKind(
+        lambda value, place: parse_choice(value, place, choices),
+        f"one of {', '.join(choices)}",
+        {"type": "string", "enum": list(choices)},
+    )

@@ -1,9 +1,8 @@
-"""The conversation at a terminal: reads prompts and slash commands, runs turns, shows how they ended."""
+"""The conversation with a user: reads prompts and slash commands, runs turns, says how they ended."""
 
 import asyncio
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from bradawl._version import __version__
@@ -14,303 +13,300 @@ from bradawl.app.outcomes import outcome_of
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.rendering import cut, one_line, usage_text
 from bradawl.app.slash_commands import CommandFailed, CommandResult, is_command
-from bradawl.app.terminal_user import Option
-from bradawl.app.tui.approver import TerminalApprover
-from bradawl.app.tui.lines import LineReader, TurnInput, reader_for
-from bradawl.app.tui.painter import Painter
-from bradawl.app.tui.questions import QuestionReader
+from bradawl.app.tui.terminal import Printer, Submission, Terminal
 from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.events import Pin
 from bradawl.core.messages import Assistant, Message, User, text_of
-from bradawl.safety.control_characters import clean
 
 if TYPE_CHECKING:
-    from bradawl.agent.session import TurnResult
+    from bradawl.agent.session import Prompt, TurnResult
     from bradawl.app.settings.settings import Settings
 
-KEYS_HELP: Final = """\
-Enter sends. Alt+Enter, or \\ at the end of a line, begins a new line.
-What you type during a turn reaches the model at its next step; commands wait for the turn's end.
-Ctrl+C ends the running turn; at the prompt it clears the line. Ctrl+D, or Ctrl+C twice, leaves."""
-_INTERRUPTS_TO_EXIT = 3
-"""Ctrl+C this often during one turn exits at once, in case ending the turn does not work."""
-_RECALLED_LINES = 12
+_RECALLED_LINES: Final = 12
+_NOT_SAVED: Final = (
+    "This turn could not be saved; the disk may be full. It can't be resumed, and undo may not know what it changed."
+)
+_OUTPUT_LINES: Final = 500
+"""Lines of a command of the user that are printed."""
 
 
 async def run_repl(request: RunRequest, console: Console) -> int:
     """Converse until the user leaves, and return the exit code. Raises `SettingsError` and `SessionError`."""
-    reader = QuestionReader(console, reader_for(console, request.settings.home))
-    settings = await _settings_after_trust_question(request, console, reader)
-    request = request._replace(settings=settings)
-    repl = Repl(console, reader)
-    memory = RememberedRules(settings.home, settings.cwd, settings.user_home, settings.add_dirs)
-    approver = TerminalApprover(repl.painter.line, reader.ask, repl.cancel_turn, repl.questioning, memory)
-    frontend = request.start(
-        approver,
-        repl.painter.emit,
-        user_is_there=True,
-        warnings=lambda: memory.problems,
-        keys_help=KEYS_HELP,
-        user=repl if console.has_user else None,
-    )
-    repl.painter.learn(frontend.agent.tools)
-    with Interrupts(on_interrupt=repl.interrupted) as interrupts:
+    if not console.is_interactive or console.is_dumb or request.settings.plain:
+        from bradawl.app.tui.plain.terminal import plain_terminal
+
+        return await converse(request, console, plain_terminal(console))
+    from bradawl.app.tui.live.terminal import with_live_terminal
+
+    return await with_live_terminal(console, request.settings, lambda terminal: converse(request, console, terminal))
+
+
+async def converse(request: RunRequest, console: Console, terminal: Terminal) -> int:
+    """Build the agent, and converse at a terminal. Returns the exit code. Raises as `run_repl`."""
+    repl = Repl(terminal)
+    with Interrupts(on_interrupt=terminal.interrupt) as interrupts:
         try:
-            session_id = request.choose_session(frontend.agent)
-            await repl.converse(frontend, session_id)
+            settings = await _settings_after_trust_question(request, terminal)
+            # In a thread, because the user may be typing already.
+            frontend = await asyncio.to_thread(_start, request._replace(settings=settings), terminal)
+            try:
+                session_id = request.choose_session(frontend.agent)
+                await asyncio.to_thread(frontend.agent.policy)  # the sandbox is tried out
+                await repl.converse(frontend, session_id, is_interactive=console.is_interactive)
+            finally:
+                await frontend.agent.aclose()
         except asyncio.CancelledError:
             if not interrupts.has_arrived:
                 raise
             return interrupts.exit_code
-        finally:
-            await frontend.agent.aclose()
     if repl.had_no_input and session_id is None and not console.has_user:
         raise SettingsError("The prompt is empty: use `bradawl -p PROMPT`, pipe it in, or talk at a terminal.")
     return 0
 
 
-async def _settings_after_trust_question(request: RunRequest, console: Console, reader: LineReader) -> "Settings":
-    """The settings after the question whether the project's files take effect, if it has to be asked."""
-    from bradawl.app.trust_command import answer_trust, trust_question
-
+def _start(request: RunRequest, terminal: Terminal) -> Frontend:
     settings = request.settings
-    if not console.has_user or (question := trust_question(settings)) is None:
-        return settings
+    memory = RememberedRules(settings.home, settings.cwd, settings.user_home, settings.add_dirs)
+    frontend = request.start(
+        terminal.approver(memory),
+        terminal.emit,
+        user_is_there=True,
+        warnings=lambda: memory.problems,
+        keys_help=terminal.keys_help,
+        user=terminal.user,
+    )
+    terminal.learn(frontend.agent.tools)
+    return frontend
+
+
+async def _settings_after_trust_question(request: RunRequest, terminal: Terminal) -> "Settings":
+    """The settings after the question whether the project's files take effect, if it has to be asked."""
+    from bradawl.app.trust_question import ask_about_trust, trust_question
     from bradawl.safety.control_characters import escape
 
-    console.say(escape(question))
-    try:
-        answer = await reader.ask("Do you trust it? [y/N] ")
-    except (EOFError, KeyboardInterrupt):
-        return settings  # no answer: the next start asks again
-    answer_trust(settings, is_trusted=answer.strip().lower() in ("y", "yes"))
-    return request.reload_settings()
+    settings, user = request.settings, terminal.user
+    if user is None or (question := await asyncio.to_thread(trust_question, settings)) is None:
+        return settings
+
+    lines: list[str] = []
+
+    async def ask(asked: str) -> str:
+        terminal.printer.line("\n".join(lines))  # not as a text with a diff, which drops parts of lines
+        lines.clear()
+        return await user.ask("", asked)
+
+    is_answered = await ask_about_trust(settings, question, lambda line: lines.append(escape(line)), ask)
+    if lines:
+        terminal.printer.line("\n".join(lines))
+    return request.reload_settings() if is_answered else settings
 
 
 class Repl:
     """One conversation at a terminal, over one or more sessions."""
 
-    def __init__(self, console: Console, reader: QuestionReader) -> None:
-        self.console = console
-        self.reader = reader
-        reader.set_aside = self._typed_before_question
-        self.painter = Painter(console)
+    def __init__(self, terminal: Terminal) -> None:
         self.had_no_input = True
         """Nothing has been typed yet."""
-        self._turn_input = TurnInput(console, self._typed_during_turn)
-        self._queued: list[str] = []
-        self._session: FrontendSession | None = None
-        self._is_running = False
-        self._interrupts = 0
+        self._leaves = True
+        """The program ends after the open session."""
+        self._terminal = terminal
+        self._print = terminal.printer
+        self._prompts = terminal.prompts
 
-    async def converse(self, frontend: Frontend, session_id: str | None) -> None:
+    async def converse(self, frontend: Frontend, session_id: str | None, *, is_interactive: bool) -> None:
         """Sessions one after the other until the user leaves. Raises `SessionError`."""
-        self._greet(frontend)
-        if self.console.has_user:
+        if is_interactive:
+            self._greet(frontend)
+        if self._terminal.user is not None:
             frontend.announce()
         prompt = frontend.request.prompt
         while True:
             with ExitStack() as after:
                 async with frontend.open(session_id) as session:
                     after.callback(self._say_goodbye, session)  # closes the log, which jobs write to until they end
-                    self._session = session
+                    self._prompts.begin_session(session)
                     try:
                         await self._recall(session)
                         then = await self._run_session(session, prompt)
+                        self._leaves = then.then == "leave"
                     finally:
-                        self._session = None
+                        self._prompts.begin_session(None)
             if then.then == "leave":
                 return
-            session_id, prompt = then.session or None, ""
+            session_id, prompt, self._leaves = then.session or None, "", True
             if session_id is None:
-                self.painter.line("A new session begins.")
-
-    def interrupted(self) -> None:
-        """Handle Ctrl+C: it ends a running read, else the running turn or compaction."""
-        if self.reader.interrupt() or self._session is None or not self._session.is_running:
-            return
-        self._interrupts += 1
-        if self._interrupts >= _INTERRUPTS_TO_EXIT:
-            os._exit(130)
-        self.cancel_turn()
-
-    def cancel_turn(self) -> None:
-        """End the running turn; does nothing between turns."""
-        if self._session is not None:
-            self._session.cancel()
-
-    async def ask(self, text: str, question: str) -> str:
-        """Show a text and ask a question about it; empty for Ctrl+C and a closed input."""
-        self.painter.diff(text)
-        try:
-            return await self.reader.ask(question)
-        except (EOFError, KeyboardInterrupt):
-            return ""
-        finally:
-            self.reader.end_question()
-
-    async def pick(self, title: str, options: Sequence[Option]) -> str | None:
-        """Show numbered options; the answer is a number or the beginning of a label. None for no answer."""
-        lines = [f"{number}. {each.label}  {each.detail}".rstrip() for number, each in enumerate(options, 1)]
-        typed = (await self.ask("\n".join((title, *lines)), "Number: ")).strip()
-        if typed.isascii() and typed.isdigit() and 0 < int(typed) <= len(options):
-            return options[int(typed) - 1].value
-        found = [each.value for each in options if typed and each.label.casefold().startswith(typed.casefold())]
-        return found[0] if len(found) == 1 else None
-
-    def use_theme(self, name: str) -> None:
-        """Lines without a screen have no theme."""
-
-    def copy(self, text: str) -> bool:
-        """Lines without a screen reach no clipboard."""
-        return False
-
-    @contextmanager
-    def questioning(self) -> Iterator[None]:
-        """A context in which events are kept back, to be drawn afterwards, and typed lines answer the question."""
-        self._turn_input.stop()
-        try:
-            with self.painter.holding():
-                yield
-        finally:
-            self.reader.end_question()
-            if self._is_running:
-                self._turn_input.listen()
-
-    def _typed_during_turn(self, text: str) -> None:
-        """Pass a text on to the model, for its next step; a command waits for the turn's end."""
-        session = self._session if self._is_running else None
-        if session is not None and not is_command(text) and session.send(text):
-            return
-        self._queued.append(text)
-        if self._is_running:
-            self.painter.dim("  that waits for the end of the turn")
-
-    def _typed_before_question(self, text: str) -> None:
-        """Say that a text was typed before a question was shown, and during a turn pass it on to the model."""
-        self.painter.dim(f"  typed before the question, so it is no answer: {cut(one_line(text), 100)}")
-        if self._is_running:
-            self._typed_during_turn(text)
+                self._print.line("A new session begins.")
 
     # -------------------------------------------------------------- prompts
 
     async def _run_session(self, session: FrontendSession, prompt: str) -> CommandResult:
         while True:
-            text = prompt or await self._next_prompt()
+            submission = Submission(prompt, prompt) if prompt else await self._prompts.next_prompt()
             prompt = ""
-            if text is None:
+            if submission is None:
                 return CommandResult(then="leave")
             self.had_no_input = False
-            if is_command(text):
-                result = await self._run_command(session, text)
-                if result.then != "stay":
-                    return result
-                text = result.prompt
-            if text:
-                await self._run_turn(session, text)
-
-    async def _next_prompt(self) -> str | None:
-        """The next prompt or command; None to leave."""
-        if self._queued:
-            return self._queued.pop(0)
-        was_interrupted = False
-        while True:
-            try:
-                text = await self.reader.prompt()
-            except EOFError:
-                return None
-            except KeyboardInterrupt:
-                if was_interrupted:
-                    return None
-                was_interrupted = True
-                self.painter.dim("(Ctrl+C once more leaves)")
+            self._terminal.show_prompt(submission)
+            typed = submission.shown or submission.text  # what is folded away is never a command
+            if typed.startswith("!") and submission.text[1:].strip():
+                await self._run_user_command(session, submission.text[1:].strip())
                 continue
-            was_interrupted = False
-            if text.strip():
-                return text.encode("utf-8", "replace").decode()
+            if not is_command(typed):
+                await self._run_turn(session, await self._with_attachments(session, submission))
+                continue
+            result = await self._run_command(session, submission.text)
+            if result.then != "stay":
+                return result
+            if result.prompt:
+                await self._run_turn(session, result.prompt)
+
+    async def _with_attachments(self, session: FrontendSession, submission: Submission) -> "Prompt":
+        """The prompt with the files that it names with `@`."""
+        if "@" not in (submission.shown or submission.text) and not submission.images:
+            return submission.text
+        from bradawl.app.attachments import attach
+        from bradawl.app.listed_files import listed_files
+
+        inner = session.session
+        cwd = inner.state.cwd or session.frontend.settings.cwd
+        attached = await asyncio.to_thread(
+            attach, submission.text, submission.images, cwd, inner.policy(), listed_files
+        )
+        for problem in attached.problems:
+            self._print.error(one_line(problem))
+        if not attached.names:
+            return submission.text
+        self._print.dim(f"attached: {', '.join(map(one_line, attached.names))}")
+        return attached.parts
+
+    async def _run_user_command(self, session: FrontendSession, command: str) -> None:
+        """Run a command of the user, and print what it prints, up to a number of lines."""
+        printed = PrintedLines(self._print)
+        self._prompts.begin_turn(f"Running {cut(one_line(command), 40)}")
+        try:
+            inner, settings = session.session, session.frontend.settings
+            done = await session.shell.run(command, inner.state.cwd or settings.cwd, settings.environment, printed.show)
+            inner.conversation.note(done.note(command))
+        except SettingsError as error:
+            self._print.error(one_line(str(error)))
+            return
+        finally:
+            self._prompts.end_turn()
+        printed.end()
+        if done.exit_code != 0:
+            self._print.dim("cancelled" if done.exit_code is None else f"exit code {done.exit_code}")
 
     async def _run_command(self, session: FrontendSession, line: str) -> CommandResult:
-        self._interrupts = 0
         try:
-            result = await session.run_command(line)
+            result = await self._result_of(session, line)
         except (SettingsError, CommandFailed) as error:
-            self.painter.error(one_line(str(error)))
+            self._print.error(one_line(str(error)))
             return CommandResult()
         if result.text:
-            show = self.painter.diff if result.style == "diff" else self.painter.line
+            show = self._print.diff if result.style == "diff" else self._print.line
             show(result.text)
+        if result.draft:
+            self._terminal.draft(result.draft)
         return result
 
-    async def _run_turn(self, session: FrontendSession, prompt: str) -> None:
-        self._is_running, self._interrupts = True, 0
+    async def _result_of(self, session: FrontendSession, line: str) -> CommandResult:
+        """Run a command; one that takes long is shown as work."""
+        name = line.split()[0]
+        if not session.frontend.commands.is_slow(name):
+            return await session.run_command(line)
+        self._prompts.begin_turn(f"Running {name}")
+        try:
+            return await session.run_command(line)
+        finally:
+            self._prompts.end_turn()
+
+    async def _run_turn(self, session: FrontendSession, prompt: "Prompt") -> None:
         session.frontend.announce()
-        self._turn_input.listen()
+        self._prompts.begin_turn()
         try:
             turn = await session.run(prompt)
         except SessionError as error:
-            self.painter.error(f"bradawl: {one_line(str(error))}")
+            self._print.error(f"bradawl: {one_line(str(error))}")
             return
         finally:
-            self._is_running = False
-            self._turn_input.stop()
-        self._show_end(session, turn)
+            self._prompts.end_turn()
+        self._show_end(turn)
 
-    def _show_end(self, session: FrontendSession, turn: "TurnResult") -> None:
+    def _show_end(self, turn: "TurnResult") -> None:
         outcome = outcome_of(turn, user_is_there=True)
         match outcome.kind:
             case "completed":
                 pass
             case "cancelled":
-                self.painter.line(outcome.text)
+                self._print.line(outcome.text)
             case "stopped":
-                self.painter.error(outcome.text)
+                self._print.error(outcome.text)
             case "failed":
-                self.painter.error(f"bradawl: {outcome.text}")
-        if session.has_waiting_message:
-            self.painter.dim("What you typed meanwhile goes along with your next prompt.")
-        self.painter.dim(usage_text(turn.steps, turn.usage, turn.cost))
+                self._print.error(f"bradawl: {outcome.text}")
+        if not turn.saved:
+            self._print.error(_NOT_SAVED)
+        self._print.dim(usage_text(turn.steps, turn.usage, turn.cost))
 
     # -------------------------------------------------------------- beginning and end
 
     def _greet(self, frontend: Frontend) -> None:
-        if not self.console.is_interactive:
-            return
         settings = frontend.settings
-        self.painter.line(f"bradawl {__version__}, {one_line(frontend.model_name)}, in {one_line(settings.cwd)}")
-        self.painter.dim("/help lists commands" + (", tools run without asking" if settings.yolo else ""))
+        self._print.line(f"bradawl {__version__}, {one_line(frontend.model_name)}, in {one_line(settings.cwd)}")
+        self._print.dim("/help lists commands" + (", tools run without asking" if settings.yolo else ""))
 
     async def _recall(self, session: FrontendSession) -> None:
         """Show a resumed session's last exchange, and an undo of it that did not end."""
-        for line in (exchange := last_exchange(session.messages, session.session.transcript.pins)):
-            self.painter.dim(line)
-        if exchange:
+        prompt, reply = last_exchange(session.messages, session.session.transcript.pins)
+        if prompt:
+            self._terminal.show_exchange(prompt, reply)
             from bradawl.app.undo_commands import stopped_undo_text
 
             if text := await stopped_undo_text(session):
-                self.painter.line(text)
+                self._print.line(text)
 
     def _say_goodbye(self, session: FrontendSession) -> None:
-        if session.messages and session.close_log():
-            self.painter.line(f"To resume this session: bradawl -r {session.id}")
+        if session.messages and session.close_log() and self._leaves:
+            self._print.line(f"To resume this session: bradawl -r {session.id}")
 
 
-def last_exchange(messages: Sequence[Message], pins: Sequence[Pin] = ()) -> list[str]:
-    """The last prompt and the reply to it, each cut to a few lines; empty if there is none.
+class PrintedLines:
+    """Prints the lines of an output as they come, and counts those that are too many."""
+
+    def __init__(self, printer: Printer) -> None:
+        self._printer = printer
+        self._rest = ""
+        self._count = 0
+
+    def show(self, text: str) -> None:
+        """Print the lines that are complete."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        self._print(lines)
+
+    def end(self) -> None:
+        """Print what is left, and how many lines were not printed."""
+        if self._rest:
+            self._print([self._rest])
+        if self._count > _OUTPUT_LINES:
+            self._printer.dim(f"... {self._count - _OUTPUT_LINES:,} more lines")
+
+    def _print(self, lines: list[str]) -> None:
+        shown = lines[: max(0, _OUTPUT_LINES - self._count)]
+        self._count += len(lines)
+        if shown:
+            self._printer.dim("\n".join(shown))
+
+
+def last_exchange(messages: Sequence[Message], pins: Sequence[Pin] = ()) -> tuple[str, str]:
+    """The last prompt and the reply to it; empty texts if there is none.
 
     With `pins` the first message is that of a compaction, which holds them.
     """
     prompts = [place for place, message in enumerate(messages) if isinstance(message, User) and message.parts]
     own = [place for place in prompts if place or not pins]
     if not prompts:
-        return []
+        return "", ""
     prompt = messages[own[-1]] if own else None
     pinned = [pin.text.partition("\n")[2].rpartition("\n")[0] for pin in pins if pin.kind == "request"]
     text = text_of(prompt.parts) if isinstance(prompt, User) else (pinned or [""])[-1]
     replies = [message for message in messages[own[-1] if own else 0 :] if isinstance(message, Assistant)]
-    return _briefly(text, "> ") + (_briefly(text_of(replies[-1].parts), "") if replies else [])
-
-
-def _briefly(text: str, mark: str) -> list[str]:
-    lines = clean(text).strip().splitlines()
-    shown = [cut(mark + line, 200) for line in lines[:_RECALLED_LINES]]
-    return [*shown, "..."] if len(lines) > _RECALLED_LINES else shown
+    return text, text_of(replies[-1].parts) if replies else ""

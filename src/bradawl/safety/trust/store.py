@@ -1,4 +1,4 @@
-"""Stores which project folders the user trusts, and which of their contents were approved. `app.trust_command` asks.
+"""Stores which project folders the user trusts, and which of their contents were approved. `app.trust_question` asks.
 
 One file in the user's data folder, with an entry for the real path of each folder. Names of links don't count, nor the
 repository that a checkout claims to belong to.

@@ -1,0 +1,1 @@
+"""bradawl's slash commands, one function each; `builtin` collects them."""

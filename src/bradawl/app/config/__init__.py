@@ -1,0 +1,1 @@
+"""`bradawl config`: shows settings and their sources, and changes settings files without losing comments."""

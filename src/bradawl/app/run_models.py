@@ -1,0 +1,198 @@
+"""The models that a run can change to: finds the one that a name means, builds it, and lists those of the providers."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from bradawl.app.settings.load import effort_of, read_settings
+from bradawl.app.settings.model_choice import ModelSources, find_key, resolve
+from bradawl.app.settings.model_settings import ModelSettings
+from bradawl.app.settings.providers import SCRIPTED, Provider, split_model, unknown_provider
+from bradawl.core.errors import SettingsError
+from bradawl.core.ports import Model
+from bradawl.core.usage import Price
+
+if TYPE_CHECKING:
+    from bradawl.app.settings.settings import Settings
+    from bradawl.providers.catalog import Catalog
+
+_NEAR: Final = 0.6
+
+
+class ChosenModel(NamedTuple):
+    """A model that the user chose, with what follows from the choice."""
+
+    settings: ModelSettings
+    effort: str | None
+    """The effort of its requests as the settings have it."""
+    notes: tuple[str, ...] = ()
+    """What the user should know, such as that the name is not a known model."""
+
+    @property
+    def name(self) -> str:
+        """`provider/model`."""
+        return f"{self.settings.provider}/{self.settings.name}"
+
+
+class KnownModel(NamedTuple):
+    """A model in the list of those that can be chosen."""
+
+    name: str
+    """`provider/model`, as `choose` takes it."""
+    context_window: int | None
+    price: Price | None
+
+
+class RunModels:
+    """The models that a run can change to. Settings are read again at each use."""
+
+    def __init__(
+        self,
+        settings: "Settings",
+        options: Mapping[str, object],
+        cwd: str,
+        notify: Callable[[str], None] | None = None,
+    ) -> None:
+        """`options` are those of the command line. `notify` is called when a debug log can't be written."""
+        self._settings, self._options, self._cwd, self._notify = settings, options, cwd, notify
+        self.is_asked_for = options.get("model") is not None
+        """A flag of this run names the model, so it also answers in sessions that were continued with another one."""
+
+    def choose(self, text: str, now: ModelSettings) -> ChosenModel:
+        """The model that `[PROVIDER/]MODEL` means. `now` is the present one, whose provider is the usual one.
+
+        Raises `SettingsError` for an unknown provider, and for one without a key or URL.
+        """
+        given = self._sources()
+        name, model = split_model(text.strip(), given.providers)
+        if not model:
+            raise SettingsError(f"{text!r} names no model; it should be [PROVIDER/]MODEL.")
+        if not name:
+            catalog = _catalog()
+            head, slash, _ = model.partition("/")
+            name = _provider_that_has(model, given, catalog, now.provider)
+            if slash and not name and not _has_slashes(now, catalog):
+                raise SettingsError(unknown_provider(head, given.providers))
+        return self._chosen(given, given.providers[name or now.provider], model)
+
+    def named(self, provider: str, model: str) -> ChosenModel:
+        """Exactly this model, as a log names it. Raises `SettingsError`, also for a provider that is gone."""
+        given = self._sources()
+        if provider not in given.providers:
+            raise SettingsError(unknown_provider(provider, given.providers))
+        return self._chosen(given, given.providers[provider], model)
+
+    def _chosen(self, given: ModelSources, provider: Provider, model: str) -> ChosenModel:
+        first = self._settings.model
+        if (provider.name, model) == (first.provider, first.name):
+            return ChosenModel(first, self._settings.effort)
+        before = len(given.sources.warnings)
+        found = resolve(given, provider, model, is_selected=provider.name == first.provider, is_first=False)
+        notes = (*given.sources.warnings[before:], *_unknown_model(found, _catalog()))
+        return ChosenModel(found, effort_of(given, found), notes)
+
+    def build(self, chosen: ModelSettings) -> Model:
+        """The model, with the fallback of the settings behind it. The caller closes it."""
+        from bradawl.app.build.model import build_other_model
+
+        return build_other_model(self._settings, chosen, self._notify)
+
+    async def known(self) -> tuple[KnownModel, ...]:
+        """The models of all providers that are set up: from the catalog, else from the server, and local servers'."""
+        given = self._sources()
+        catalog = _catalog()
+        with_list: list[KnownModel] = []
+        to_ask: list[Provider] = []
+        for one in given.providers.values():
+            if one.name == SCRIPTED or not _is_set_up(one, given):
+                continue
+            names = catalog.names(catalog.vendor_at(one.base_url)) if one.base_url else ()
+            with_list += (_from_catalog(one, name, given, catalog) for name in names)
+            to_ask += [] if names else [one]
+        return (*with_list, *await _asked(given, catalog, to_ask))
+
+    def price_of(self, provider: str, model: str) -> Price | None:
+        """The price of a model, of this run or an earlier one; None if it is not known."""
+        given = self._sources()
+        facts = given.facts.get(f"{provider}/{model}")
+        if facts is not None and facts.price is not None:
+            return facts.price
+        one, catalog = given.providers.get(provider), _catalog()
+        entry = catalog.look_up(catalog.vendor_at(one.base_url), model) if one and one.base_url else None
+        return entry.price if entry else None
+
+    def _sources(self) -> ModelSources:
+        return read_settings(self._options, self._settings.environment, self._cwd).given
+
+
+def _catalog() -> "Catalog":
+    from bradawl.providers.catalog import Catalog  # most runs change no model
+
+    return Catalog()
+
+
+def _provider_that_has(model: str, given: ModelSources, catalog: "Catalog", now: str) -> str:
+    """The provider that is set up and has a model of this name: the present one, or the only one; else empty."""
+    found = [
+        one.name
+        for one in given.providers.values()
+        if one.base_url and _is_set_up(one, given) and catalog.look_up(catalog.vendor_at(one.base_url), model)
+    ]
+    if now in found or not found:
+        return now if now in found else ""
+    if len(found) > 1:
+        names = ", ".join(f"{name}/{model}" for name in found)
+        raise SettingsError(f"Several providers have {model}; name one of them: {names}.")
+    return found[0]
+
+
+def _has_slashes(now: ModelSettings, catalog: "Catalog") -> bool:
+    """Whether names of models of the present provider may hold a slash, as `vendor/model` of a router does."""
+    names = catalog.names(catalog.vendor_at(now.base_url)) if now.base_url else ()
+    has_one = now.provider != SCRIPTED and "/" in now.name
+    return now.is_local or has_one or any("/" in name for name in names)
+
+
+def _is_set_up(one: Provider, given: ModelSources) -> bool:
+    return one.is_users or find_key(given, one).kind != "none"
+
+
+def _unknown_model(found: ModelSettings, catalog: "Catalog") -> tuple[str, ...]:
+    """A warning for a name that the vendor's catalog does not have."""
+    vendor = catalog.vendor_at(found.base_url) if found.base_url else ""
+    if not vendor or catalog.look_up(vendor, found.name) is not None:
+        return ()
+    from difflib import get_close_matches
+
+    near = get_close_matches(found.name, catalog.names(vendor), 1, _NEAR)
+    hint = f" Did you mean {found.provider}/{near[0]}?" if near else ""
+    return (f"{found.name} is not among the known models of {found.provider}, so window and price are unknown.{hint}",)
+
+
+def _from_catalog(one: Provider, name: str, given: ModelSources, catalog: "Catalog") -> KnownModel:
+    facts = given.facts.get(f"{one.name}/{name}")
+    entry = catalog.look_up(catalog.vendor_at(one.base_url), name)
+    window = (facts and facts.context_window) or (entry and entry.context_window)
+    return KnownModel(f"{one.name}/{name}", window, (facts and facts.price) or (entry and entry.price))
+
+
+async def _asked(given: ModelSources, catalog: "Catalog", providers: Sequence[Provider]) -> list[KnownModel]:
+    """The models that servers list: those of these providers, and of servers on this machine."""
+    from bradawl.app.build.model import build_http
+    from bradawl.app.local_models import best_first, find_local
+    from bradawl.app.models_command import query_providers
+
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(query_providers(given, catalog, build_http, one.name)) for one in providers]
+        local = group.create_task(find_local(build_http(None, None), given.providers, given.environ))
+    statuses = [status for task in asked for status in task.result()]
+    found = {
+        f"{status.name}/{one.name}": (one.context_window, one.price) for status in statuses for one in status.models
+    }
+    for server in local.result():
+        known = given.providers.get(server.kind)
+        if known is not None and known.base_url == server.base_url:  # else no name leads to it
+            found |= {
+                f"{known.name}/{one.name}": (one.context or one.longest, None) for one in best_first(server.models)
+            }
+    return [KnownModel(name, window, price) for name, (window, price) in found.items()]

@@ -1,0 +1,20 @@
+"""The width of a terminal."""
+
+import os
+from collections.abc import Mapping
+from typing import Final, TextIO
+
+from bradawl.app.rendering import DEFAULT_WIDTH
+
+_WIDEST: Final = 1_000
+
+
+def terminal_width(stream: TextIO, environ: Mapping[str, str], otherwise: int = DEFAULT_WIDTH) -> int:
+    """Cells in a line of the stream's terminal; COLUMNS wins, and `otherwise` is for files and pipes."""
+    columns = environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6 and int(columns):
+        return min(int(columns), _WIDEST)
+    try:
+        return min(os.get_terminal_size(stream.fileno()).columns or otherwise, _WIDEST)
+    except (OSError, ValueError, AttributeError):
+        return otherwise

@@ -1,0 +1,206 @@
+"""Asks for permissions in the live region, one question at a time; each answer has a key."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from bradawl.app.rendering import one_line
+from bradawl.app.tui.live.dialogs import CLOSED, Key, KeyDialog
+from bradawl.app.tui.live.pager import Pager
+from bradawl.app.tui.live.preview import preview_of
+from bradawl.app.tui.plain.approver import parse_choice
+from bradawl.app.tui.question_text import destinations, in_line, indented, is_about_a_host, scopes_of
+from bradawl.app.tui.render.cells import wrap
+from bradawl.app.tui.render.palettes import Role
+from bradawl.app.tui.render.theme import Theme
+from bradawl.core.errors import SettingsError
+from bradawl.core.permissions import Answer, Choice, Question
+from bradawl.safety.control_characters import escape
+
+if TYPE_CHECKING:
+    from bradawl.app.remembered_rules import RememberedRules
+    from bradawl.app.tui.live.view import LiveView
+
+_NO_REASON: Final = "Say why, or Enter alone"
+_NOTE: Final = "A note for the model"
+_RULE: Final = "The rule; Enter saves it"
+_OWN, _WHOLE = "own", "whole"
+
+
+class LiveApprover:
+    """`Approver` in the live region. Esc and Ctrl+C are a no that also ends the turn."""
+
+    def __init__(
+        self,
+        view: "LiveView",
+        memory: "RememberedRules",
+        show: Callable[[str], None],
+        send: Callable[[str], object],
+        asks: Callable[[str], None],
+    ) -> None:
+        """`show` prints a line; `send` passes a note to the model; `asks` tells the user that a question waits."""
+        self._view, self._memory = view, memory
+        self._show, self._send, self._asks = show, send, asks
+        self._one = asyncio.Lock()
+        self._waiting = 0
+
+    async def ask(self, question: Question) -> Answer:
+        """The user's answer. A yes for the project is saved before it is returned."""
+        self._waiting += 1
+        try:
+            async with self._one:
+                self._asks(f"{question.call.name} needs your answer")
+                return await self._answer(question)
+        except asyncio.CancelledError:
+            if is_about_a_host(question):
+                self._show("The command has ended: this needs no answer any more.")
+            raise
+        finally:
+            self._waiting -= 1
+
+    async def _answer(self, question: Question) -> Answer:
+        rules = self._memory.proposals(question.request)
+        while True:
+            pressed = await self._view.open_dialog(self._dialog(question, rules)) or CLOSED
+            if pressed == CLOSED:
+                self._view.stop()
+                return Answer(False, by="user")
+            if (answer := await self._answered(pressed, question, rules)) is not None:
+                return answer
+
+    async def _answered(self, pressed: str, question: Question, rules: tuple[str, ...]) -> Answer | None:
+        """The answer for a key; None if the question is to be shown again."""
+        match pressed:
+            case "yes" | "session":
+                return Answer(True, by="user", scope="once" if pressed == "yes" else "session")
+            case "project" | "rule":
+                return await self._saved(question, rules, is_edited=pressed == "rule")
+            case "note":
+                return await self._with_note()
+            case "no" | "no host":
+                reason = await self._view.type_text(_NO_REASON)
+                scope = "session" if pressed == "no host" else "once"
+                return None if reason is None else Answer(False, by="user", scope=scope, message=reason.strip())
+            case _:
+                await Pager(in_line(question.call.name), preview_of(question).whole).show(self._view.screen)
+                return None
+
+    async def _with_note(self) -> Answer | None:
+        """A yes, after which the model gets what the user typed."""
+        note = await self._view.type_text(_NOTE)
+        if note is None:
+            return None
+        if note.strip():
+            self._send(note)
+        return Answer(True, by="user")
+
+    def _dialog(self, question: Question, rules: tuple[str, ...]) -> KeyDialog:
+        preview = preview_of(question)
+        return KeyDialog(
+            preview.title,
+            preview.body,
+            preview.foot,
+            list(_keys(question, rules)),
+            role=_role(question),
+            fixed=preview.fixed,
+            after=self._after(question),
+        )
+
+    def _after(self, question: Question) -> str:
+        more = self._waiting - 1
+        waiting = f" · {more} more question{'s' if more > 1 else ''} after this one" if more else ""
+        return f"asked because {one_line(question.reason)}{waiting}"
+
+    async def _saved(self, question: Question, rules: tuple[str, ...], *, is_edited: bool) -> Answer | None:
+        """A yes for the project, once its rules are on disk; None to ask again."""
+        texts = await self._edited(rules) if is_edited else rules
+        if not texts:
+            return None
+        if lack := self._memory.why_not_allowed(question.request, texts):
+            self._show(f"Nothing was saved: {escape(lack)}")
+            return None
+        try:
+            path = await asyncio.to_thread(self._memory.add, texts)
+        except SettingsError as error:
+            self._show(f"Nothing was saved: {escape(str(error))}")
+            return None
+        self._show(f"Saved in {escape(path)}: {escape(', '.join(texts))}")
+        return Answer(True, by="user", scope="project", rules=texts)
+
+    async def _edited(self, rules: tuple[str, ...]) -> tuple[str, ...]:
+        """The rules as the user edits them; none to ask again."""
+        texts: list[str] = []
+        for number, rule in enumerate(rules, 1):
+            label = _RULE if len(rules) == 1 else f"{_RULE} ({number} of {len(rules)})"
+            typed = await self._view.type_text(label, rule)
+            if typed is None or not typed.strip():
+                return ()
+            texts.append(typed.strip())
+        return tuple(dict.fromkeys(texts))
+
+    async def choose(self, choice: Choice) -> str | None:
+        """The user's answer to a question of the model; None if the user leaves it."""
+        async with self._one:
+            self._asks("The model asks you something")
+            keys = [Key(str(number), escape(text), text) for number, text in enumerate(choice.options, 1)]
+            if not keys:
+                return await self._typed(choice)
+            keys.append(Key("o", "another answer", _OWN))
+
+            def body(_: Theme, width: int) -> list[str]:
+                return [part for line in indented(choice.question) for part in wrap(line.strip(), width)]
+
+            keys.append(Key("v", "", _WHOLE, is_hidden=True))
+            while True:
+                pressed = await self._view.open_dialog(KeyDialog("The model asks", body, "Esc: no answer", keys))
+                if pressed != _WHOLE:
+                    break
+                await Pager("The model asks", lambda width: body(self._view.screen.theme, width)).show(
+                    self._view.screen
+                )
+            if pressed == _OWN:
+                return await self._typed(choice)
+            answer = None if pressed in (CLOSED, None) else pressed
+            self._show_answer(choice, answer)
+            return answer
+
+    async def _typed(self, choice: Choice) -> str | None:
+        self._show(f"The model asks: {escape(choice.question)}")
+        typed = await self._view.type_text("Your answer")
+        answer = None if typed is None else parse_choice(typed, choice.options)
+        self._show_answer(choice, answer)
+        return answer
+
+    def _show_answer(self, choice: Choice, answer: str | None) -> None:
+        """Leave a trace of the question and of what was answered."""
+        said = "(no answer)" if answer is None else escape(answer)
+        self._show(f"The model asked: {escape(choice.question)}\nYou answered: {said}")
+
+
+def _role(question: Question) -> Role:
+    """Red where the sandbox is lifted or there is none, else amber."""
+    return "frame_danger" if question.grant.outside_sandbox else "frame_warning"
+
+
+def _keys(question: Question, rules: tuple[str, ...]) -> "Sequence[Key]":
+    name = in_line(question.call.name)
+    if is_about_a_host(question):
+        covered = f"{destinations(question)} for every command, this session"
+    elif question.request.stands_alone:
+        covered = f"this exact {'command' if question.request.effects.seal else f'{name} call'}, this session"
+    else:
+        covered = f"every {name} call this session"
+    keys = [Key("y", "Yes", "yes")]
+    scopes = scopes_of(question, rules)
+    if "session" in scopes:
+        keys.append(Key("a", f"Yes, {covered}", "session"))
+    if "project" in scopes:
+        keys.append(Key("p", f"Always here: {escape(', '.join(rules))}", "project"))
+        keys.append(Key("e", "Always here, but let me edit the rule", "rule"))
+    keys.append(Key("n", "No, and say why", "no"))
+    if is_about_a_host(question):
+        keys.append(Key("x", "No, and no further host of this command", "no host"))
+    else:
+        keys.append(Key("tab", "Yes, with a note for the model", "note"))
+    keys.append(Key("v", "", "whole", is_hidden=True))
+    return keys

@@ -1,0 +1,261 @@
+"""Questions in the live region: a frame with keys, and a list with a search."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from bradawl.app.terminal_user import Option
+from bradawl.app.tui.render.cells import cut, pad, width, wrap
+from bradawl.app.tui.render.cells import width as cells_of
+from bradawl.app.tui.render.palettes import Role
+from bradawl.app.tui.render.theme import Theme
+from bradawl.safety.control_characters import escape
+
+CLOSED: Final = "closed"
+"""The answer when the user leaves the question, by Esc or Ctrl+C."""
+_LEAST_BODY: Final = 2
+_COMPLETIONS: Final = 6
+
+
+class Key(NamedTuple):
+    """One answer of a question, and its key."""
+
+    key: str
+    """As the user sees it; a single character, or `tab`."""
+    label: str
+    value: str
+    is_hidden: bool = False
+    """It works and is not listed."""
+
+
+class KeyDialog:
+    """A framed text with answers, each of which has a key; arrow keys and Enter choose as well."""
+
+    def __init__(
+        self,
+        title: str,
+        body: Callable[[Theme, int], list[str]],
+        foot: str,
+        keys: Sequence[Key],
+        *,
+        role: Role = "frame_warning",
+        after: str = "",
+        fixed: Callable[[Theme, int], list[str]] | None = None,
+    ) -> None:
+        """`body` gives the lines of the text for a width; `foot` stands in the lower border, `after` below the keys."""
+        self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._title, self._body, self._foot, self._keys = title, body, foot, keys
+        self._role: Role = role
+        self._after = after
+        self._fixed = fixed or (lambda _theme, _width: [])
+        self._chosen = 0
+        self.is_cut = False
+        """The last drawing left lines of the body out."""
+
+    def press(self, key: str, text: str) -> None:
+        """See `Dialog`."""
+        listed = [each for each in self._keys if not each.is_hidden]
+        if key in ("escape", "c-c"):
+            self._answer(CLOSED)
+        elif key in ("up", "c-p"):
+            self._chosen = (self._chosen - 1) % len(listed)
+        elif key in ("down", "c-n"):
+            self._chosen = (self._chosen + 1) % len(listed)
+        elif key in ("c-m", "enter"):
+            self._answer(listed[self._chosen].value)
+        elif key == "c-i":
+            self._press_named("tab")
+        elif key == "c-o":
+            self._press_named("v")
+        elif text.isascii() and text.isdigit() and 0 < int(text) <= len(listed):
+            self._answer(listed[int(text) - 1].value)
+        else:
+            self._press_named(text.lower())
+
+    def _press_named(self, name: str) -> None:
+        for each in self._keys:
+            if each.key == name:
+                self._answer(each.value)
+
+    def _answer(self, value: str) -> None:
+        if not self.answer.done():
+            self.answer.set_result(value)
+
+    def lines(self, theme: Theme, width: int, rows: int) -> list[str]:
+        """See `Dialog`. Heading and keys always stay; the body is cut to what is left."""
+        body = self._body(theme, width - 4)
+        frame = framed(theme, width, self._title, (), self._foot, self._role)
+        keys = self._key_lines(theme, width)
+        if len(keys) > (most := max(1, rows - _LEAST_BODY - len(frame))):
+            keys = self._few_key_lines(theme, width, most)
+        fixed = self._fixed(theme, width - 4)[: max(1, (rows - len(keys) - len(frame)) // 2)]
+        room = max(_LEAST_BODY, rows - len(keys) - len(frame) - len(fixed))
+        self.is_cut = len(body) > room
+        if self.is_cut:
+            left = len(body) - room + 1
+            body = [*body[: room - 1], theme.paint(f"… {left} more lines · v shows all", "dim")]
+        return [*framed(theme, width, self._title, [*body, *fixed], self._foot, self._role), *keys]
+
+    def _few_key_lines(self, theme: Theme, cells: int, rows: int) -> list[str]:
+        """For a low screen: each answer on one line, and as many as fit around the chosen one."""
+        listed = [each for each in self._keys if not each.is_hidden]
+        first = max(0, min(self._chosen - rows // 2, len(listed) - rows))
+        shown = enumerate(listed[first : first + rows], first)
+        return [cut(self._key_line(theme, each, each.label, is_chosen=at == self._chosen), cells) for at, each in shown]
+
+    @staticmethod
+    def _key_line(theme: Theme, key: Key, label: str, *, is_chosen: bool) -> str:
+        mark = theme.paint(theme.symbols.prompt, "accent") if is_chosen else " "
+        return f" {mark} {theme.paint(key.key, 'verb')}  {label}"
+
+    def _key_lines(self, theme: Theme, cells: int) -> list[str]:
+        listed = [each for each in self._keys if not each.is_hidden]
+        lines: list[str] = []
+        column = max(len(each.key) for each in listed)
+        for number, each in enumerate(listed):
+            mark = theme.paint(theme.symbols.prompt, "accent") if number == self._chosen else " "
+            first, *rest = wrap(each.label, max(10, cells - 6 - column))
+            key = theme.paint(pad(each.key, column), "verb")
+            lines.append(f" {mark} {key}  {first}")
+            lines += [" " * (5 + column) + line for line in rest]
+        if self._after:
+            lines += [theme.paint(f"   {line}", "dim") for line in wrap(self._after, max(10, cells - 4))]
+        return lines
+
+
+def framed(theme: Theme, cells: int, title: str, body: Sequence[str], foot: str, role: Role) -> list[str]:
+    """Lines in a frame of `cells` cells, with a title in the upper and a text in the lower border."""
+    box = box_of(theme)
+    inner = cells - 4
+    heads = wrap(title, max(4, cells - 6))
+    lines = [_border(theme, cells, box.top_left, box.top_right, f" {heads[0]} ", role)]
+    bar = theme.paint(box.bar, role)
+    body = [*(theme.paint(head, "verb") for head in heads[1:]), *body]
+    lines += [f"{bar} {pad(cut(line, inner), inner)} {bar}" for line in body]
+    feet = wrap(foot, max(4, cells - 6)) if foot else [""]
+    lines += [f"{bar} {pad(theme.paint(each, 'dim'), inner)} {bar}" for each in feet[:-1]]
+    lines.append(_border(theme, cells, box.bottom_left, box.bottom_right, f" {feet[-1]} " if feet[-1] else "", role))
+    return lines
+
+
+def _border(theme: Theme, cells: int, left: str, right: str, text: str, role: Role) -> str:
+    rule = box_of(theme).rule
+    rest = max(0, cells - 2 - width(text))
+    return theme.paint(left, role) + theme.paint(text, "verb") + theme.paint(rule * rest + right, role)
+
+
+def completion_lines(options: Sequence[tuple[str, str]], chosen: int, theme: Theme, cells: int) -> list[str]:
+    """A list of completions, each with what it means; -1 if none is chosen."""
+    first = max(0, min(chosen - _COMPLETIONS // 2, len(options) - _COMPLETIONS))
+    shown = [(_one_line(label), _one_line(meaning)) for label, meaning in options[first : first + _COMPLETIONS]]
+    column = min(max(width(label) for label, _ in shown), max(8, cells // 2))
+    lines = []
+    for number, (label, meaning) in enumerate(shown, first):
+        mark = theme.paint(theme.symbols.prompt, "accent") if number == chosen else " "
+        name = pad(cut(label, column), column)
+        name = theme.paint(name, "verb") if number == chosen else name
+        room = cells - column - 8
+        lines.append(f"  {mark} {name}  {theme.paint(cut(meaning, room), 'dim') if room > 8 else ''}".rstrip())
+    if len(options) > len(shown):
+        lines.append(theme.paint(f"    {len(options) - len(shown)} more", "dim"))
+    return lines
+
+
+class Box(NamedTuple):
+    """The characters of a frame."""
+
+    top_left: str
+    top_right: str
+    bottom_left: str
+    bottom_right: str
+    rule: str
+    bar: str
+
+
+_ROUND: Final = Box("╭", "╮", "╰", "╯", "─", "│")
+_ASCII: Final = Box("+", "+", "+", "+", "-", "|")
+
+
+def box_of(theme: Theme) -> Box:
+    """The frame that the terminal can show."""
+    return _ASCII if theme.symbols.bar == "|" else _ROUND
+
+
+class Picker:
+    """A list in which the user searches by typing. The answer is an option's value, or `CLOSED`."""
+
+    def __init__(self, title: str, options: Sequence[Option]) -> None:
+        self.answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._title = escape(title)
+        self._options = [each._replace(label=_one_line(each.label), detail=_one_line(each.detail)) for each in options]
+        self._typed = ""
+        self._chosen = next((number for number, each in enumerate(options) if each.is_current), 0)
+
+    def press(self, key: str, text: str) -> None:
+        """See `Dialog`."""
+        found = self._found()
+        if key in ("escape", "c-c"):
+            self._answer(None)
+        elif key in ("c-m", "enter"):
+            if found:
+                self._answer(found[min(self._chosen, len(found) - 1)].value)
+        elif key in ("up", "c-p"):
+            self._chosen = max(0, min(self._chosen, len(found) - 1) - 1)
+        elif key in ("down", "c-n"):
+            self._chosen = min(len(found) - 1, self._chosen + 1)
+        elif key in ("pageup", "pagedown"):
+            self._chosen = max(0, min(len(found) - 1, self._chosen + (-8 if key == "pageup" else 8)))
+        elif key in ("c-h", "backspace"):
+            self._search(self._typed[:-1])
+        elif key == "c-u":
+            self._search("")
+        elif text and text.isprintable():
+            self._search(self._typed + text)
+
+    def _search(self, typed: str) -> None:
+        self._typed, self._chosen = typed, 0
+
+    def _answer(self, value: str | None) -> None:
+        if not self.answer.done():
+            self.answer.set_result(value)
+
+    def _found(self) -> list[Option]:
+        """The options that contain all typed words; those whose label begins so come first."""
+        words = self._typed.casefold().split()
+        found = [each for each in self._options if all(word in _searched(each) for word in words)]
+        return sorted(found, key=lambda each: not each.label.casefold().startswith(self._typed.casefold()))
+
+    def lines(self, theme: Theme, width: int, rows: int) -> list[str]:
+        """See `Dialog`."""
+        found = self._found()
+        room = max(1, min(12, rows - 4))
+        chosen = min(self._chosen, len(found) - 1)
+        first = max(0, min(chosen - room // 2, len(found) - room))
+        column = min(max((cells_of(each.label) for each in found), default=0), width // 2)
+        body = [
+            self._line(theme, width - 4, column, each, is_chosen=first + number == chosen)
+            for number, each in enumerate(found[first : first + room])
+        ]
+        if not found:
+            body = [theme.paint("nothing found", "dim")]
+        foot = f"{chosen + 1} of {len(found)}" if found else ""
+        search = f"search: {self._typed}" if self._typed else "type to search"
+        keys = theme.paint(cut(f" Enter chooses · Esc leaves · {search}", width), "dim")
+        return [*framed(theme, width, self._title, body, foot, "frame"), keys]
+
+    @staticmethod
+    def _line(theme: Theme, cells: int, column: int, option: Option, *, is_chosen: bool) -> str:
+        mark = theme.paint(f"{theme.symbols.prompt} ", "accent") if is_chosen else "  "
+        label = pad(cut(option.label, cells - 2), column)
+        current = theme.paint("now  ", "ok") if option.is_current else ""
+        room = cells - 4 - width(label) - width(current)
+        detail = theme.paint(cut(option.detail, room), "dim") if option.detail and room > 5 else ""
+        return f"{mark}{theme.paint(label, 'verb') if is_chosen else label}  {current}{detail}".rstrip()
+
+
+def _searched(option: Option) -> str:
+    return f"{option.label} {option.detail}".casefold()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(escape(text).split())

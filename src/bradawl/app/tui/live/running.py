@@ -1,0 +1,182 @@
+"""Calls and sub-agents that run now, in the order in which they began."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from bradawl.app.call_details import call_detail
+from bradawl.app.call_words import call_phrase
+from bradawl.app.rendering import cut as cut_text
+from bradawl.app.rendering import main_argument, one_line
+from bradawl.app.tui.render import blocks, calls
+from bradawl.app.tui.render.cells import cut
+from bradawl.app.tui.render.theme import Theme
+from bradawl.core.arguments import parse_arguments
+from bradawl.core.events import AgentEnded, ToolFinished
+from bradawl.core.messages import Assistant, calls_of
+from bradawl.core.tools import ToolSpec
+from bradawl.safety.control_characters import clean
+
+_FOLDED_LINES: Final = {"diff": 24, "output": 5}
+"""Lines below a call that are shown unless the user opens it, by what a screen shows of its result."""
+_REASON_LINES: Final = 4
+_SHORT_S: Final = 0.1
+"""Seconds up to which the time of a call is not worth telling."""
+_KEPT_PROGRESS: Final = 4_000
+_LABEL: Final = 40
+_CALLS_SHOWN: Final = 8
+
+
+class Call:
+    """A call from its check to its end."""
+
+    def __init__(self, spec: ToolSpec, raw_arguments: str, *, is_first: bool) -> None:
+        self.spec, self.raw_arguments = spec, raw_arguments
+        self.is_first = is_first
+        """No other call ran when it began."""
+        self.finished: ToolFinished | None = None
+        self.output = ""
+        self.began = time.monotonic()
+        self.elapsed_s = 0.0
+
+    def lines(self, theme: Theme, width: int, *, is_open: bool) -> list[str]:
+        """The line of the call, and what is shown of its result."""
+        if (finished := self.finished) is None:
+            return [calls.call_line(self.spec, self.raw_arguments, theme, width, state="running")]
+        detail = call_detail(self.spec, self.raw_arguments, finished.shown)
+        line = calls.call_line(
+            self.spec,
+            self.raw_arguments,
+            theme,
+            width,
+            state=finished.outcome,
+            detail=detail,
+            elapsed_s=self.elapsed_s if self.elapsed_s >= _SHORT_S else None,
+        )
+        below = calls.call_block(
+            self.spec,
+            self.raw_arguments,
+            finished.shown,
+            finished.outcome,
+            theme,
+            width,
+            limit=None if is_open else _FOLDED_LINES.get(self.spec.result, _REASON_LINES),
+        )
+        return [line, *below]
+
+
+class RunningCalls:
+    """The calls of the main agent that have begun and are not printed yet."""
+
+    def __init__(self) -> None:
+        self.specs: Mapping[str, ToolSpec] = {}
+        self._calls: dict[str, Call] = {}
+
+    @property
+    def are_running(self) -> bool:
+        """A call has not ended."""
+        return any(call.finished is None for call in self._calls.values())
+
+    @property
+    def run_a_command(self) -> bool:
+        """A command runs, which could go on in the background."""
+        return any(call.finished is None and call.spec.result == "output" for call in self._calls.values())
+
+    def begin(self, call_id: str, name: str, raw_arguments: str) -> None:
+        """A call was checked; it waits for a permission, or runs."""
+        spec = self.specs.get(name) or ToolSpec(name)
+        self._calls[call_id] = Call(spec, raw_arguments, is_first=not self._calls)
+
+    def label(self, call_id: str) -> str:
+        """A few words for a call: what it runs or reads."""
+        call = self._calls[call_id]
+        arguments, _ = parse_arguments(call.raw_arguments)
+        shown = one_line(main_argument(arguments or {}, call.spec.shows))
+        return cut_text(shown or call.spec.name, _LABEL)
+
+    def progress(self, call_id: str, text: str) -> None:
+        """Output of a running call."""
+        if (call := self._calls.get(call_id)) is not None:
+            call.output = (call.output + clean(text))[-_KEPT_PROGRESS:]
+
+    def start(self, call_id: str) -> None:
+        """A call runs from now on: until then it may have waited for an answer."""
+        if (call := self._calls.get(call_id)) is not None:
+            call.began = time.monotonic()
+
+    def finish(self, event: ToolFinished) -> None:
+        """A call ended; one that did not begin here belongs to an earlier run."""
+        call = self._calls.get(event.call_id)
+        if call is None:
+            call = self._calls[event.call_id] = Call(ToolSpec("earlier call"), "", is_first=not self._calls)
+        call.finished, call.elapsed_s = event, time.monotonic() - call.began
+
+    def take_finished(self) -> Iterator[Call]:
+        """Remove and yield the ended calls up to the first that runs."""
+        for call_id, call in tuple(self._calls.items()):
+            if call.finished is None:
+                return
+            del self._calls[call_id]
+            if call.spec.result != "state" or call.finished.outcome != "ok":
+                yield call
+
+    @property
+    def begins_block(self) -> bool:
+        """The first of them has an empty line before it."""
+        return any(call.is_first for call in self._calls.values())
+
+    @staticmethod
+    def is_first(call: Call) -> bool:
+        """Whether an empty line belongs before it."""
+        return call.is_first
+
+    def running_lines(self, theme: Theme, width: int, rows: int) -> list[str]:
+        """A line for each call, and the last lines that the latest one printed."""
+        shown = list(self._calls.values())[-_CALLS_SHOWN:]
+        lines: list[str] = []
+        for call in shown:
+            lines.append(call.lines(theme, width, is_open=False)[0])
+            if call.finished is None and call.output:
+                last = call.output.rstrip("\n").split("\n")[-rows:]
+                lines += [theme.paint(cut(f"    {line.expandtabs(4)}", width), "dim") for line in last]
+        return lines
+
+
+class RunningAgents:
+    """Sub-agents that run, with their latest call."""
+
+    def __init__(self) -> None:
+        self._agents: dict[str, _Agent] = {}
+
+    def begin(self, name: str, kind: str, prompt: str) -> None:
+        """A sub-agent began."""
+        self._agents[name] = _Agent(kind, one_line(prompt))
+
+    def replied(self, name: str, message: Assistant, specs: Mapping[str, ToolSpec]) -> None:
+        """A sub-agent made a step."""
+        agent = self._agents.setdefault(name, _Agent("", ""))
+        agent.steps += 1
+        called = [(specs.get(each.name) or ToolSpec(each.name), each.raw_arguments) for each in calls_of(message)]
+        agent.latest = ", ".join(call_phrase(spec, raw) for spec, raw in called)
+
+    def ended(self, event: AgentEnded) -> Callable[[Theme, int], list[str]]:
+        """Draws that a sub-agent ended."""
+        agent = self._agents.pop(event.spawned, _Agent("", ""))
+        return lambda theme, width: [
+            blocks.agent_ended_line(event.spawned, event.reason, agent.steps, event.usage, event.cost, theme, width)
+        ]
+
+    def lines(self, theme: Theme, width: int) -> list[str]:
+        """What each running sub-agent is to do, and its latest calls."""
+        lines: list[str] = []
+        for name, each in self._agents.items():
+            lines.append(blocks.agent_started_line(name, each.kind, each.prompt, theme, width))
+            if each.latest:
+                lines.append(blocks.agent_step_line(f"step {each.steps}", each.latest, theme, width))
+        return lines
+
+
+class _Agent:
+    def __init__(self, kind: str, prompt: str) -> None:
+        self.kind, self.prompt = kind, prompt
+        self.steps, self.latest = 0, ""

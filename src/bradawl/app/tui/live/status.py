@@ -1,0 +1,110 @@
+"""The status line: mode, sandbox, model, effort, context, cost, branch and jobs."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bradawl.app.regular_files import read_regular
+from bradawl.app.rendering import one_line, price_text
+from bradawl.app.tui.render.cells import cut, width
+from bradawl.app.tui.render.theme import Theme
+from bradawl.core.errors import BradawlError
+
+if TYPE_CHECKING:
+    from bradawl.app.frontend import FrontendSession
+
+_MOST_BYTES: Final = 1_000
+_BRANCH_S: Final = 2.0
+"""Seconds for which the branch is not read again."""
+_DROPPED_FIRST: Final = ("branch", "effort", "cost", "sandbox", "model", "jobs", "context")
+"""Facts that a narrow terminal does not show, in this order."""
+
+
+class StatusLine:
+    """Draws the facts of the open session."""
+
+    def __init__(self, model: str, folder: str) -> None:
+        """`model` is shown until a session is open."""
+        self._model, self._folder = model, folder
+        self._session: FrontendSession | None = None
+        self._window = self._used = 0
+        self._branch, self._branch_at = "", -_BRANCH_S
+
+    def follow(self, session: "FrontendSession | None") -> None:
+        """Show this session from now on."""
+        self._session, self._used = session, 0
+
+    async def find_window(self, refresh: Callable[[], None]) -> None:
+        """Ask for the size of the model's window; without an answer the share is not shown."""
+        if (session := self._session) is None:
+            return
+        with contextlib.suppress(BradawlError):
+            self._window = (await session.frontend.agent.model.window()).tokens
+            refresh()
+
+    def lines(self, theme: Theme, columns: int) -> list[str]:
+        """One line that fits."""
+        facts = self._facts()
+        dot = f" {theme.symbols.dot} "
+        for name in _DROPPED_FIRST:
+            if width(f" {dot.join(facts.values())}") <= columns:
+                break
+            facts.pop(name, None)
+        return [theme.paint(cut(f" {dot.join(facts.values())}", columns), "status")]
+
+    def _facts(self) -> dict[str, str]:
+        """What is shown, by name, in this order; what is empty is left out."""
+        if (session := self._session) is None:
+            return {"mode": "starting", "model": one_line(self._model)}
+        inner, state = session.session, session.session.state
+        if state.is_anchored:
+            self._used = state.context_tokens
+        used = self._used
+        facts = {
+            "mode": session.mode,
+            "sandbox": _sandbox_word(session),
+            "model": one_line(session.model.name),
+            "effort": one_line(inner.model.params.effort or ""),
+            "context": f"{used * 100 // self._window}% context" if self._window and used else "",
+            "cost": price_text(state.cost) if state.cost else "",
+            "branch": self._branch_name(),
+            "jobs": _jobs_word(len(inner.jobs.running)),
+        }
+        return {name: text for name, text in facts.items() if text}
+
+    def _branch_name(self) -> str:
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._branch_at >= _BRANCH_S:
+            self._branch_at = loop.time()
+            self._branch = branch_of(self._folder)
+        return self._branch
+
+
+def _sandbox_word(session: "FrontendSession") -> str:
+    policy = session.session.policy()
+    if session.mode == "bypass" and not policy.sandbox.name:
+        return ""
+    return "sandbox" if policy.sandbox.name else "NO SANDBOX"
+
+
+def _jobs_word(count: int) -> str:
+    return f"{count} job{'s' if count > 1 else ''}" if count else ""
+
+
+def branch_of(folder: str) -> str:
+    """The branch that is checked out, read from the file `HEAD` alone; empty if there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        for place in (Path(folder), *Path(folder).parents):
+            git = place / ".git"
+            if git.is_file():
+                data = read_regular(os.path.realpath(git), _MOST_BYTES)
+                git = Path(place, data.decode("utf-8").partition("gitdir:")[2].strip())
+            if git.is_dir():
+                head = read_regular(os.path.realpath(git / "HEAD"), _MOST_BYTES).decode("utf-8").strip()
+                return (
+                    one_line(head.removeprefix("ref: refs/heads/")) if head.startswith("ref:") else one_line(head[:8])
+                )
+    return ""

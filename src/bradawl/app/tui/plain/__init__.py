@@ -1,0 +1,1 @@
+"""The terminal by plain lines: for pipes, dumb terminals and screen readers."""
