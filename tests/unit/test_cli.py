@@ -397,7 +397,7 @@ def test_a_prompt_on_the_command_line_is_the_first_of_the_conversation(world):
 def test_clear_begins_a_new_session(world):
     world.script = [{"text": "One."}, {"text": "Two."}]
     assert world.run(stdin="a\n/clear\nb\n/status\n") == 0
-    assert world.out.count("To resume this session") == 2
+    assert world.out.count("To come back to this session") == world.out.count("To resume this session") == 1
     assert "\nmode          " in world.out and "\nsandbox       " in world.out
 
 

@@ -10,12 +10,14 @@ from bradawl.core.errors import SettingsError
 async def test_theme_is_chosen_by_name_or_from_a_list(tmp_path):
     user = FakeUser("light")
     async with CommandWorld(tmp_path).conversation(user=user) as talk:
-        assert await talk.type("/theme DARK") == "theme dark: for a dark background"
-        assert await talk.type("/theme") == "theme light: for a light background"
+        assert (await talk.type("/theme DARK")).startswith("theme dark: for a dark background; saved in ")
+        assert (await talk.type("/theme")).startswith("theme light: for a light background; saved in ")
         assert await talk.type("/theme") == "The colours stay as they are."
         with pytest.raises(SettingsError, match="no name 'blue' of /theme; there are auto, dark, light, plain"):
             await talk.type("/theme blue")
     assert user.themes == ["dark", "light"]
+    (saved,) = tmp_path.rglob("config.toml")
+    assert saved.read_text() == 'theme = "light"\n'
     assert [each.value for each in user.offered[0][1]] == ["auto", "dark", "light", "plain"]
 
 

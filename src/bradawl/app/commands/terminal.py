@@ -37,11 +37,11 @@ def _save_theme(settings: "Settings", theme: str) -> str:
     """Write it into the user's settings file; returns a text that says so. May block."""
     from bradawl.app.config.change import set_value
     from bradawl.app.config.target import target_of
-    from bradawl.app.settings.homes import homes
+    from bradawl.app.settings.homes import Homes
     from bradawl.app.settings.table import SETTINGS
 
     try:
-        home = homes(settings.environment, settings.cwd)
+        home = Homes(settings.user_home, settings.config_home or settings.home, settings.home)
         target = target_of({}, home, settings.cwd)
         set_value({"key": "theme", "values": [theme]}, target, SETTINGS, home, settings.cwd)
     except SettingsError as error:
