@@ -2,13 +2,13 @@
 
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bradawl.app.exit_code import NOT_SAVED, Result, with_code
+from bradawl.app.whole_files import mode_of_new, written_beside
 
 if TYPE_CHECKING:
     from bradawl.app.settings.settings import Settings
@@ -35,9 +35,6 @@ def with_answer_saved(settings: "Settings", result: Result, text: str) -> Result
     return result
 
 
-_NEW_FILE: Final = 0o666
-
-
 def replace_file(path: Path, text: str) -> None:
     """Replace the content of a file so that no other program sees a part of it. Raises `OSError` and `ValueError`.
 
@@ -47,25 +44,9 @@ def replace_file(path: Path, text: str) -> None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        mode = stat.S_IFREG | (_NEW_FILE & ~_umask())
+        mode = stat.S_IFREG | mode_of_new()
     if not stat.S_ISREG(mode):
         path.write_bytes(data)
         return
-    new = path.with_name(f".{path.name[:100]}.{os.getpid()}.new")
-    try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), stat.S_IMODE(mode))
-            os.fsync(file.fileno())
+    with written_beside(path, data, lambda descriptor: os.fchmod(descriptor, stat.S_IMODE(mode))) as new:
         new.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            new.unlink()
-        raise
-
-
-def _umask() -> int:
-    now = os.umask(0o077)
-    os.umask(now)
-    return now

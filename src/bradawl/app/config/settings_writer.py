@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from bradawl.app.whole_files import mode_of_new, sync_folder, written_beside
 from bradawl.core.errors import SettingsError
 
 PRIVATE: Final = 0o600
@@ -52,49 +54,27 @@ def _is_locked(descriptor: int, operation: int) -> bool:
     return True
 
 
-def replace_text(path: Path, text: str, mode_of_new: int) -> None:
-    """Write a file as a whole; its permissions and the link that leads to it stay. Raises `SettingsError`."""
+def replace_text(path: Path, text: str, mode: int) -> None:
+    """Write a file as a whole; its permissions and the link that leads to it stay. A new one gets `mode`.
+
+    Raises `SettingsError`.
+    """
     real = Path(os.path.realpath(path))
     try:
-        _replace(real, text.encode(), mode_of_new)
+        permissions = partial(_copy_permissions, real, mode=mode)
+        with written_beside(real, text.encode(), permissions) as new:
+            new.replace(real)
+        sync_folder(real.parent)
     except OSError as error:
         raise SettingsError(f"{path} can't be written: {error.strerror or error}.") from error
 
 
-def _replace(path: Path, data: bytes, mode_of_new: int) -> None:
-    from tempfile import mkstemp
-
-    descriptor, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    new = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            _copy_permissions(path, file.fileno(), mode_of_new)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _copy_permissions(path: Path, descriptor: int, mode_of_new: int) -> None:
+def _copy_permissions(path: Path, descriptor: int, *, mode: int) -> None:
     try:
         found = path.stat()
     except FileNotFoundError:
-        umask = os.umask(0)
-        os.umask(umask)
-        os.fchmod(descriptor, mode_of_new & ~umask)
+        os.fchmod(descriptor, mode_of_new(mode))
         return
     with suppress(OSError):  # a file of another user, in a folder of this one
         os.fchown(descriptor, found.st_uid, found.st_gid)
     os.fchmod(descriptor, found.st_mode & 0o777)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from bradawl.app.whole_files import mode_of_new, sync_folder, written_beside
 from bradawl.core.errors import SettingsError
 
 _LIMIT_BYTES: Final = 1_000_000
@@ -55,25 +56,12 @@ def _read(path: Path) -> tuple[str, int | None]:
 
 
 def _replace(path: Path, text: str, mode: int | None) -> None:
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(fresh, flags, 0o666 if mode is None else OWNER_ONLY)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            if mode is not None:
-                os.fchmod(descriptor, mode)
-            file.write(text.encode())
-            file.flush()
-            os.fsync(descriptor)
+    def permissions(descriptor: int) -> None:
+        os.fchmod(descriptor, mode_of_new() if mode is None else mode)
+
+    with written_beside(path, text.encode(), permissions) as fresh:
         fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
 
 
 @contextmanager

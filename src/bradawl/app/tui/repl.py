@@ -147,11 +147,10 @@ class Repl:
                 return CommandResult(then="leave")
             self.had_no_input = False
             self._terminal.show_prompt(submission)
-            typed = submission.shown or submission.text  # what is folded away is never a command
-            if typed.startswith("!") and submission.text[1:].strip():
+            if submission.typed.startswith("!") and submission.text[1:].strip():
                 await self._run_user_command(session, submission.text[1:].strip())
                 continue
-            if not is_command(typed):
+            if not is_command(submission.typed):
                 await self._run_turn(session, await self._with_attachments(session, submission))
                 continue
             result = await self._run_command(session, submission.text)
@@ -162,7 +161,7 @@ class Repl:
 
     async def _with_attachments(self, session: FrontendSession, submission: Submission) -> "Prompt":
         """The prompt with the files that it names with `@`."""
-        if "@" not in (submission.shown or submission.text) and not submission.images:
+        if "@" not in submission.typed and not submission.images:
             return submission.text
         from bradawl.app.attachments import attach
         from bradawl.app.listed_files import listed_files

@@ -21,6 +21,11 @@ class Submission(NamedTuple):
     images: tuple[str, ...] = ()
     """Paths of attached images."""
 
+    @property
+    def typed(self) -> str:
+        """What decides whether it is a command: what is folded away never is one."""
+        return self.shown or self.text
+
 
 class Printer(Protocol):
     """Prints texts for the user; they are cleaned."""

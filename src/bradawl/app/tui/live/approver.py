@@ -13,7 +13,7 @@ from bradawl.app.tui.question_text import destinations, in_line, indented, is_ab
 from bradawl.app.tui.render.cells import wrap
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.theme import Theme
-from bradawl.core.errors import SettingsError
+from bradawl.app.tui.rule_saving import save_rules
 from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.safety.control_characters import escape
 
@@ -114,15 +114,7 @@ class LiveApprover:
     async def _saved(self, question: Question, rules: tuple[str, ...], *, is_edited: bool) -> Answer | None:
         """A yes for the project, once its rules are on disk; None to ask again."""
         texts = await self._edited(rules) if is_edited else rules
-        if not texts:
-            return None
-        if lack := self._memory.why_not_allowed(question.request, texts):
-            self._show(f"Nothing was saved: {escape(lack)}")
-            return None
-        try:
-            path = await asyncio.to_thread(self._memory.add, texts)
-        except SettingsError as error:
-            self._show(f"Nothing was saved: {escape(str(error))}")
+        if not texts or not (path := await save_rules(self._memory, question, texts, self._show)):
             return None
         self._show(f"Saved in {escape(path)}: {escape(', '.join(texts))}")
         return Answer(True, by="user", scope="project", rules=texts)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from bradawl.app.terminal_user import Option
-from bradawl.app.tui.render.cells import cut, pad, width, wrap
+from bradawl.app.tui.render.cells import cut, pad, wrap
 from bradawl.app.tui.render.cells import width as cells_of
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.theme import Theme
@@ -140,7 +140,7 @@ def framed(theme: Theme, cells: int, title: str, body: Sequence[str], foot: str,
 
 def _border(theme: Theme, cells: int, left: str, right: str, text: str, role: Role) -> str:
     rule = box_of(theme).rule
-    rest = max(0, cells - 2 - width(text))
+    rest = max(0, cells - 2 - cells_of(text))
     return theme.paint(left, role) + theme.paint(text, "verb") + theme.paint(rule * rest + right, role)
 
 
@@ -148,7 +148,7 @@ def completion_lines(options: Sequence[tuple[str, str]], chosen: int, theme: The
     """A list of completions, each with what it means; -1 if none is chosen."""
     first = max(0, min(chosen - _COMPLETIONS // 2, len(options) - _COMPLETIONS))
     shown = [(_one_line(label), _one_line(meaning)) for label, meaning in options[first : first + _COMPLETIONS]]
-    column = min(max(width(label) for label, _ in shown), max(8, cells // 2))
+    column = min(max(cells_of(label) for label, _ in shown), max(8, cells // 2))
     lines = []
     for number, (label, meaning) in enumerate(shown, first):
         mark = theme.paint(theme.symbols.prompt, "accent") if number == chosen else " "
@@ -248,7 +248,7 @@ class Picker:
         mark = theme.paint(f"{theme.symbols.prompt} ", "accent") if is_chosen else "  "
         label = pad(cut(option.label, cells - 2), column)
         current = theme.paint("now  ", "ok") if option.is_current else ""
-        room = cells - 4 - width(label) - width(current)
+        room = cells - 4 - cells_of(label) - cells_of(current)
         detail = theme.paint(cut(option.detail, room), "dim") if option.detail and room > 5 else ""
         return f"{mark}{theme.paint(label, 'verb') if is_chosen else label}  {current}{detail}".rstrip()
 

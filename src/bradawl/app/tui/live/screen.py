@@ -101,6 +101,7 @@ class Screen:
         self._last_frame = 0.0
         self._has_ended = False
         self._question: Sequence[str] = ()
+        self._input_rows = 1
         self._focusable = FormattedTextControl(
             lambda: _fragments(tuple(self._question)), focusable=True, show_cursor=False
         )
@@ -109,7 +110,7 @@ class Screen:
         )
         self._input = Window(
             BufferControl(editor.buffer, search_buffer_control=self.search.control, preview_search=True),
-            height=self._input_height,
+            height=lambda: Dimension(min=1, preferred=self._input_rows, max=self._input_rows),
             wrap_lines=True,
             get_line_prefix=self._line_prefix,
             dont_extend_height=True,
@@ -200,12 +201,12 @@ class Screen:
         self._cancel_timer()
         self._last_frame = asyncio.get_running_loop().time()
         self._question = self._dialog_lines()
-        box = (
-            [self._border(box_of(self.theme).bottom_left, box_of(self.theme).bottom_right, "")] if self._has_box else []
-        )
-        bottom = [*box, *self._completion_lines()]
+        self._input_rows = self._rows_of_text()
+        box = box_of(self.theme)
+        border = [self._border(box.bottom_left, box.bottom_right, "")] if self._has_box else []
+        bottom = [*border, *self._completion_lines()]
         used = len(self._question) + len(bottom) + len(self._status)
-        used += self._input_height().preferred + 1 if self._has_box else 0
+        used += self._input_rows + 1 if self._has_box else 0
         region = self.compose(self.width, max(1, self.rows - used))
         printed, self._pending = [*self._pending, *region.printed], []
         if self._has_ended:
@@ -214,7 +215,7 @@ class Screen:
         self._status = region.below
         self._top = [*region.above, *(() if self.is_armed else self._question)]
         if self._has_box:
-            self._top.append(self._border(box_of(self.theme).top_left, box_of(self.theme).top_right, self.label))
+            self._top.append(self._border(box.top_left, box.top_right, self.label))
         self._bottom = [*bottom, *region.below]
         return printed
 
@@ -226,12 +227,12 @@ class Screen:
         options = [(each.display_text, each.display_meta_text) for each in state.completions]
         return completion_lines(options, chosen, self.theme, self.width)
 
-    def _input_height(self) -> Dimension:
+    def _rows_of_text(self) -> int:
+        """Rows of the input line; counted once a frame, because its text may be long."""
         most = max(1, min(10, self.rows // 2 - _BOX_ROWS))
         width = max(1, self.width - 6)
         needed = sum(max(1, -(-cells_of(line) // width)) for line in self.editor.text.split("\n"))
-        rows = min(most, needed)
-        return Dimension(min=1, preferred=rows, max=rows)
+        return min(most, needed)
 
     def _container(self) -> HSplit:
         """Few windows, because each costs processor time in every frame."""
@@ -255,7 +256,7 @@ class Screen:
         rows = len(self._top) + len(self._bottom)
         if self.is_asking:
             return rows + len(self._question)
-        return rows + (self._input_height().preferred + self.is_searching if self._has_box else 0)
+        return rows + (self._input_rows + self.is_searching if self._has_box else 0)
 
     @property
     def is_searching(self) -> bool:

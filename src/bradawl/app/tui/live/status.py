@@ -2,21 +2,19 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bradawl.app.regular_files import read_regular
 from bradawl.app.rendering import one_line, price_text
 from bradawl.app.tui.render.cells import cut, width
 from bradawl.app.tui.render.theme import Theme
 from bradawl.core.errors import BradawlError
+from bradawl.safety.git.small_files import named_in, read_text
 
 if TYPE_CHECKING:
     from bradawl.app.frontend import FrontendSession
 
-_MOST_BYTES: Final = 1_000
 _BRANCH_S: Final = 2.0
 """Seconds for which the branch is not read again."""
 _DROPPED_FIRST: Final = ("branch", "effort", "cost", "sandbox", "model", "jobs", "context")
@@ -96,15 +94,11 @@ def _jobs_word(count: int) -> str:
 
 def branch_of(folder: str) -> str:
     """The branch that is checked out, read from the file `HEAD` alone; empty if there is none."""
-    with contextlib.suppress(OSError, ValueError):
-        for place in (Path(folder), *Path(folder).parents):
-            git = place / ".git"
-            if git.is_file():
-                data = read_regular(os.path.realpath(git), _MOST_BYTES)
-                git = Path(place, data.decode("utf-8").partition("gitdir:")[2].strip())
-            if git.is_dir():
-                head = read_regular(os.path.realpath(git / "HEAD"), _MOST_BYTES).decode("utf-8").strip()
-                return (
-                    one_line(head.removeprefix("ref: refs/heads/")) if head.startswith("ref:") else one_line(head[:8])
-                )
+    for place in (Path(folder), *Path(folder).parents):
+        git = place / ".git"
+        if git.is_file():
+            git = place / named_in(str(git), "gitdir: ")
+        if git.is_dir():
+            head = str(git / "HEAD")
+            return one_line(named_in(head, "ref: refs/heads/") or read_text(head)[:8])
     return ""

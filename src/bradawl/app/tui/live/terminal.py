@@ -205,7 +205,7 @@ class LiveTerminal:
         self.screen.refresh()
 
     def _show_prompt(self, submission: Submission) -> None:
-        self.painter.prompt(submission.shown or submission.text)
+        self.painter.prompt(submission.typed)
 
     def _send(self, submission: Submission) -> bool:
         return self._session is not None and self._session.send(submission.text)

@@ -142,7 +142,7 @@ class LiveView:
         if not self.cancel():
             return False
         if self.held:
-            texts = [each.shown or each.text for each in self.held]
+            texts = [each.typed for each in self.held]
             self.held.clear()
             self.draft("\n".join(texts))
         return True
@@ -235,4 +235,4 @@ class LiveView:
 
 def _waits(submission: Submission) -> bool:
     """Whether it can't be a message to a running turn."""
-    return is_command(submission.shown) or submission.shown.startswith("!") or bool(submission.images)
+    return is_command(submission.typed) or submission.typed.startswith("!") or bool(submission.images)

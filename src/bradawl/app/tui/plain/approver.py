@@ -14,7 +14,7 @@ from bradawl.app.tui.question_text import (
     question_text,
     scopes_of,
 )
-from bradawl.core.errors import SettingsError
+from bradawl.app.tui.rule_saving import save_rules
 from bradawl.core.permissions import Answer, Choice, Question
 from bradawl.safety.control_characters import escape
 
@@ -156,15 +156,7 @@ class TerminalApprover:
         """A yes for the project, once its rules are on disk; None to ask again."""
         memory = self._memory
         texts = await self._edited(rules)
-        if memory is None or not texts:
-            return None
-        if lack := memory.why_not_allowed(question.request, texts):
-            self._show(f"Nothing was saved: {escape(lack)}")
-            return None
-        try:
-            path = await asyncio.to_thread(memory.add, texts)
-        except SettingsError as error:
-            self._show(f"Nothing was saved: {escape(str(error))}")
+        if memory is None or not texts or not (path := await save_rules(memory, question, texts, self._show)):
             return None
         self._show(f"Saved in {escape(path)}")
         return Answer(True, by="user", scope="project", rules=texts)
