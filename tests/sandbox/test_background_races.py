@@ -244,6 +244,7 @@ async def test_a_job_that_forks_and_ends_is_stopped_or_nothing_starts(made):
 THREADS = """
 import ctypes, os, threading, time
 def work():
+    open("beat", "w").write("0")
     open("ready", "w")
     while True:
         time.sleep(0.001)
