@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from bradawl._version import __version__
+from bradawl.app.bytecode import keep_no_cut_bytecode
 from bradawl.app.command_parser import (
     Parser,
     UsageError,
@@ -108,6 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Nearly all objects made at the start are kept; collecting garbage meanwhile costs a tenth of the start.
         gc.set_threshold(50_000, 20, 50)
         leave_out_working_directory()
+        keep_no_cut_bytecode()
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
         return run(arguments, os.environ, _standard_console())
