@@ -146,7 +146,7 @@ def test_a_tool_that_raises_what_ends_programs(live, project, error):
 
 def test_a_disk_that_is_full_in_the_middle_of_a_turn(live):
     """A limit on the size of files stands in for it."""
-    program = ("bash", "-c", 'ulimit -f 24; exec "$0" "$@"', *START)
+    program = ("bash", "-c", 'ulimit -f 24; export PYTHONDONTWRITEBYTECODE=1; exec "$0" "$@"', *START)
     talk = live([bash("echo hello", text=" ".join(map(str, range(20_000)))), {"text": "On."}], "-y", program=program)
     talk.wait_idle()
     talk.send("go")

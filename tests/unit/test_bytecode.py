@@ -1,6 +1,8 @@
 """On a disk that is nearly full no bytecode is written: Python would keep what was cut."""
 
+import marshal
 import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -34,3 +36,14 @@ def test_a_disk_that_does_not_tell_changes_nothing(monkeypatch):
     monkeypatch.setattr(sys, "pycache_prefix", "/nowhere")
     keep_no_cut_bytecode()
     assert sys.dont_write_bytecode is False
+
+
+def test_under_a_limit_on_the_size_of_files_no_module_of_ours_is_cut(tmp_path):
+    kept = tmp_path / "kept"
+    run = f'{sys.executable} -m bradawl --help; ulimit -f 8; exec "$0" -m bradawl doctor'
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPYCACHEPREFIX": str(kept)}
+    subprocess.run(["bash", "-c", run, sys.executable], env=environ, capture_output=True, timeout=60, check=False)
+    compiled = [path for path in kept.rglob("*.pyc") if "bradawl" in path.parts]
+    assert compiled
+    for path in compiled:
+        marshal.loads(path.read_bytes()[16:])  # noqa: S302 - our own files; raises for one that was cut
