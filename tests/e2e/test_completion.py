@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.slow
-PROGRAM = f'#!/bin/sh\nexec {sys.executable} -m bradawl "$@"\n'
+PROGRAM = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m bradawl "$@"\n'
 CONFIG = """\
 [profiles.work]
 effort = "high"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 
 import pytest
@@ -200,9 +201,10 @@ def test_ctrl_b_moves_the_running_command_to_the_background(live):
 
 
 def test_ctrl_g_edits_the_text_in_the_users_editor(live, project):
-    editor = project / "editor"
-    editor.write_text(
-        f"#!{sys.executable}\nimport sys, tty, os\ntext = open(sys.argv[1]).read()\n"
+    editor, program = project / "editor", project / "editor.py"
+    editor.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {program} "$@"\n')
+    program.write_text(
+        "import sys, tty, os\ntext = open(sys.argv[1]).read()\n"
         "assert os.isatty(0) and os.isatty(1)\nprint('EDITOR sees', repr(text))\n"
         "open(sys.argv[1], 'w').write(text + ' and more\\nlines')\n"
     )

@@ -1,6 +1,7 @@
 """Ctrl+Z at a live terminal, under a shell that controls jobs."""
 
 import os
+import shlex
 import signal
 import sys
 
@@ -11,7 +12,7 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_brings_it_back(live, proj
     """Defect: Ctrl+Z inserted a character."""
     shell = ("bash", "--norc", "--noprofile", "-i")
     (project / "start").write_text(
-        f'exec {sys.executable} -c "import sys; from bradawl.app.cli import main; sys.exit(main())" -y\n'
+        f'exec {shlex.quote(sys.executable)} -c "import sys; from bradawl.app.cli import main; sys.exit(main())" -y\n'
     )
     talk = live([{"text": "Back."}], program=shell, environ={"PS1": "SHELL> ", "HISTFILE": "/dev/null"})
     talk.wait_for("SHELL>")
@@ -40,7 +41,7 @@ def test_ctrl_z_gives_the_terminal_to_the_shell_and_fg_brings_it_back(live, proj
 def test_ctrl_z_while_a_command_runs(live, project):
     shell = ("bash", "--norc", "--noprofile", "-i")
     (project / "start").write_text(
-        f'exec {sys.executable} -c "import sys; from bradawl.app.cli import main; sys.exit(main())" -y\n'
+        f'exec {shlex.quote(sys.executable)} -c "import sys; from bradawl.app.cli import main; sys.exit(main())" -y\n'
     )
     script = [bash("until [ -e go ]; do sleep 0.05; done; echo gone"), {"text": "Done."}]
     talk = live(script, program=shell, environ={"PS1": "SHELL> ", "HISTFILE": "/dev/null"})

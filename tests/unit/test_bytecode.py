@@ -40,7 +40,7 @@ def test_a_disk_that_does_not_tell_changes_nothing(monkeypatch):
 
 def test_under_a_limit_on_the_size_of_files_no_module_of_ours_is_cut(tmp_path):
     kept = tmp_path / "kept"
-    run = f'{sys.executable} -m bradawl --help; ulimit -f 8; exec "$0" -m bradawl doctor'
+    run = '"$0" -m bradawl --help; ulimit -f 8; exec "$0" -m bradawl doctor'
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPYCACHEPREFIX": str(kept)}
     subprocess.run(["bash", "-c", run, sys.executable], env=environ, capture_output=True, timeout=60, check=False)
     compiled = [path for path in kept.rglob("*.pyc") if "bradawl" in path.parts]

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,16 @@ from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Policy, Question, Request, Sandbox
 from bradawl.testing.fakes import Cut, ScriptedHttp
+
+
+@pytest.fixture(autouse=True)
+def _probes_have_ended():
+    """A probe that takes too long, on a machine with much other work, is abandoned; its files are closed at its end."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+
 
 NONE = Sandbox()
 LANDLOCK = Sandbox("landlock", ("protected_file",))
