@@ -335,8 +335,13 @@ async def test_the_options_of_the_sdk_are_understood(options, printed):
     assert on[-1].result == "On." and on[-1].session_id != result.session_id
 
 
-async def test_what_would_be_less_safe_is_refused(options, printed):
-    with serve_in_thread([]) as server:
+async def test_rules_of_given_settings_hold_and_unknown_settings_end_the_run(options, printed):
+    with serve_in_thread([TOUCH, DONE]) as server:
         settings = json.dumps({"permissions": {"deny": ["Bash"]}})
-        with pytest.raises(ResultError, match="--settings is not possible"):
+        more = {"settings": settings, "permission_mode": "bypassPermissions"}
+        messages = await answers("x", options(server, **more))
+    assert messages[-1].result == "Done." and not (options.project / "made").exists()
+    with serve_in_thread([]) as server:
+        settings = json.dumps({"hooks": {"PreToolUse": []}})
+        with pytest.raises(ResultError, match="hooks is no setting"):
             await answers("x", options(server, settings=settings))
