@@ -138,6 +138,59 @@ def test_an_answer_that_cannot_be_kept_as_it_was_meant_is_a_refusal(start, tmp_p
     assert not (tmp_path / "made").exists() and not (tmp_path / "instead").exists()
 
 
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"behavior": "deny", "message": "no"},
+        {"behavior": "perhaps"},
+        {"behavior": "allow", "updatedInput": {"command": "touch instead"}},
+        {"behavior": "allow", "updatedPermissions": [{"type": "addRules", "behavior": "deny", "rules": []}]},
+        {"behavior": "allow", "updatedPermissions": [{"type": "setMode", "mode": "bypassPermissions"}]},
+        {"behavior": "allow", "updatedPermissions": [{"type": "setMode", "mode": "no mode"}]},
+    ],
+)
+@pytest.mark.parametrize("mode", ["auto", "dontAsk", "plan"])
+def test_a_refused_answer_changes_no_mode(start, response, mode):
+    """A mode before or after the update that is the reason of the refusal."""
+    program = Program(start([TOUCH, DONE, DONE], *BOTH, "--permission-prompt-tool", "stdio"))
+    program.say("go")
+    update = {"type": "setMode", "mode": mode, "destination": "session"}
+    others = response.get("updatedPermissions", [])
+    program.answer(program.until("control_request"), **{**response, "updatedPermissions": [update, *others]})
+    assert [each["tool_use_id"] for each in program.until("result")["permission_denials"]] == ["c1"]
+    program.say("again")
+    assert program.until("system")["permissionMode"] == "default"
+    assert program.end()[0] == 0
+
+
+def test_set_model_between_turns_and_in_a_turn_holds_for_the_next_one(start, tmp_path):
+    (tmp_path / "other.json").write_text(json.dumps([{"text": "Other."}]))
+    program = Program(start([TOUCH, DONE], *BOTH, "--permission-prompt-tool", "stdio"))
+    program.say("go")
+    question = program.until("control_request")
+    program.ask("set_model", model="scripted/other.json")
+    assert program.until("control_response")["response"]["subtype"] == "success"
+    program.answer(question, behavior="allow")
+    assert program.until("result")["result"] == "Done.", "the turn ends with the model that it began with"
+    program.say("again")
+    assert program.until("result")["result"] == "Other."
+    program.ask("set_model")
+    program.say("and again")
+    assert program.until("system")["model"].endswith("script.json")
+    program.end()
+
+
+def test_a_mode_that_comes_with_a_yes_holds(start, tmp_path):
+    program = Program(start([TOUCH, DONE, DONE], *BOTH, "--permission-prompt-tool", "stdio"))
+    program.say("go")
+    updates = [{"type": "setMode", "mode": mode} for mode in ("plan", "acceptEdits")]
+    program.answer(program.until("control_request"), behavior="allow", updatedPermissions=updates)
+    assert program.until("result")["permission_denials"] == [] and (tmp_path / "made").exists()
+    program.say("again")
+    assert program.until("system")["permissionMode"] == "acceptEdits"
+    assert program.end()[0] == 0
+
+
 def test_a_rule_that_would_allow_more_is_left_out_and_the_call_runs(start, tmp_path):
     program = Program(start([TOUCH, DONE], *BOTH, "--permission-prompt-tool", "stdio"))
     program.say("go")

@@ -272,7 +272,7 @@ def test_every_request_is_answered_in_order(world):
         control("set_permission_mode", "4", mode="bypassPermissions"),
         control("set_permission_mode", "5", mode=3),
         control("set_model", "6", model=None),
-        control("set_model", "7", model="another"),
+        control("set_model", "7", model="nowhere/another"),
         control("mcp_status", "8"),
         control("interrupt", "9"),
     ]
@@ -304,6 +304,31 @@ def test_what_only_has_no_effect_is_a_warning(world):
 def test_a_mode_holds_for_the_next_turn_and_its_init_says_so(world):
     code, lines = run_stream(world, control("set_permission_mode", mode="plan"), user("x"))
     assert code == 0 and [line["permissionMode"] for line in lines if line.get("subtype") == "init"] == ["plan"]
+
+
+@pytest.mark.parametrize(("name", "last"), [(None, "none"), ("default", "none"), ("scripted/two.json", "two")])
+def test_set_model_holds_from_the_next_message_on_and_its_init_says_so(world, tmp_path, monkeypatch, name, last):
+    monkeypatch.chdir(tmp_path)
+    world.script = [{"text": "Of the settings."}] * 2
+    for script in ("one", "two"):
+        (tmp_path / f"{script}.json").write_text(json.dumps([{"text": f"Of {script}."}] * 2))
+    code, lines = run_stream(
+        world,
+        *(control("set_model", "1", model="scripted/one.json"), user("a")),
+        *(control("set_model", "2", model=name), control("set_model", "3", model=7), user("b")),
+    )
+    assert [each["subtype"] for each in responses(lines)] == ["success", "success", "error"]
+    inits = [line["model"] for line in lines if line.get("subtype") == "init"]
+    assert code == 0 and inits[-1] == f"scripted/{tmp_path}/{last}.json"
+    results = [line["result"] for line in lines if line["type"] == "result"]
+    assert results[-1] == ("Of two." if last == "two" else "Of the settings.")
+
+
+def test_a_model_that_can_not_be_used_is_an_error_and_the_one_before_answers(world):
+    world.script = [{"text": "Done."}]
+    code, lines = run_stream(world, control("set_model", model="openai/gpt-5.5"), user("x"))
+    (answer,) = responses(lines)
+    assert "No key for openai" in answer["error"] and code == 0 and lines[-1]["result"] == "Done."
 
 
 def test_an_interrupt_before_the_turn_begins_ends_that_turn_and_no_other(world):

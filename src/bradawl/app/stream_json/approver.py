@@ -109,24 +109,25 @@ class ControlApprover:
         return Answer(False, by="user", message=message)
 
     def _updated(self, updates: object) -> str:
-        """Carry out the updates of permissions that came with a yes. Returns why the yes can't count; else empty."""
+        """Carry out the updates of permissions that came with a yes. Returns why the yes can't count; else empty.
+
+        All are looked at before one takes effect: an answer that is refused changes nothing.
+        """
         if updates is None:
             return ""
         if not isinstance(updates, list):
             return "its updatedPermissions are not a list."
-        for update in cast("list[object]", updates):
-            verdict = _kind(update)
-            if verdict == "mode" and is_object(update):
-                try:
-                    self.set_mode(str(update.get("mode")))
-                except BradawlError as error:
-                    return str(error)
-            elif verdict == "stricter":
-                return "it came with a permission rule (updatedPermissions) that bradawl can't add during a run."
-            else:
-                self._warn(
-                    "a rule that came with a permission (updatedPermissions) was not added; the call was allowed"
-                )
+        listed = cast("list[object]", updates)
+        if any(_kind(update) == "stricter" for update in listed):
+            return "it came with a permission rule (updatedPermissions) that bradawl can't add during a run."
+        modes = [str(update.get("mode")) for update in listed if is_object(update) and _kind(update) == "mode"]
+        try:
+            for mode in modes[-1:]:  # the last one holds, as if each were set in turn
+                self.set_mode(mode)
+        except BradawlError as error:
+            return str(error)
+        if len(modes) < len(listed):
+            self._warn("a rule that came with a permission (updatedPermissions) was not added; the call was allowed")
         return ""
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.settings.permission_values import parse_mode
@@ -10,6 +10,9 @@ from bradawl.app.stream_json.approver import ControlApprover
 from bradawl.app.stream_json.control_channel import Handler, RequestFailed
 from bradawl.app.stream_json.input_messages import Json
 from bradawl.core.permissions import Mode
+
+if TYPE_CHECKING:
+    from bradawl.app.run_models import ChosenModel
 
 _REFUSED: Final[Mapping[str, str]] = {
     "hooks": "run hooks of the program that starts it, so a hook that guards calls would never run; use can_use_tool",
@@ -36,6 +39,8 @@ class ControlRequests:
     ) -> None:
         self._session, self._approver = session, approver
         self._interrupt, self._warn = interrupt, warn
+        self._next_model: ChosenModel | None = None
+        """The model of the next message, where it is another one."""
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers, by the subtype of the request."""
@@ -54,7 +59,7 @@ class ControlRequests:
             if name in _REFUSED:
                 raise RequestFailed(f"initialize: bradawl can't {_REFUSED[name]}.")
             self._warn(f"initialize: {name} has no effect in bradawl")
-        frontend = self._session.frontend
+        frontend, model = self._session.frontend, self._session.model_name
         commands = (each for each in frontend.commands.commands if not each.needs_user)
         return {
             "commands": [
@@ -64,7 +69,7 @@ class ControlRequests:
             "agents": [],
             "output_style": "default",
             "available_output_styles": ["default"],
-            "models": [{"value": frontend.model_name, "displayName": frontend.model_name, "description": ""}],
+            "models": [{"value": model, "displayName": model, "description": ""}],
             "account": {},
             "pid": os.getpid(),
         }
@@ -87,11 +92,29 @@ class ControlRequests:
         self._approver.asks = name != "dontAsk"
 
     def set_model(self, fields: Json) -> Json:
-        """Nothing, for the model that is used already. Raises `RequestFailed` for another."""
-        settings, wanted = self._session.frontend.settings.model, fields.get("model")
-        if wanted not in (None, "default", settings.name, f"{settings.provider}/{settings.name}"):
-            raise RequestFailed(
-                f"set_model: the model of a session that is open can't change; continue it with a new run: "
-                f"--resume {self._session.id} --model {wanted}."
-            )
+        """Have another model answer from the next message on; without a name that of the settings.
+
+        Raises `RequestFailed` and, for a model that can't be used, `SettingsError`.
+        """
+        session, wanted = self._session, fields.get("model")
+        models = session.frontend.request.models
+        if models is None:
+            raise RequestFailed("set_model: the model can't be changed here.")
+        if wanted is not None and not isinstance(wanted, str):
+            raise RequestFailed(f'set_model: "model" is a name or null, not {wanted!r:.60}.')
+        usual = session.frontend.settings.model
+        if wanted in (None, "default"):
+            chosen = models.named(usual.provider, usual.name)
+        else:
+            chosen = models.choose(wanted, session.model)
+        is_present = (chosen.settings.provider, chosen.settings.name) == (session.model.provider, session.model.name)
+        self._next_model = None if is_present else chosen
+        for note in chosen.notes if not is_present else ():
+            self._warn(note)
         return {}
+
+    async def use_next_model(self) -> None:
+        """Carry out the last `set_model`; no turn may run. Raises `BradawlError`, and the model before it stays."""
+        chosen, self._next_model = self._next_model, None
+        if chosen is not None and not await self._session.use_model(chosen):
+            self._warn(f"the choice of {chosen.name} could not be saved: a later run of the session does not know it")

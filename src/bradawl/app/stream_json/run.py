@@ -77,6 +77,8 @@ class StreamRun:
             warn=request.notices,
         )
         self._session: FrontendSession | None = None
+        self._requests: ControlRequests | None = None
+        """None without messages on stdin."""
         self._incoming = IncomingMessages(self._channel, request.notices)
         self._held_notices: list[NoticeLine] | None = []
         """Warnings from before the first line; None after it."""
@@ -138,7 +140,16 @@ class StreamRun:
             if not self._incoming.has_prompt:
                 self._tell_state("idle")  # before the result, so that a result is the last line
             self._write(last)
+        await self._use_next_model()
         return self._end(last)
+
+    async def _use_next_model(self) -> None:
+        if self._requests is None:
+            return
+        try:
+            await self._requests.use_next_model()
+        except BradawlError as error:
+            self._request.notices(f"set_model: the model stays: {error}")
 
     def _end(self, last: Result | None) -> Result:
         """The result of the whole run: that of the last turn, unless something happened after it."""
@@ -169,6 +180,7 @@ class StreamRun:
         self._approver.declined.clear()
         self._deny_all.refused.clear()
         self._tell_state("running")
+        await self._use_next_model()
         self._write(self._init(session))
         self._release_notices()
         if isinstance(message, WrongPrompt):
@@ -238,7 +250,7 @@ class StreamRun:
         tools = tuple(each.spec.name for each in frontend.agent.tools if getattr(each, "is_listed", True))
         return Init(
             cwd=frontend.settings.cwd,
-            model=frontend.model_name,
+            model=session.model_name,
             tools=tools,
             permission_mode=mode_name(session.mode),
             slash_commands=tuple(each.name for each in frontend.commands.commands if not each.needs_user),
@@ -269,6 +281,7 @@ class StreamRun:
             self._incoming.end()
             return
         requests = ControlRequests(session, self._approver, interrupt=self._interrupt, warn=self._request.notices)
+        self._requests = requests
         self._channel.handlers = requests.handlers()
         self._approver.cancel, self._approver.set_mode = session.cancel, requests.choose_mode
         self._incoming.read(self._console.stdin)
