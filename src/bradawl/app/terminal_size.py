@@ -7,6 +7,8 @@ from typing import Final, TextIO
 from bradawl.app.rendering import DEFAULT_WIDTH
 
 _WIDEST: Final = 1_000
+ONE_LINE: Final = 1_000_000
+"""The width of files and pipes for texts that are one line each there."""
 
 
 def terminal_width(stream: TextIO, environ: Mapping[str, str], otherwise: int = DEFAULT_WIDTH) -> int:
@@ -15,6 +17,6 @@ def terminal_width(stream: TextIO, environ: Mapping[str, str], otherwise: int = 
     if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6 and int(columns):
         return min(int(columns), _WIDEST)
     try:
-        return min(os.get_terminal_size(stream.fileno()).columns or otherwise, _WIDEST)
+        return min(os.get_terminal_size(stream.fileno()).columns, _WIDEST) or otherwise
     except (OSError, ValueError, AttributeError):
         return otherwise

@@ -8,9 +8,8 @@ from bradawl.app.config.target import Target, target_of
 from bradawl.app.console import Console
 from bradawl.app.settings.homes import Homes, homes
 from bradawl.app.settings.load import MANAGED_FILE, SettingsSources, read_settings
-from bradawl.app.settings.mistakes import shown_path
 from bradawl.app.settings.table import SETTINGS
-from bradawl.app.terminal_size import terminal_width
+from bradawl.app.terminal_size import ONE_LINE, terminal_width
 from bradawl.core.errors import SettingsError
 
 _NOTHING_SET: Final = 1
@@ -93,13 +92,11 @@ class ConfigRun:
         if not self._options["all"]:
             self._console.answer(f"{self._target.path}\n")
             return 0
-        for target in (
-            self._managed,
-            *(target_of({name: True}, self._home, self._cwd).path for name in ("local", "project")),
-            target_of({}, self._home, self._cwd).path,
-        ):
-            state = "" if target.exists() else "  (not there)"
-            self._console.answer(f"{shown_path(target, self._home.user)}{state}\n")
+        from bradawl.app.config.source_files import source_lines
+
+        width = terminal_width(self._console.stdout, self._environ, ONE_LINE)
+        lines = source_lines(self._options, self._environ, self._home, self._cwd, self._managed, width)
+        self._console.answer("".join(f"{line}\n" for line in lines))
         return 0
 
     def _schema(self) -> int:

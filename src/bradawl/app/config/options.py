@@ -133,8 +133,11 @@ def _edit(parser: ArgumentParser) -> None:
 def _path(parser: ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     _project(which.add_argument)
-    which.add_argument("--all", action="store_true", help="all files that settings are read from, the strongest first")
-    add_setting(parser, SETTINGS.rows["cwd"])
+    which.add_argument(
+        "--all", action="store_true", help="all sources of settings, the strongest first, with their state"
+    )
+    for name in ("cwd", "settings", "profile"):
+        add_setting(parser, SETTINGS.rows[name])
 
 
 def _schema(parser: ArgumentParser) -> None:
