@@ -88,14 +88,16 @@ def serving(*models, owner="library", port=11434):
 async def test_without_settings_doctor_names_a_local_server_and_the_command_that_uses_it(examine):
     found = await examine(answer=serving("qwen3:8b"))
     assert not found.healthy
-    assert states(found)["settings"] == "problem"
-    assert "bradawl -m ollama/qwen3:8b" in texts(found)
+    assert states(found)["model"] == "problem" and "settings" not in states(found)
+    assert "bradawl -m ollama/qwen3:8b" in texts(found) and "Ollama can be used at once" in texts(found)
+    assert "No provider" not in texts(found), "the server that answers is one"
     assert [server.kind for server in found.local_servers] == ["ollama"]
 
 
 async def test_doctor_says_that_no_local_server_runs(examine):
     found = await examine()
     assert found.local_servers == ()
+    assert "settings: No provider is set up" in texts(found)
     assert "local server: none of Ollama" in texts(found)
 
 

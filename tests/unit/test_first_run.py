@@ -37,13 +37,16 @@ def test_from_80_columns_on_there_are_at_most_five_lines(servers, width):
     lines = first_run_lines(servers, width)
     assert len(lines) <= 5
     text = "\n".join(lines)
-    for part in ("No provider is set up", "bradawl login", "OPENAI_API_KEY=...", "bradawl demo"):
+    said = [part for part in ("No provider is set up.", "No model is chosen.") if part in text]
+    usable = any(each.models and not each.problem for each in servers)
+    assert said == ["No model is chosen." if usable else "No provider is set up."]
+    for part in ("bradawl login", "OPENAI_API_KEY=...", "bradawl demo"):
         assert part in text
 
 
 def test_the_local_server_that_can_be_used_is_named_with_its_command():
     assert first_run_lines([BROKEN, EMPTY, OLLAMA], 80) == [
-        "bradawl: No provider is set up. One of these starts it:",
+        "bradawl: No model is chosen. One of these starts it:",
         "  bradawl login                 store a key and choose a model",
         "  OPENAI_API_KEY=... bradawl    set a key for this run only",
         "  bradawl -m ollama/warm        Ollama runs here; 2 more: bradawl models",

@@ -252,7 +252,8 @@ def test_another_default_model_is_replaced_only_after_a_question(person):
 def test_a_variable_that_wins_is_named_and_not_used_for_the_test(person):
     person.environ["DEEPSEEK_API_KEY"] = "from-the-environment"
     code, shown = person.login("deepseek", lines="\n", secrets=[KEY])
-    assert code == 0 and "DEEPSEEK_API_KEY is set: it wins" in shown
+    assert code == 0 and shown.index("is stored in") < shown.index("note: DEEPSEEK_API_KEY is set: it wins")
+    assert shown.index("it wins") < shown.index("To start: ")
 
 
 def test_the_provider_is_chosen_from_a_list_that_can_be_searched(person):
@@ -357,6 +358,39 @@ def test_a_failed_test_in_a_script_stores_nothing_and_has_its_exit_code(person, 
     found, shown = person.pipe("deepseek", key=key)
     assert (found, person.file("credentials.toml")) == (code, {})
     assert words in shown
+
+
+def test_what_failed_comes_before_the_way_around_it(person):
+    person.endpoint.answers = "nothing"
+    _, shown = person.pipe("deepseek")
+    told = [shown.index(part) for part in ("Asking ", "Nothing was stored.", "With --no-test ")]
+    assert told == sorted(told) and len(shown[told[0] : told[1]].splitlines()) > 1, "what failed is between them"
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_without_a_test_nothing_is_said_of_what_the_endpoint_lists(person, is_terminal):
+    run = {True: lambda *argv: person.login(*argv, lines="\n", secrets=[KEY]), False: person.pipe}[is_terminal]
+    code, shown = run("groq", "--no-test")
+    assert code == 0 and "lists no models" not in shown and person.endpoint.requests == []
+    assert "No default model is set." in shown
+    assert shown.splitlines()[-2:] == ["To see its models: `bradawl models groq`", "To start: `bradawl -m groq/MODEL`"]
+    code, shown = run("deepseek", "--no-test")
+    assert code == 0 and "deepseek/deepseek-flash is the default model now" in shown
+    code, shown = run("groq", "--no-test")
+    assert "The default model stays deepseek/deepseek-flash." in shown and "No default model" not in shown
+    person.environ["BRADAWL_MODEL"] = "openai/gpt-5.5"
+    code, shown = run("groq", "--no-test")
+    assert "The default model stays as it is; here BRADAWL_MODEL names it." in shown
+    code, shown = run("deepseek", "--no-test")
+    assert "note: BRADAWL_MODEL wins over it here." in shown
+    assert shown.splitlines()[-1] == "To start: `bradawl -m deepseek/deepseek-flash`"
+    assert person.file("config.toml") == {"model": "deepseek/deepseek-flash"}
+
+
+def test_a_new_endpoint_says_where_its_address_is_stored(person):
+    _, shown = person.pipe("lab", "--base-url", "https://lab.example/v1", "--no-test")
+    told = [shown.index(part) for part in ("Got a key", "The address of lab", "The key of lab", "To start: ")]
+    assert told == sorted(told)
 
 
 def test_without_a_test_nothing_is_sent(person):

@@ -10,6 +10,7 @@ from bradawl.core.ports import Http
 from bradawl.providers.local_servers import LocalServer
 
 _MISSING: Final = "bradawl: No provider is set up. One of these starts it:"
+_NOT_CHOSEN: Final = "bradawl: No model is chosen. One of these starts it:"
 _VARIABLE: Final = "OPENAI_API_KEY=... bradawl"
 _FIVE_LINES_FROM: Final = 80
 _INDENT: Final = "  "
@@ -34,7 +35,8 @@ def first_run_lines(servers: Sequence[LocalServer], width: int, note: str = "") 
     rows = [_Row("bradawl login", "store a key and choose a model"), _Row(_VARIABLE, "set a key for this run only")]
     if len(server) > 1 and width >= _FIVE_LINES_FROM:  # a long name of a model
         rows = [_Row("bradawl login", f"store a key, or: {_VARIABLE}")]
-    first = [*(wrap(note, width) if note else ()), *wrap(_MISSING, width)]
+    is_usable = any(each.models and not each.problem for each in servers)
+    first = [*(wrap(note, width) if note else ()), *wrap(_NOT_CHOSEN if is_usable else _MISSING, width)]
     setting_up = [line for row in rows for line in _row_lines(row, width)]
     return [*first, *setting_up, *server, *_row_lines(_Row("bradawl demo", "watch a whole run without a key"), width)]
 

@@ -1,7 +1,7 @@
 """The command `bradawl doctor`: runs all checks and prints their results."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,15 +17,16 @@ from bradawl.app.doctor.model import model_checks, tool_calls_check
 from bradawl.app.doctor.permissions import BuildAgent, rules_without_a_model
 from bradawl.app.doctor.servers import find_servers, server_checks
 from bradawl.app.doctor.terminal import terminal_checks
-from bradawl.app.local_models import suggestions
+from bradawl.app.local_models import server_name, suggestions
 from bradawl.app.model_list import Connect
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.model_settings import ModelSettings
-from bradawl.app.settings.providers import SCRIPTED
+from bradawl.app.settings.providers import SCRIPTED, NoProvider
 from bradawl.app.settings.settings import Settings
 from bradawl.app.terminal_size import terminal_width
 from bradawl.core.errors import BradawlError, SettingsError
+from bradawl.providers.local_servers import LocalServer
 from bradawl.safety.control_characters import json_for_terminals
 
 if TYPE_CHECKING:
@@ -60,18 +61,18 @@ async def diagnose(
     """Run all checks, those of the terminal with a console only. A problem is a result; no error is raised for it."""
     checks = [version_check(), *file_checks(environ, cwd)]
     settings: Settings | None = None
-    problem = ""
+    problem: SettingsError | None = None
     try:
         # No prompt is run, so the checks for runs without a user do not apply.
         settings = load_settings({**options, "headless": False}, environ, cwd)
     except SettingsError as error:
-        problem = str(error)
+        problem = error
     async with asyncio.TaskGroup() as group:
         local = group.create_task(find_servers(connect, options, environ, cwd))
         model = group.create_task(model_checks(settings, environ, connect)) if settings else None
     servers = local.result()
     if settings is None or model is None:
-        checks.append(Check("settings", "problem", problem, "\n".join(suggestions(servers))))
+        checks.append(_settings_check(problem, servers))
         checks += await rules_without_a_model(options, environ, cwd, build)
     else:
         checks += [Check("settings", "warning", warning) for warning in settings.warnings]
@@ -81,6 +82,17 @@ async def diagnose(
     checks += machine_checks(settings or _without_a_model(options, environ, cwd))
     checks += terminal_checks(console, environ) if console is not None else []
     return Diagnosis(all(check.state != "problem" for check in checks), tuple(checks), servers)
+
+
+def _settings_check(problem: SettingsError | None, servers: Sequence[LocalServer]) -> Check:
+    """Why no model can be chosen. A server on this machine is one: it only has to be named."""
+    hint = "\n".join(suggestions(servers))
+    usable = [server_name(server) for server in servers if server.models and not server.problem]
+    if isinstance(problem, NoProvider) and usable:
+        names = " and ".join(dict.fromkeys(usable))
+        text = f"no model is chosen, although {names} can be used at once: say which of its models is meant."
+        return Check("model", "problem", f"{text} {problem.note}".strip(), hint)
+    return Check("settings", "problem", str(problem), hint)
 
 
 def _without_a_model(options: Mapping[str, object], environ: Mapping[str, str], cwd: str) -> Settings:

@@ -37,4 +37,4 @@ def _server_check(server: LocalServer) -> Check:
     if server.problem:
         return Check("local server", "warning", f"{where}: {server.problem}")
     names = [model.name + (f" ({model.context:,} tokens)" if model.context else "") for model in server.models]
-    return Check("local server", "ok", f"{where}: {first_of(names, _MOST_MODELS) or 'no models'}")
+    return Check("local server", "ok", f"{where} answers: {first_of(names, _MOST_MODELS) or 'no models'}")

@@ -69,7 +69,6 @@ class Login:
 
         Raises `SettingsError`, `EOFError` and `KeyboardInterrupt`; nothing is stored then.
         """
-        self._warn_of_variable(one)
         verdict = Verdict("wrong_key")
         for _ in range(_MOST_ATTEMPTS):
             try:
@@ -91,13 +90,11 @@ class Login:
                 break
             self._say(f"{label(one.name)} does not accept this key. Try again, or press Enter to give up.")
         self._say("Nothing was stored.")
+        if self._dialogue is None and verdict.kind == "network":
+            self._say("With --no-test the key is stored without a test.")
         return TRY_AGAIN if _is_temporary(verdict) else ERROR
 
     # -------------------------------------------------------------- the key
-
-    def _warn_of_variable(self, one: Provider) -> None:
-        if name := one.key_variable(self._given.environ):
-            self._say(f"{name} is set: it wins over a stored key wherever it is set.")
 
     def _key(self, one: Provider, piped: str) -> str | None:
         """The key, empty if none is needed; None if the user gives up. Raises `SettingsError`."""
@@ -149,10 +146,7 @@ class Login:
 
     def _stores_anyway(self, verdict: Verdict) -> bool:
         """Whether the user wants a key stored that could not be tested."""
-        if verdict.kind != "network":
-            return False
-        if self._dialogue is None:
-            self._say("With --no-test the key is stored without a test.")
+        if verdict.kind != "network" or self._dialogue is None:
             return False
         self._say(f"{verdict.text} {_ADVICE}")
         return self._dialogue.confirm("The key could not be tested. Store it anyway?", default=False)
@@ -162,7 +156,7 @@ class Login:
     def _finish(self, one: Provider, key: str, wishes: Wishes, verdict: Verdict) -> int:
         if verdict.kind in ("no_credit", "busy"):
             self._say(f"The key is accepted, but: {verdict.text}")
-        model = wishes.model or self._chosen_model(one, verdict)
+        model = wishes.model or self._chosen_model(one, verdict, is_asked=wishes.is_tested)
         while model and wishes.is_tested and verdict.kind != "network":
             found = self._test_model(one, key, model)
             if found.kind == "wrong_key":
@@ -178,8 +172,11 @@ class Login:
         self._save(one, key, wishes, model)
         return OK
 
-    def _chosen_model(self, one: Provider, verdict: Verdict) -> str:
-        """The model that the user chooses, else the one that suits; empty for none."""
+    def _chosen_model(self, one: Provider, verdict: Verdict, *, is_asked: bool = True) -> str:
+        """The model that the user chooses, else the one that suits; empty for none.
+
+        `is_asked`: the endpoint was asked for its models.
+        """
         current, _, name = users_model(self._given.sources).partition("/")
         preferred = [name] if current == one.name else []
         preferred += [one.default_model] if one.default_model else []
@@ -187,7 +184,9 @@ class Login:
         if self._dialogue is not None:
             if verdict.kind == "network" and not preferred:
                 return ""
-            return preferred[0] if verdict.kind == "network" else choose_model_of(self._dialogue, models, preferred)
+            if verdict.kind == "network":
+                return preferred[0]
+            return choose_model_of(self._dialogue, models, preferred, is_asked=is_asked)
         return default_of(models, preferred) if models else preferred[0] if preferred else ""
 
     def _models(self, one: Provider, verdict: Verdict) -> list[ListedModel]:
@@ -208,24 +207,38 @@ class Login:
     # -------------------------------------------------------------- storing
 
     def _save(self, one: Provider, key: str, wishes: Wishes, model: str) -> None:
+        """Store what was entered. Each line says what is true now; the last one is the next command."""
         if wishes.is_new:
             store_provider(self._config, one, needs_key=bool(key))
+            self._say(f"The address of {one.name} is stored in {self._config}.")
         if key:
             place = self._store.store(one.name, key)
             where = "in the system keyring" if place == "keyring" else f"in {self._store.path}, readable by you only"
             self._say(f"The key of {one.name} is stored {where}.")
+            if variable := one.key_variable(self._given.environ):
+                self._say(f"note: {variable} is set: it wins over a stored key wherever it is set.")
+        name = f"{one.name}/{model}"
         if not model:
-            self._say(f"No default model is set: `bradawl -m {one.name}/MODEL` names one.")
-            return
-        name, command = f"{one.name}/{model}", "bradawl"
-        if self._becomes_default(name, asked_for=bool(wishes.model)):
+            self._say(self._about_default())
+            self._say(f"To see its models: `bradawl models {one.name}`")
+            self._say(f"To start: `bradawl -m {one.name}/MODEL`")
+        elif self._becomes_default(name, asked_for=bool(wishes.model)):
             store_model(self._config, name)
             self._say(f"{one_line(name)} is the default model now, in {self._config}.")
-            if place := what_overrides(self._given.sources):
+            place = what_overrides(self._given.sources)
+            if place:
                 self._say(f"note: {place} wins over it here.")
+            self._say(f"To start: `bradawl{f' -m {one_line(name)}' if place else ''}`")
         else:
-            command = f"bradawl -m {one_line(name)}"
-        self._say(f"To start: `{command}`")
+            self._say(self._about_default())
+            self._say(f"To start: `bradawl -m {one_line(name)}`")
+
+    def _about_default(self) -> str:
+        """What a run without `-m` uses, where the login changes nothing about it."""
+        if place := what_overrides(self._given.sources):
+            return f"The default model stays as it is; here {place} names it."
+        before = users_model(self._given.sources)
+        return f"The default model stays {one_line(before)}." if before else "No default model is set."
 
     def _becomes_default(self, name: str, *, asked_for: bool) -> bool:
         before = users_model(self._given.sources)

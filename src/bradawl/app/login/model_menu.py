@@ -42,10 +42,18 @@ def default_of(models: Sequence[ListedModel], preferred: Sequence[str]) -> str:
     return chat[0] if len(chat) == 1 else ""
 
 
-def choose_model_of(dialogue: Dialogue, models: Sequence[ListedModel], preferred: Sequence[str]) -> str:
-    """The name of a model; empty if the user wants none. Raises `EOFError`."""
+def choose_model_of(
+    dialogue: Dialogue, models: Sequence[ListedModel], preferred: Sequence[str], *, is_asked: bool = True
+) -> str:
+    """The name of a model; empty if the user wants none. Raises `EOFError`.
+
+    `is_asked`: the models are those that the endpoint listed when it was asked.
+    """
     if not models:
-        answer = dialogue.ask(f"The endpoint lists no models. Name of the model ({NONE} for none):")
+        usual = preferred[0] if preferred and not is_asked else ""
+        why = "The endpoint lists no models. " if is_asked else ""
+        enter = f"Enter for {one_line(usual)}, {NONE} for none" if usual else f"Enter or {NONE} for none"
+        answer = dialogue.ask(f"{why}Name of the model ({enter}):") or usual
         return "" if answer == NONE else answer
     default = default_of(models, preferred)
     dialogue.say("Models ($ is US dollars per million tokens, - is not known):")
