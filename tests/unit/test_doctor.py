@@ -181,7 +181,7 @@ async def test_a_missing_program_is_reported_with_a_remedy(examine, user_home):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_doctor_prints_text_or_one_json_object_that_agrees_with_the_exit_code(user_home, as_json):
     out = io.StringIO()
-    environ = {"HOME": str(user_home), "PATH": "/usr/bin:/bin"}
+    environ = {"HOME": str(user_home), "PATH": "/usr/bin:/bin", "COLUMNS": "100"}
     console = Console(io.StringIO(), out, io.StringIO(), environ)
     code = run_doctor({"json": as_json, "model": f"scripted/{user_home}/none.json"}, environ, console, str(user_home))
     if as_json:

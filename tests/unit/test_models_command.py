@@ -4,12 +4,17 @@ import io
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from settings_files import SECRET
 
 from bradawl.app.cli import parse, run
 from bradawl.app.console import Console
-from bradawl.app.models_command import overview_lines, query_providers
+from bradawl.app.model_list import ListedModel
+from bradawl.app.models_command import Status, overview_lines, query_providers
 from bradawl.app.settings.load import read_settings
+from bradawl.app.terminal_size import ONE_LINE
+from bradawl.app.text_layout import cells
 from bradawl.core.usage import Price
 from bradawl.providers.catalog import Catalog
 from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp
@@ -131,7 +136,7 @@ async def test_an_endpoint_without_a_list_of_models_still_answers(ask, status):
     found = (await ask(of_host(openai=Reply(status, (b"not found",))), OPENAI_API_KEY=SECRET))["openai"]
     assert (found.reachable, found.models) == (True, ())
     assert f"HTTP {status}" in found.problem and "base URL" in found.problem
-    assert "no list of models" in overview_lines((found,), everything=False)[0]
+    assert "no list of models" in overview_lines((found,), 80, everything=False)[0]
 
 
 async def test_a_stored_key_is_not_sent_to_another_base_url(ask, user_home):
@@ -189,6 +194,50 @@ def test_the_overview_of_a_real_server_has_short_lines_and_no_key(user_home, wir
     assert wire_server.base_url in shown
     assert SECRET not in shown
     assert max(map(len, shown.splitlines())) <= 100
+
+
+NAME = st.text(st.sampled_from("ab/-:日é"), min_size=1, max_size=70)
+MODEL = st.builds(
+    ListedModel,
+    name=NAME,
+    context_window=st.none() | st.just(1_050_000),
+    max_output=st.none() | st.just(128_000),
+    price=st.none() | st.just(Price(5, 30, 0.5)),
+    is_hourly=st.booleans(),
+)
+STATUS = st.builds(
+    Status,
+    name=st.just("openrouter"),
+    base_url=st.just("https://openrouter.example/v1"),
+    api=st.just("openai_chat"),
+    key=st.sampled_from(["", "OPENROUTER_API_KEY", "/home/someone/.config/bradawl/credentials.toml"]),
+    reachable=st.booleans(),
+    problem=st.sampled_from(["", "it answers, but has no list of models there (HTTP 404); " * 3]),
+    models=st.lists(MODEL, max_size=14).map(tuple),
+    source=st.sampled_from(["settings", "found"]),
+)
+
+
+@given(st.lists(STATUS, max_size=3), st.sampled_from([40, 60, 80, 120]), st.booleans())
+def test_no_line_of_the_overview_is_too_wide_and_nothing_is_cut(statuses, width, everything):
+    lines = overview_lines(statuses, width, everything=everything)
+    assert max(map(cells, lines), default=0) <= width
+    words = [line.split() for line in overview_lines(statuses, ONE_LINE, everything=everything)]
+    long = [word for line in words for word in line if cells(word) > width - 4]
+    shown = {word for line in lines for word in line.split()}
+    for status in statuses:
+        names = [model.name for model in status.models] if everything else []
+        assert all(name in shown or name in long for name in names)
+        assert all(word in shown or word in long for word in status.problem.split())
+
+
+def test_a_pipe_gets_one_line_for_each_model_with_its_whole_name():
+    name = "vendor/" + "very-long-name-" * 9
+    status = Status(
+        "lab", "http://lab.example/v1", "openai_chat", "", True, models=(ListedModel(name), ListedModel("b"))
+    )
+    lines = overview_lines((status,), ONE_LINE, everything=True)
+    assert [line.split()[0] for line in lines[3:5]] == [name, "b"]
 
 
 def test_the_overview_as_json_has_no_key(user_home, wire_server):
@@ -282,5 +331,5 @@ def test_without_settings_the_error_suggests_the_local_server_that_runs(user_hom
     place = wire_server.base_url.removeprefix("http://").removesuffix("/v1")
     code, _, stderr = command(["-p", "hello"], {"HOME": str(user_home), "OLLAMA_HOST": place})
     assert code == 2
-    assert "No provider is set up" in stderr
-    assert f"\n  bradawl -m lmstudio/scripted --base-url {wire_server.base_url}\n" in stderr
+    assert "No model is chosen" in stderr
+    assert f"\n  bradawl -m lmstudio/scripted --base-url {wire_server.base_url}" in stderr

@@ -38,6 +38,7 @@ class Console:
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
+        self._environ = environ
         self.is_dumb = environ.get("TERM", "") in ("", "dumb")
         """The terminal supports no escape sequences."""
         self._no_colour = bool(environ.get("NO_COLOR")) or self.is_dumb
@@ -113,13 +114,28 @@ class Console:
             silence(self.stdout)
             raise OutputError(f"The answer could not be written: {error.strerror or error}.") from error
 
+    def report(self, text: str) -> None:
+        """`answer` for a message: at a terminal, lines that are too wide for it are wrapped by words."""
+        self.answer(f"{self._fitted(clean(text), self.stdout)}\n")
+
     def say(self, text: str) -> None:
-        """Write a line to stderr, cleaned. Errors are ignored."""
+        """Write a message to stderr, cleaned. Errors are ignored.
+
+        At a terminal, lines that are too wide for it are wrapped by words; elsewhere they stay one line each.
+        """
         try:
-            self.stderr.write(f"{clean(text)}\n")
+            self.stderr.write(f"{self._fitted(clean(text), self.stderr)}\n")
             self.stderr.flush()
         except (OSError, ValueError):
             silence(self.stderr)
+
+    def _fitted(self, text: str, stream: TextIO) -> str:
+        if not _is_terminal(stream):
+            return text
+        from bradawl.app.terminal_size import terminal_width
+        from bradawl.app.text_layout import fitted
+
+        return fitted(text, terminal_width(stream, self._environ))
 
     def piped_input(self, notify: Callable[[str], None], *, wait: bool) -> str | None:
         """All of stdin; None at a terminal.

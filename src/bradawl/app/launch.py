@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from bradawl.core.ports import Approver
 
 
-_USUAL_WIDTH: Final = 80
 _NEED_NO_MODEL: Final = ("/help", "/undo", "/redo", "/rewind", "/diff")
 """Slash commands that work in `-p` where no model is set up."""
 
@@ -212,9 +211,9 @@ def _say_how_to_begin(error: NoProvider, environ: Mapping[str, str], console: Co
     """Print what is missing and what to do, and return the exit code."""
     from bradawl.app.build.model import build_http
     from bradawl.app.first_run import find_first_run_lines
-    from bradawl.app.terminal_size import terminal_width
+    from bradawl.app.terminal_size import ONE_LINE, terminal_width
 
-    width = terminal_width(console.stderr, environ, otherwise=_USUAL_WIDTH)
+    width = terminal_width(console.stderr, environ, ONE_LINE)
     for line in asyncio.run(find_first_run_lines(build_http(None, None), environ, width, one_line(error.note))):
         console.say(line)
     if as_json:

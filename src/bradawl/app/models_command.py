@@ -21,6 +21,8 @@ from bradawl.app.rendering import one_line
 from bradawl.app.settings.load import read_settings
 from bradawl.app.settings.model_choice import ModelSources, choose_model, find_key, resolve
 from bradawl.app.settings.providers import PROVIDERS, SCRIPTED, SET_UP, Provider, unknown_provider
+from bradawl.app.terminal_size import ONE_LINE, terminal_width
+from bradawl.app.text_layout import cells, pad, wrap
 from bradawl.core.errors import SettingsError
 from bradawl.core.http import HttpError
 from bradawl.core.usage import Price
@@ -31,7 +33,11 @@ if TYPE_CHECKING:
     from bradawl.providers.local_servers import LocalServer
 
 _SHOWN: Final = 12
-_WIDTH: Final = 100
+_INDENT: Final = "  "
+_GAP: Final = "  "
+_TITLES: Final = ("WINDOW", "REPLY", "$ IN", "$ OUT", "$ CACHED")
+_LEAST_NAME: Final = 20
+"""Cells for the names of models; where a table leaves fewer, the facts of a model stand below its name."""
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -79,9 +85,10 @@ def run_models(
         report = Report(statuses, catalog.source.date, catalog.source.versions)
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(report)).decode()) + "\n")
     elif statuses:
-        console.answer("\n".join(overview_lines(statuses, everything=wanted is not None)) + "\n")
+        width = terminal_width(console.stdout, environ, ONE_LINE)
+        console.answer("\n".join(overview_lines(statuses, width, everything=wanted is not None)) + "\n")
     else:
-        console.answer(f"No provider is set up. {SET_UP}\n")
+        console.report(f"No provider is set up. {SET_UP}")
     return 0 if any(status.reachable for status in statuses) else 1
 
 
@@ -174,25 +181,27 @@ def _status_of(server: "LocalServer") -> Status:
 # ------------------------------------------------------------------ output
 
 
-def overview_lines(statuses: Sequence[Status], *, everything: bool) -> list[str]:
-    """The overview as a table for each provider; `everything` lists all models instead of the first ones."""
+def overview_lines(statuses: Sequence[Status], width: int, *, everything: bool) -> list[str]:
+    """The overview as a table for each provider; `everything` lists all models instead of the first ones.
+
+    No line is wider than `width`, and no name is cut.
+    """
     lines: list[str] = []
     for status in statuses:
         lines += [] if not lines else [""]
-        lines += _provider_lines(status)
+        lines += _provider_lines(status, width)
         known = sorted(status.models, key=lambda model: model.price is None)
         shown = status.models if everything else known[:_SHOWN]
-        if shown:
-            lines.append(f"  {'MODEL':<51}{'WINDOW':>9}{'REPLY':>9}{'$ IN':>9}{'$ OUT':>9}{'$ CACHED':>10}")
-        lines += [_model_line(model) for model in shown]
+        lines += _model_lines(shown, width)
         if len(shown) < len(status.models):
             left = len(status.models) - len(shown)
-            lines.append(f"  and {left} more: `bradawl models {status.name}` lists them all")
-    lines += ["", "$ is US dollars per million tokens; - is not known."] if any(s.models for s in statuses) else []
+            lines += wrap(f"and {left} more: `bradawl models {status.name}` lists them all", width, _INDENT)
+    if any(status.models for status in statuses):
+        lines += ["", *wrap("$ is US dollars per million tokens; - is not known.", width)]
     return lines
 
 
-def _provider_lines(status: Status) -> list[str]:
+def _provider_lines(status: Status, width: int) -> list[str]:
     key = f"key from {status.key}" if status.key else "no key"
     if status.source == "found":
         key = f"found on this machine: `{_command(status)}`"
@@ -200,9 +209,9 @@ def _provider_lines(status: Status) -> list[str]:
     if status.reachable:
         count = "no list of models" if status.problem else f"ok, {models_text(len(status.models))}"
     place = f"{status.base_url or 'no URL'} ({status.api.replace('_', ' ')})"
-    problem = one_line(status.problem)
-    cut = problem if len(problem) <= _WIDTH - 2 else f"{problem[: _WIDTH - 5]}..."
-    return [f"{status.name}: {count}, {key}", f"  {place}", *([f"  {cut}"] if problem else [])]
+    below = (place, one_line(status.problem)) if status.problem else (place,)
+    head = wrap(f"{status.name}: {count}, {key}", width, "", _INDENT)
+    return [*head, *(line for text in below for line in wrap(text, width, _INDENT))]
 
 
 def models_text(count: int) -> str:
@@ -217,13 +226,43 @@ def _command(status: Status) -> str:
     return f"bradawl --base-url {status.base_url} -m MODEL"
 
 
-def _model_line(model: ListedModel) -> str:
-    name = one_line(model.name)
-    name = name if len(name) <= 50 else f"{name[:24]}..{name[-24:]}"
+# ------------------------------------------------------------------ models
+
+
+def _model_lines(models: Sequence[ListedModel], width: int) -> list[str]:
+    """A table; in a narrow terminal each model with its facts below."""
+    if not models:
+        return []
+    names = [one_line(model.name) for model in models]
+    facts = [_facts(model) for model in models]
+    sizes = [max(cells(text) for text in column) for column in zip(_TITLES, *facts, strict=True)]
+    room = width - len(_INDENT) - len(_GAP) - sum(sizes) - len(_GAP) * (len(sizes) - 1)
+    name_cells = min(max(map(cells, names)), room)
+    if name_cells < min(_LEAST_NAME, max(map(cells, names))):
+        return [line for model, name in zip(models, names, strict=True) for line in _stacked_lines(model, name, width)]
+    lines = [_table_line("MODEL", name_cells, _TITLES, sizes)]
+    for name, row in zip(names, facts, strict=True):
+        if cells(name) > name_cells:
+            lines += wrap(name, width, _INDENT)
+            name = ""
+        lines.append(_table_line(name, name_cells, row, sizes))
+    return lines
+
+
+def _table_line(name: str, name_cells: int, facts: Sequence[str], sizes: Sequence[int]) -> str:
+    padded = (pad(text, size, "right") for text, size in zip(facts, sizes, strict=True))
+    return f"{_INDENT}{pad(name, name_cells)}{_GAP}{_GAP.join(padded)}".rstrip()
+
+
+def _facts(model: ListedModel) -> tuple[str, ...]:
+    """Window, longest reply and prices, as in the table."""
+    sizes = (tokens_text(model.context_window), tokens_text(model.max_output))
+    if model.is_hourly and model.price is None:
+        return (*sizes, "hourly", "hourly", "hourly")
     price = model.price or Price()
-    rates = "  by the hour" if model.is_hourly and model.price is None else _rates_text(price)
-    return f"  {name:<51}{tokens_text(model.context_window):>9}{tokens_text(model.max_output):>9}{rates}".rstrip()
+    return (*sizes, *(rate_text(rate) for rate in (price.input, price.output, price.cache_read)))
 
 
-def _rates_text(price: Price) -> str:
-    return f"{rate_text(price.input):>9}{rate_text(price.output):>9}{rate_text(price.cache_read):>10}"
+def _stacked_lines(model: ListedModel, name: str, width: int) -> list[str]:
+    facts = ", ".join(f"{title.lower()} {fact}" for title, fact in zip(_TITLES, _facts(model), strict=True))
+    return [*wrap(name, width, _INDENT), *wrap(facts, width, _INDENT * 2)]

@@ -119,7 +119,15 @@ class Progress:
 
     def error(self, text: str) -> None:
         """Print a line, red where colours are on."""
-        self.line(text, _RED)
+        self.tell(text, _RED)
+
+    def tell(self, text: str, style: str = "") -> None:
+        """Print a message: at a terminal wrapped by words, elsewhere on one line."""
+        if self._is_watched and len(text) > self._width // 2:
+            from bradawl.app.text_layout import fitted
+
+            text = fitted(clean(text), self._width)
+        self.line(text, style)
 
     def interrupt(self) -> None:
         """Note that something else was printed: the next end of a call repeats its line."""
@@ -130,7 +138,7 @@ class Progress:
             case RetryScheduled() as retry:
                 self.dim(f"  {_agent_prefix(live.agent)}{retry_line(retry)}")
             case Notice() as notice:
-                self.line(notice_line(notice))
+                self.tell(notice_line(notice))
             case CallDelta(_, call_id, name) if name and live.agent == MAIN:
                 self._names[call_id] = name
             case _:

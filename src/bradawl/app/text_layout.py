@@ -63,6 +63,18 @@ def wrap(text: str, width: int, first: str = "", rest: str | None = None) -> lis
     return lines
 
 
+def fitted(text: str, width: int) -> str:
+    """The text with the lines that are wider than `width` wrapped by words; each keeps its indentation."""
+    return "\n".join(line for each in text.split("\n") for line in _fitted_lines(each, width))
+
+
+def _fitted_lines(line: str, width: int) -> list[str]:
+    if cells(line) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    return wrap(line, width, indent, indent)
+
+
 def table(rows: Sequence[Sequence[str]], columns: Sequence[Column], width: int) -> list[str]:
     """Rows in columns, with a line of titles if a column has one; one below the other where they do not fit.
 

@@ -32,7 +32,8 @@ def run_trust(
         start = str(options.get("cwd") or cwd)
         user_file = Path(home.config, "config.toml")
         lines = _about_folder(options, store, _project(options.get("folder"), start), user_file, notify)
-    console.answer("".join(f"{one_line(line)}\n" for line in lines))
+    for line in lines:
+        console.report(one_line(line))
     return 0
 
 

@@ -54,7 +54,7 @@ class ConfigRun:
 
     @property
     def _width(self) -> int:
-        return terminal_width(self._console.stdout, self._environ)
+        return terminal_width(self._console.stdout, self._environ, ONE_LINE)
 
     def _read(self, options: Mapping[str, object]) -> SettingsSources:
         return read_settings(options, self._environ, self._cwd, self._managed)
@@ -94,8 +94,7 @@ class ConfigRun:
             return 0
         from bradawl.app.config.source_files import source_lines
 
-        width = terminal_width(self._console.stdout, self._environ, ONE_LINE)
-        lines = source_lines(self._options, self._environ, self._home, self._cwd, self._managed, width)
+        lines = source_lines(self._options, self._environ, self._home, self._cwd, self._managed, self._width)
         self._console.answer("".join(f"{line}\n" for line in lines))
         return 0
 
@@ -125,7 +124,7 @@ class ConfigRun:
         from bradawl.app.config.effective import masked
         from bradawl.app.config.keys import key_text
 
-        self._console.answer(f"{file.source_of(*path)}: {key_text(path)} = {value_text(masked(path, value))}\n")
+        self._console.report(f"{file.source_of(*path)}: {key_text(path)} = {value_text(masked(path, value))}")
         self._say_notes(lambda: notes_after(path, target, self._read({})))
         return 0
 
@@ -136,7 +135,7 @@ class ConfigRun:
 
         target = self._target
         path, _ = unset_value(self._options, target, SETTINGS)
-        self._console.answer(f"{target.name}: {key_text(path)} is removed\n")
+        self._console.report(f"{target.name}: {key_text(path)} is removed")
         self._say_notes(lambda: notes_after_removal(path, self._read({})))
         return 0
 

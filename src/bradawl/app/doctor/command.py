@@ -24,7 +24,7 @@ from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import SCRIPTED, NoProvider
 from bradawl.app.settings.settings import Settings
-from bradawl.app.terminal_size import terminal_width
+from bradawl.app.terminal_size import ONE_LINE, terminal_width
 from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.providers.local_servers import LocalServer
 from bradawl.safety.control_characters import json_for_terminals
@@ -45,7 +45,7 @@ def run_doctor(options: Mapping[str, object], environ: Mapping[str, str], consol
     if options.get("json"):
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(diagnosis)).decode()) + "\n")
     else:
-        width = terminal_width(console.stdout, environ)
+        width = terminal_width(console.stdout, environ, ONE_LINE)
         console.answer("".join(f"{line}\n" for line in report_lines(diagnosis, width)))
     return 0 if diagnosis.healthy else 1
 

@@ -32,8 +32,7 @@ from bradawl.app.settings.load import read_settings
 from bradawl.app.settings.model_choice import ModelSources
 from bradawl.app.settings.providers import SCRIPTED, Provider, unknown_provider
 from bradawl.app.settings.system_keyring import SystemKeyring, system_keyring
-from bradawl.app.terminal_size import terminal_width
-from bradawl.app.text_layout import wrap
+from bradawl.app.terminal_size import ONE_LINE, terminal_width
 from bradawl.core.errors import SettingsError
 from bradawl.safety.control_characters import json_for_terminals
 
@@ -52,13 +51,8 @@ class Surroundings(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Cells in a line."""
-        return terminal_width(self.console.stdout, self.environ)
-
-    def say(self, text: str) -> None:
-        """Print a text to stderr, wrapped by words."""
-        for line in wrap(text, self.width):
-            self.console.say(line)
+        """Cells in a line of stdout."""
+        return terminal_width(self.console.stdout, self.environ, ONE_LINE)
 
 
 def run_login(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
@@ -89,7 +83,7 @@ def login(options: Mapping[str, object], here: Surroundings) -> int:
     dialogue = None
     if here.console.is_interactive and not options.get("with_key_stdin"):
         dialogue = Dialogue(here.console, here.width, here.read_secret)
-    say = here.say if dialogue is None else dialogue.say
+    say = here.console.say if dialogue is None else dialogue.say
     try:
         one, is_new = _provider(options, given, here, dialogue)
         wishes = Wishes(_model_of(options, one), not options.get("no_test"), is_new)
@@ -111,13 +105,13 @@ def logout(options: Mapping[str, object], here: Surroundings) -> int:
         if places:
             code = OK
             where = " and ".join("the system keyring" if place == "keyring" else str(store.path) for place in places)
-            here.say(f"The key of {name} is removed from {where}.")
+            here.console.say(f"The key of {name} is removed from {where}.")
         else:
-            here.say(f"No key of {name} is stored.")
+            here.console.say(f"No key of {name} is stored.")
         if (one := given.providers.get(name)) is not None:
             _say_what_is_left(one, here)
     if not names:
-        here.say("No key is stored.")
+        here.console.say("No key is stored.")
     return code
 
 
@@ -126,7 +120,7 @@ def _say_what_is_left(one: Provider, here: Surroundings) -> None:
     left = [f"the variable {name}" for name in one.key_names if here.environ.get(name, "").strip()]
     left += ["the api_key_command in config.toml"] if one.key_command else []
     if left:
-        here.say(f"{one.name} still has a key from {' and '.join(left)}.")
+        here.console.say(f"{one.name} still has a key from {' and '.join(left)}.")
 
 
 def _names_to_remove(options: Mapping[str, object], given: ModelSources, store: KeyStore) -> Sequence[str]:
