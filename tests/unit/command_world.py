@@ -20,9 +20,11 @@ from bradawl.app.slash_commands import CommandResult
 from bradawl.app.terminal_user import Option
 from bradawl.core.deltas import Notice
 from bradawl.core.events import Envelope, Event, Live
+from bradawl.core.http import HttpRequest
 from bradawl.core.permissions import Policy
 from bradawl.core.ports import Tool
 from bradawl.session.store import LocalStore
+from bradawl.testing.fake_http import Cut, Reply, ScriptedHttp
 from bradawl.testing.fakes import FakeTool, MemoryFiles, ScriptedApprover, ScriptedProcesses
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.workspace.machine import SystemClock, SystemIds
@@ -104,6 +106,18 @@ class CommandWorld:
         self.models: list[ScriptedModel] = []
         """The models of the settings, one for each agent that was built."""
         self.agent_changes: dict[str, Any] = {}
+        self.listed: dict[str, list[str]] = {}
+        """The models that endpoints list, by a part of the URL; all others give no list."""
+
+    def connect(self, proxy: str | None, ca_file: str | None) -> ScriptedHttp:
+        """A client for lists of models."""
+
+        def answer(request: HttpRequest) -> Reply | Cut:
+            names = next((names for part, names in self.listed.items() if part in request.url), None)
+            data = {"data": [{"id": name} for name in names or ()]}
+            return Cut() if names is None else Reply(200, (json.dumps(data).encode(),))
+
+        return ScriptedHttp(answer)
 
     def script_file(self, name: str, script: list[dict[str, Any]]) -> str:
         """Write a script that `/model scripted/NAME` uses; returns that name."""
@@ -156,7 +170,7 @@ class CommandWorld:
             builtin_commands,
             self.settings,
             notices,
-            load_models=lambda: RunModels(settings, self.options, str(self.project), notices),
+            load_models=lambda: RunModels(settings, self.options, str(self.project), notices, self.connect),
             settings_with=self.settings,
         )
         return request.start(

@@ -117,6 +117,53 @@ async def test_an_unknown_name_of_a_known_provider_is_used_with_a_warning(world)
     assert "Did you mean anthropic/claude-sonnet-5" in text
 
 
+async def test_a_name_that_the_endpoint_does_not_list_is_asked_about(world):
+    world.environ["ANTHROPIC_API_KEY"] = "k"
+    world.listed = {"api.anthropic.com": ["claude-sonnet-5-5", "claude-new", "claude-opus-5"]}
+    user = FakeUser("anthropic/claude-sonnet-5-5", "all the same")
+    async with world.conversation(user=user) as talk:
+        assert "answers." in await talk.type("/model anthropic/claude-new"), "newer than the catalog"
+        assert "anthropic/claude-sonnet-5-5 (" in await talk.type("/model anthropic/claude-sonet-5-5")
+        title, options = user.offered[0]
+        assert title == "anthropic/claude-sonet-5-5 is not among the 3 models that anthropic lists. Which one is meant?"
+        assert options[0].value == "anthropic/claude-sonnet-5-5" and options[-1].value == "anthropic/claude-sonet-5-5"
+        assert "anthropic/my-own (" in await talk.type("/model anthropic/my-own")
+        assert await talk.type("/model anthropic/nonsense") == "anthropic/my-own goes on answering."
+
+
+async def test_without_a_user_a_name_that_the_endpoint_does_not_list_is_refused(world):
+    world.script = [{"text": "x"}]
+    world.environ["OLLAMA_BASE_URL"] = "http://127.0.0.1:9/v1"
+    world.listed = {"127.0.0.1:9/": ["qwen3:latest", "qwen3-coder"]}
+    async with world.conversation(user_is_there=False) as talk:
+        await talk.prompt("a")
+        with pytest.raises(CommandError) as refused:
+            await talk.type("/model ollama/qwen3-codr")
+        assert "is not among the 2 models that ollama lists; did you mean ollama/qwen3-coder" in str(refused.value)
+        assert "`bradawl models ollama`" in str(refused.value) and chosen(talk.events) == []
+        assert "answers." in await talk.type("/model ollama/qwen3")
+
+
+async def test_a_name_is_taken_with_a_notice_where_there_is_no_list(world):
+    world.environ["LLAMACPP_BASE_URL"] = "http://127.0.0.1:9/v1"
+    async with world.conversation(user=FakeUser()) as talk:
+        text = await talk.type("/model llamacpp/whatever")
+    assert "answers." in text and "llamacpp gives no list of its models, so the name is taken as it is." in text
+
+
+async def test_a_known_model_at_another_url_has_an_assumed_window_and_no_price(world):
+    world.environ |= {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "ANTHROPIC_API_KEY": "k"}
+    world.listed = {"127.0.0.1:9/": ["gpt-5.5"]}
+    async with world.conversation() as talk:
+        assert "openai/gpt-5.5 (1.0M window (assumed), price unknown)" in await talk.type("/model openai/gpt-5.5")
+        window = await talk.session.session.model.window()
+        assert (window.tokens, window.source) == (1_000_000, "assumed")
+        assert "1,000,000" in await talk.type("/context")
+        models = talk.frontend.request.models
+        assert models.price_of("openai", "gpt-5.5") is None
+        assert models.price_of("anthropic", "claude-sonnet-5-5") is not None
+
+
 async def test_a_name_alone_finds_the_provider_that_is_set_up_and_has_it(world):
     world.environ |= {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
     async with world.conversation() as talk:

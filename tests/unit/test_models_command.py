@@ -4,6 +4,7 @@ import io
 import json
 
 import pytest
+from cli_world import World
 from hypothesis import given
 from hypothesis import strategies as st
 from settings_files import SECRET
@@ -103,6 +104,16 @@ async def test_the_window_and_price_of_a_server_are_shown_unless_the_user_sets_o
     text = '[models."openrouter/vendor/model"]\ncontext_window = 7\nprice = {input = 1, output = 1}\n'
     model = (await ask(of_host(openrouter=reply), text, OPENROUTER_API_KEY="k"))["openrouter"].models[0]
     assert (model.context_window, model.price) == (7, Price(1.0, 1.0))
+
+
+async def test_a_known_model_at_another_url_has_an_assumed_window_and_no_price(ask):
+    moved = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    status = (await ask(lambda request: body(LIST) if ":9/" in request.url else Cut(), **moved))["openai"]
+    known, unheard = status.models
+    assert (known.context_window, known.is_window_assumed, known.price) == (1_000_000, True, None)
+    assert (unheard.context_window, unheard.is_window_assumed) == (None, False)
+    shown = overview_lines((status,), 80, everything=True)
+    assert any("1M?" in line for line in shown) and shown[-1].startswith("? is assumed")
 
 
 @pytest.mark.parametrize(
@@ -272,6 +283,15 @@ def test_an_unknown_provider_is_wrong_usage(user_home):
     code, _, stderr = command(["models", "opnai"], {"HOME": str(user_home)})
     assert code == 2
     assert "openai" in stderr
+
+
+@pytest.mark.parametrize(("name", "is_known"), [("claude-sonet-5-5", False), ("claude-sonnet-5-5", True)])
+def test_a_run_with_a_name_that_the_catalog_lacks_says_so(user_home, name, is_known):
+    world = World(user_home, [{"text": "Done."}])
+    world.environ["ANTHROPIC_API_KEY"] = SECRET
+    assert world.run("-p", "hello", "-m", f"anthropic/{name}") == 0
+    assert ("is not among the known models of anthropic" in world.err) == (not is_known)
+    assert ("Did you mean anthropic/claude-sonnet-5-5" in world.err) == (not is_known)
 
 
 @pytest.fixture

@@ -158,6 +158,11 @@ def _start(
     for warning in (*settings.warnings, *cast("Sequence[str]", options.get("flag_warnings") or ())):
         notices(warning)
     _check_formats(settings)
+    if not settings.model.is_local and settings.model.base_url:
+        from bradawl.app.catalog_facts import unknown_model_note
+
+        if note := unknown_model_note(settings.model):
+            notices(note)
     if settings.debug_log:
         notices(f"requests and replies are logged, in shapes, below {debug_folder(settings)}")
     prompt = str(options.get("prompt") or "")

@@ -1,8 +1,10 @@
 """Makes the endpoint of the configured model: wire protocol, address, source of the key, deadlines."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from bradawl.app.catalog_facts import assumed_window
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.providers.protocols import PROTOCOLS, WireProtocol, protocol_named
 
@@ -40,4 +42,4 @@ def model_endpoint(
     )
     protocol = protocol_named(chosen.api, protocols)
     codec, deadlines = protocol.open_codec(chosen.base_url, chosen.name, chosen.compat)
-    return ModelEndpoint(codec, endpoint, keys, deadlines)
+    return ModelEndpoint(codec, endpoint, keys, deadlines, partial(assumed_window, chosen.provider, chosen.name))

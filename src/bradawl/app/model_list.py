@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from bradawl.app.catalog_facts import assumed_window
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.core.errors import Failure, SettingsError
 from bradawl.core.http import HttpRequest
@@ -34,6 +35,13 @@ class ListedModel(msgspec.Struct, frozen=True, omit_defaults=True):
     """US dollars per million tokens."""
     is_hourly: bool = False
     """The price depends on the time of day."""
+    is_window_assumed: bool = False
+    """The window is that of the model at its vendor; this endpoint does not say it."""
+
+    @property
+    def window_text(self) -> str:
+        """The window, with `?` if it is assumed; `-` if unknown."""
+        return f"{tokens_text(self.context_window)}{'?' if self.is_window_assumed else ''}"
 
 
 class NoModelList(Exception):
@@ -115,9 +123,12 @@ def listed_model(
     name = cast(str, entry["id"]).removeprefix("models/")
     facts = own.get(f"{provider}/{name}")
     known = catalog.look_up(vendor, name) if vendor else None
+    window = (facts and facts.context_window) or _tokens(entry, _WINDOWS) or (known and known.context_window)
+    assumed = None if window or vendor else assumed_window(provider, name, catalog)
     return ListedModel(
         name=name,
-        context_window=(facts and facts.context_window) or _tokens(entry, _WINDOWS) or (known and known.context_window),
+        context_window=window or assumed,
+        is_window_assumed=assumed is not None,
         max_output=(facts and facts.max_output) or _tokens(entry, _LONGEST) or (known and known.max_output),
         price=(facts and facts.price) or _price(entry.get("pricing")) or (known and known.price),
         is_hourly=bool(known and known.is_hourly),

@@ -198,6 +198,8 @@ def overview_lines(statuses: Sequence[Status], width: int, *, everything: bool) 
             lines += wrap(f"and {left} more: `bradawl models {status.name}` lists them all", width, _INDENT)
     if any(status.models for status in statuses):
         lines += ["", *wrap("$ is US dollars per million tokens; - is not known.", width)]
+    if any(model.is_window_assumed for status in statuses for model in status.models):
+        lines += wrap("? is assumed: the model has this window at its vendor.", width)
     return lines
 
 
@@ -256,7 +258,7 @@ def _table_line(name: str, name_cells: int, facts: Sequence[str], sizes: Sequenc
 
 def _facts(model: ListedModel) -> tuple[str, ...]:
     """Window, longest reply and prices, as in the table."""
-    sizes = (tokens_text(model.context_window), tokens_text(model.max_output))
+    sizes = (model.window_text, tokens_text(model.max_output))
     if model.is_hourly and model.price is None:
         return (*sizes, "hourly", "hourly", "hourly")
     price = model.price or Price()

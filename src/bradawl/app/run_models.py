@@ -4,19 +4,22 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from bradawl.app.catalog_facts import has_model, near_names, unknown_model_note
 from bradawl.app.settings.load import effort_of, read_settings
-from bradawl.app.settings.model_choice import ModelSources, find_key, resolve
+from bradawl.app.settings.model_choice import ModelSources, address_of, find_key, resolve
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import SCRIPTED, Provider, split_model, unknown_provider
 from bradawl.core.errors import SettingsError
+from bradawl.core.http import HttpError
 from bradawl.core.ports import Model
 from bradawl.core.usage import Price
 
 if TYPE_CHECKING:
+    from bradawl.app.model_list import Connect
     from bradawl.app.settings.settings import Settings
     from bradawl.providers.catalog import Catalog
 
-_NEAR: Final = 0.6
+_LIST_PATIENCE_S: Final = 4.0
 
 
 class ChosenModel(NamedTuple):
@@ -41,6 +44,17 @@ class KnownModel(NamedTuple):
     """`provider/model`, as `choose` takes it."""
     context_window: int | None
     price: Price | None
+    is_window_assumed: bool = False
+    """The model has this window at its vendor; the endpoint does not say it."""
+
+
+class NotListed(NamedTuple):
+    """A name that the endpoint's list of models lacks."""
+
+    near: tuple[str, ...]
+    """The names that may be meant, as `choose` takes them."""
+    listed: int
+    """Models in the list; 0 if the endpoint gives none."""
 
 
 class RunModels:
@@ -52,9 +66,14 @@ class RunModels:
         options: Mapping[str, object],
         cwd: str,
         notify: Callable[[str], None] | None = None,
+        connect: "Connect | None" = None,
     ) -> None:
-        """`options` are those of the command line. `notify` is called when a debug log can't be written."""
+        """`options` are those of the command line. `notify` is called when a debug log can't be written.
+
+        `connect` makes the HTTP client that asks for lists of models; None: the usual one.
+        """
         self._settings, self._options, self._cwd, self._notify = settings, options, cwd, notify
+        self._connect = connect
         self.is_asked_for = options.get("model") is not None
         """A flag of this run names the model, so it also answers in sessions that were continued with another one."""
 
@@ -70,7 +89,7 @@ class RunModels:
         if not name:
             catalog = _catalog()
             head, slash, _ = model.partition("/")
-            name = _provider_that_has(model, given, catalog, now.provider)
+            name = self._provider_that_has(model, given, catalog, now.provider)
             if slash and not name and not _has_slashes(now, catalog):
                 raise SettingsError(unknown_provider(head, given.providers))
         return self._chosen(given, given.providers[name or now.provider], model)
@@ -88,8 +107,34 @@ class RunModels:
             return ChosenModel(first, self._settings.effort)
         before = len(given.sources.warnings)
         found = resolve(given, provider, model, is_selected=provider.name == first.provider, is_first=False)
-        notes = (*given.sources.warnings[before:], *_unknown_model(found, _catalog()))
-        return ChosenModel(found, effort_of(given, found), notes)
+        notes = (*given.sources.warnings[before:], unknown_model_note(found))
+        return ChosenModel(found, effort_of(given, found), tuple(filter(None, notes)))
+
+    async def not_listed(self, chosen: ModelSettings) -> NotListed | None:
+        """What is known of a name that is in the list neither of the catalog nor of the endpoint; else None.
+
+        Asks the endpoint only for a name that the catalog lacks.
+        """
+        if chosen.provider == SCRIPTED or has_model(chosen):
+            return None
+        names = await self._listed_names(chosen)
+        known = {name for one in names for name in (one, one.removesuffix(":latest"))}
+        if chosen.name in known:
+            return None
+        near = near_names(chosen.name, sorted(known))
+        return NotListed(tuple(f"{chosen.provider}/{name}" for name in near), len(names))
+
+    async def _listed_names(self, chosen: ModelSettings) -> list[str]:
+        """The names in the endpoint's list; none if it gives no list in time."""
+        from bradawl.app.build.model import build_http
+        from bradawl.app.model_list import NoModelList, fetch_list
+
+        try:
+            async with asyncio.timeout(_LIST_PATIENCE_S):
+                entries = await fetch_list(chosen, self._settings.environment, self._connect or build_http)
+        except (HttpError, NoModelList, SettingsError, TimeoutError):
+            return []
+        return [str(entry["id"]).removeprefix("models/") for entry in entries]
 
     def build(self, chosen: ModelSettings) -> Model:
         """The model, with the fallback of the settings behind it. The caller closes it."""
@@ -106,8 +151,9 @@ class RunModels:
         for one in given.providers.values():
             if one.name == SCRIPTED or not _is_set_up(one, given):
                 continue
-            names = catalog.names(catalog.vendor_at(one.base_url)) if one.base_url else ()
-            with_list += (_from_catalog(one, name, given, catalog) for name in names)
+            vendor = self._vendor_of(one, given, catalog)
+            names = catalog.names(vendor)
+            with_list += (_from_catalog(one, name, given, catalog, vendor) for name in names)
             to_ask += [] if names else [one]
         return (*with_list, *await _asked(given, catalog, to_ask))
 
@@ -118,8 +164,27 @@ class RunModels:
         if facts is not None and facts.price is not None:
             return facts.price
         one, catalog = given.providers.get(provider), _catalog()
-        entry = catalog.look_up(catalog.vendor_at(one.base_url), model) if one and one.base_url else None
+        entry = catalog.look_up(self._vendor_of(one, given, catalog), model) if one else None
         return entry.price if entry else None
+
+    def _vendor_of(self, one: Provider, given: ModelSources, catalog: "Catalog") -> str:
+        """The vendor whose own endpoint a provider's address is; empty for another address."""
+        url = address_of(given, one, is_selected=one.name == self._settings.model.provider)
+        return catalog.vendor_at(url) if url else ""
+
+    def _provider_that_has(self, model: str, given: ModelSources, catalog: "Catalog", now: str) -> str:
+        """The provider that is set up and has a model of this name: the present one, or the only one; else empty."""
+        found = [
+            one.name
+            for one in given.providers.values()
+            if _is_set_up(one, given) and catalog.look_up(self._vendor_of(one, given, catalog), model)
+        ]
+        if now in found or not found:
+            return now if now in found else ""
+        if len(found) > 1:
+            names = ", ".join(f"{name}/{model}" for name in found)
+            raise SettingsError(f"Several providers have {model}; name one of them: {names}.")
+        return found[0]
 
     def _sources(self) -> ModelSources:
         return read_settings(self._options, self._settings.environment, self._cwd).given
@@ -129,21 +194,6 @@ def _catalog() -> "Catalog":
     from bradawl.providers.catalog import Catalog  # most runs change no model
 
     return Catalog()
-
-
-def _provider_that_has(model: str, given: ModelSources, catalog: "Catalog", now: str) -> str:
-    """The provider that is set up and has a model of this name: the present one, or the only one; else empty."""
-    found = [
-        one.name
-        for one in given.providers.values()
-        if one.base_url and _is_set_up(one, given) and catalog.look_up(catalog.vendor_at(one.base_url), model)
-    ]
-    if now in found or not found:
-        return now if now in found else ""
-    if len(found) > 1:
-        names = ", ".join(f"{name}/{model}" for name in found)
-        raise SettingsError(f"Several providers have {model}; name one of them: {names}.")
-    return found[0]
 
 
 def _has_slashes(now: ModelSettings, catalog: "Catalog") -> bool:
@@ -157,21 +207,9 @@ def _is_set_up(one: Provider, given: ModelSources) -> bool:
     return one.is_users or find_key(given, one).kind != "none"
 
 
-def _unknown_model(found: ModelSettings, catalog: "Catalog") -> tuple[str, ...]:
-    """A warning for a name that the vendor's catalog does not have."""
-    vendor = catalog.vendor_at(found.base_url) if found.base_url else ""
-    if not vendor or catalog.look_up(vendor, found.name) is not None:
-        return ()
-    from difflib import get_close_matches
-
-    near = get_close_matches(found.name, catalog.names(vendor), 1, _NEAR)
-    hint = f" Did you mean {found.provider}/{near[0]}?" if near else ""
-    return (f"{found.name} is not among the known models of {found.provider}, so window and price are unknown.{hint}",)
-
-
-def _from_catalog(one: Provider, name: str, given: ModelSources, catalog: "Catalog") -> KnownModel:
+def _from_catalog(one: Provider, name: str, given: ModelSources, catalog: "Catalog", vendor: str) -> KnownModel:
     facts = given.facts.get(f"{one.name}/{name}")
-    entry = catalog.look_up(catalog.vendor_at(one.base_url), name)
+    entry = catalog.look_up(vendor, name)
     window = (facts and facts.context_window) or (entry and entry.context_window)
     return KnownModel(f"{one.name}/{name}", window, (facts and facts.price) or (entry and entry.price))
 
@@ -187,12 +225,15 @@ async def _asked(given: ModelSources, catalog: "Catalog", providers: Sequence[Pr
         local = group.create_task(find_local(build_http(None, None), given.providers, given.environ))
     statuses = [status for task in asked for status in task.result()]
     found = {
-        f"{status.name}/{one.name}": (one.context_window, one.price) for status in statuses for one in status.models
+        f"{status.name}/{one.name}": (one.context_window, one.price, one.is_window_assumed)
+        for status in statuses
+        for one in status.models
     }
     for server in local.result():
         known = given.providers.get(server.kind)
         if known is not None and known.base_url == server.base_url:  # else no name leads to it
             found |= {
-                f"{known.name}/{one.name}": (one.context or one.longest, None) for one in best_first(server.models)
+                f"{known.name}/{one.name}": (one.context or one.longest, None, False)
+                for one in best_first(server.models)
             }
-    return [KnownModel(name, window, price) for name, (window, price) in found.items()]
+    return [KnownModel(name, *facts) for name, facts in found.items()]

@@ -39,6 +39,7 @@ class HttpModel:
     ) -> None:
         self._connection = Connection(target, http, clock, ids, cool_downs)
         self._info = info
+        self._assumed_window = target.assumed_window
         self._debug_log = debug_log
         self._window: Window | None = None
 
@@ -69,11 +70,15 @@ class HttpModel:
         if self._info.context_window is not None:
             return Window(self._info.context_window, "settings")
         if not is_loopback(endpoint.base_url):
-            return Window(_REMOTE_WINDOW, "assumed")
+            return self._assumed(_REMOTE_WINDOW)
         from bradawl.providers.local_servers import running_context
 
         running = await running_context(self._connection.http, endpoint.base_url, endpoint.model)
-        return Window(_LOCAL_WINDOW, "assumed") if running is None else Window(running, "server")
+        return self._assumed(_LOCAL_WINDOW) if running is None else Window(running, "server")
+
+    def _assumed(self, usual: int) -> Window:
+        known = self._assumed_window() if self._assumed_window is not None else None
+        return Window(known or usual, "assumed")
 
     async def aclose(self) -> None:
         """Close connections; safe to call twice."""

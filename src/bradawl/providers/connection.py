@@ -2,6 +2,8 @@
 requests.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from bradawl.core.ports import Clock, Http, Ids
@@ -20,6 +22,8 @@ class ModelEndpoint(msgspec.Struct, frozen=True):
     """Asked before each request; None: the endpoint's own key."""
     deadlines: Deadlines | None = None
     """None: the defaults for the endpoint's host."""
+    assumed_window: Callable[[], int | None] | None = None
+    """Gives the tokens of the window to assume where neither settings nor server tell it; None: a usual size."""
 
 
 class Connection:

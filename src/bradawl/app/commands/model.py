@@ -2,9 +2,10 @@
 
 from typing import Final, Literal
 
+from bradawl.app.catalog_facts import assumed_window
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.rendering import one_line, token_count
-from bradawl.app.run_models import KnownModel, RunModels
+from bradawl.app.run_models import ChosenModel, KnownModel, RunModels
 from bradawl.app.slash_commands import CommandError, command
 from bradawl.app.terminal_user import Option
 from bradawl.core.usage import Price
@@ -28,15 +29,18 @@ async def choose_model(session: FrontendSession, name: str = "") -> str:
         if not name:
             return f"{one_line(session.model_name)} goes on answering."
     if not name:
-        return _description(session)
+        return await _description(session)
     if models is None:
         raise CommandError("The model can't be changed here.")
     _check_has_begun(session, f"-m {name}")
     chosen = models.choose(name, session.model)
     if (chosen.settings.provider, chosen.settings.name) == (session.model.provider, session.model.name):
         return f"{one_line(session.model_name)} answers already."
+    chosen = await _listed(session, models, chosen)
+    if chosen is None:
+        return f"{one_line(session.model_name)} goes on answering."
     is_saved = await session.use_model(chosen)
-    lines = [f"From the next prompt on {_description(session)} answers.", *chosen.notes, *_about_window(session)]
+    lines = [f"From the next prompt on {await _description(session)} answers.", *chosen.notes, *_about_window(session)]
     if not is_saved:
         lines.append("The choice could not be saved: a later run of the session does not know it.")
     return "\n".join(map(one_line, lines))
@@ -63,6 +67,32 @@ def _check_has_begun(session: FrontendSession, flag: str) -> None:
         raise CommandError(f"There is no session yet to choose that for: add -c or -r ID, or use `{flag}` instead.")
 
 
+async def _listed(session: FrontendSession, models: RunModels, chosen: ChosenModel) -> ChosenModel | None:
+    """The model to change to: another one, or None, if the user says so of a name that the endpoint does not list.
+
+    Raises `CommandError` where no user can be asked.
+    """
+    found = await models.not_listed(chosen.settings)
+    if found is None:
+        return chosen
+    if not found.listed:
+        note = f"{chosen.settings.provider} gives no list of its models, so the name is taken as it is."
+        return chosen._replace(notes=(*chosen.notes, note))
+    count = f"{found.listed} model{'' if found.listed == 1 else 's'}"
+    unlisted = f"{one_line(chosen.name)} is not among the {count} that {chosen.settings.provider} lists"
+    user = session.frontend.user
+    if user is None:
+        meant = f"; did you mean {' or '.join(map(one_line, found.near))}?" if found.near else "."
+        see = f" `bradawl models {chosen.settings.provider}` lists them all."
+        raise CommandError(f"{unlisted}{meant}{see}")
+    options = [Option(name, one_line(name)) for name in found.near]
+    options.append(Option(chosen.name, f"{one_line(chosen.name)} all the same", "a request may fail"))
+    picked = await user.pick(f"{unlisted}. Which one is meant?", options)
+    if picked is None or picked == chosen.name:
+        return None if picked is None else chosen
+    return models.choose(picked, session.model)
+
+
 async def _picked(session: FrontendSession, models: RunModels) -> str:
     """The name of the model that the user picked; empty for none."""
     user = session.frontend.user
@@ -70,19 +100,32 @@ async def _picked(session: FrontendSession, models: RunModels) -> str:
         return ""
     known = await models.known()
     if not any(one.name == session.model_name for one in known):
-        known = (KnownModel(session.model_name, session.model.context_window, session.model.price), *known)
+        known = (await _present(session), *known)
     options = [Option(one.name, one.name, _detail(one), one.name == session.model_name) for one in known]
     return await user.pick("Which model is to answer from the next prompt on?", options) or ""
 
 
 def _detail(model: KnownModel) -> str:
     window = f"{token_count(model.context_window)} window" if model.context_window else "window unknown"
+    window += " (assumed)" if model.is_window_assumed else ""
     return f"{window}, {price_of(model.price)}"
 
 
-def _description(session: FrontendSession) -> str:
-    info = session.session.model.info
-    return f"{one_line(session.model_name)} ({_detail(KnownModel('', info.context_window, info.price))})"
+async def _description(session: FrontendSession) -> str:
+    present = await _present(session)
+    return f"{one_line(present.name)} ({_detail(present)})"
+
+
+async def _present(session: FrontendSession) -> KnownModel:
+    """The model that answers. A window that is only a usual size counts as unknown."""
+    info, origin = session.session.model.info, session.session.model.info.origin
+    if info.context_window is not None:
+        return KnownModel(session.model_name, info.context_window, info.price)
+    assumed = assumed_window(origin.provider, origin.model)
+    if assumed is None:
+        return KnownModel(session.model_name, None, info.price)
+    window = await session.session.model.window()  # the server may know better
+    return KnownModel(session.model_name, window.tokens, info.price, window.source == "assumed")
 
 
 def price_of(price: Price | None) -> str:

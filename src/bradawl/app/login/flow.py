@@ -18,7 +18,7 @@ from bradawl.app.login.provider_menu import label
 from bradawl.app.model_list import Connect, ListedModel, listed_model
 from bradawl.app.rendering import one_line
 from bradawl.app.settings.credentials import StoredKey
-from bradawl.app.settings.model_choice import ModelSources, resolve
+from bradawl.app.settings.model_choice import ModelSources, address_of, resolve
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.providers import Provider
 from bradawl.core.errors import SettingsError
@@ -191,7 +191,9 @@ class Login:
 
     def _models(self, one: Provider, verdict: Verdict) -> list[ListedModel]:
         catalog = Catalog()
-        vendor = catalog.vendor_at(one.base_url)
+        providers = {**self._given.providers, one.name: one}
+        given = self._given._replace(providers=providers)
+        vendor = catalog.vendor_at(address_of(given, one, is_selected=True))
         return [listed_model(entry, one.name, vendor, self._given.facts, catalog) for entry in verdict.models]
 
     def _test_model(self, one: Provider, key: str, model: str) -> Verdict:

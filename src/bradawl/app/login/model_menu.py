@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bradawl.app.login.dialogue import Choice, Dialogue
-from bradawl.app.model_list import ListedModel, rate_text, tokens_text
+from bradawl.app.model_list import ListedModel, rate_text
 from bradawl.app.rendering import one_line
 from bradawl.app.text_layout import Column
 from bradawl.core.usage import Price
@@ -56,7 +56,8 @@ def choose_model_of(
         answer = dialogue.ask(f"{why}Name of the model ({enter}):") or usual
         return "" if answer == NONE else answer
     default = default_of(models, preferred)
-    dialogue.say("Models ($ is US dollars per million tokens, - is not known):")
+    assumed = ", ? is assumed" if any(model.is_window_assumed for model in models) else ""
+    dialogue.say(f"Models ($ is US dollars per million tokens, - is not known{assumed}):")
     enter = f"Enter for {one_line(default)}, " if default else ""
     question = f"Number, or a part of a name ({enter}{NONE} for none):"
     choices = [_choice(model) for model in ranked(models, preferred)]
@@ -68,4 +69,4 @@ def _choice(model: ListedModel) -> Choice:
     prices = (rate_text(price.input), rate_text(price.output))
     if model.is_hourly and model.price is None:
         prices = ("by the hour", "")
-    return Choice(model.name, (one_line(model.name), tokens_text(model.context_window), *prices))
+    return Choice(model.name, (one_line(model.name), model.window_text, *prices))

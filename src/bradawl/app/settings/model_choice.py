@@ -263,6 +263,15 @@ def _place(given: ModelSources, chosen: Provider, *, is_selected: bool) -> _Plac
     return _Place(url, bool(chosen.base_url) and origin_of(url) == origin_of(chosen.base_url))
 
 
+def address_of(given: ModelSources, chosen: Provider, *, is_selected: bool) -> str:
+    """The URL that a provider's models are asked at; empty if there is none that can be used."""
+    quiet = given._replace(sources=Sources(given.sources.layers, []))
+    try:
+        return _place(quiet, chosen, is_selected=is_selected).url
+    except SettingsError:
+        return ""
+
+
 def _moved_to(given: ModelSources, chosen: Provider, *, is_selected: bool) -> tuple[str, str]:
     """The URL from flags, variables or the setting `base_url`, and its source; empty for the provider's own URL."""
     found = given.sources.find("base_url") if is_selected else None
