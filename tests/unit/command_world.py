@@ -14,6 +14,7 @@ from bradawl.app.commands.builtin import builtin_commands
 from bradawl.app.frontend import Frontend, FrontendSession, RunRequest
 from bradawl.app.notices import NoticeStream
 from bradawl.app.run_models import RunModels
+from bradawl.app.session_choice import kept_flags
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.settings import Settings
 from bradawl.app.slash_commands import CommandResult
@@ -172,6 +173,7 @@ class CommandWorld:
             notices,
             load_models=lambda: RunModels(settings, self.options, str(self.project), notices, self.connect),
             settings_with=self.settings,
+            kept_flags=kept_flags(self.options),
         )
         return request.start(
             ScriptedApprover(), shown.append, user_is_there=user_is_there, user=user, keys_help=keys_help

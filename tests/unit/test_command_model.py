@@ -45,7 +45,7 @@ async def test_model_changes_who_answers_and_a_later_run_goes_on_with_it(world):
         assert [each for each in talk.events if isinstance(each, PrefixOpened)] == []
 
 
-async def test_a_flag_decides_over_the_choice_in_the_session_for_one_run(world):
+async def test_a_flag_decides_over_the_choice_in_the_session_and_is_the_choice_from_then_on(world):
     world.script = [{"text": "By flag."}]
     other = world.script_file("other.json", [{"text": "Two."}])
     async with world.conversation() as talk:
@@ -55,9 +55,69 @@ async def test_a_flag_decides_over_the_choice_in_the_session_for_one_run(world):
     async with world.conversation(talk.session.id) as again:
         assert await again.prompt("c") == "By flag."
     world.options = {}
-    world.script_file("other.json", [{"text": "Chosen."}])
+    world.environ["BRADAWL_MODEL"] = other
+    world.script_file("default.json", [])
     async with world.conversation(talk.session.id) as again:
-        assert await again.prompt("d") == "Chosen."
+        assert "this session goes on with scripted/" in again.notices[-1] and "default.json" in again.notices[-1]
+
+
+async def test_a_session_continues_with_the_flags_that_it_ran_with_unless_told(world):
+    """In the order in which the runs follow each other: flags, and the model, effort and window that hold."""
+    world.script = [{"text": "x"}]
+    one, two = (world.script_file(f"{name}.json", [{"text": "x"}]) for name in ("one", "two"))
+    name = None
+    runs = [
+        ({"model": one, "effort": "high", "context_window": "50_000"}, "one", "high", 50_000),
+        ({}, "one", "high", 50_000),
+        ({"context_window": "60_000"}, "one", "high", 60_000),
+        ({"effort": "low"}, "one", "low", 60_000),
+        ({"model": one}, "one", "low", 60_000),
+        ({}, "one", "low", 60_000),
+        ({"model": two}, "two", "low", None),
+        ({}, "two", "low", None),
+    ]
+    for options, model, effort, window in runs:
+        world.options = options
+        async with world.conversation(name) as talk:
+            await talk.prompt("a")
+            now = talk.session.session.model
+            found = (talk.session.model.name, now.params.effort, talk.session.model.context_window)
+            assert found == (f"{world.project}/{model}.json", effort, window), options
+            name = talk.session.id
+
+
+async def test_a_window_of_the_usual_model_is_kept_and_said(world):
+    world.script = [{"text": "x"}]
+    world.script_file("default.json", [])
+    world.options = {"context_window": "50_000"}
+    async with world.conversation() as talk:
+        await talk.prompt("a")
+    world.options = {}
+    async with world.conversation(talk.session.id) as again:
+        assert again.notices[-1] == (
+            "this session goes on with a context window of 50,000 tokens, as you chose in it; "
+            "--context-window chooses another"
+        )
+        assert again.session.session.model.info.context_window == 50_000
+        assert "of 50,000 tokens" in await again.type("/context")
+        other = world.script_file("other.json", [])
+        await again.type(f"/model {other}")
+    async with world.conversation(talk.session.id) as again:
+        assert again.session.model.context_window is None, "the window was that of the other model"
+
+
+async def test_no_flag_that_permits_more_is_kept(world):
+    world.script = [{"text": "x"}]
+    (world.home / "more").mkdir()
+    world.options = {"yolo": True, "allowed_tools": ["Bash(make *)"], "add_dirs": [str(world.home / "more")]}
+    async with world.conversation() as talk:
+        await talk.prompt("a")
+        assert not [each for each in talk.events if isinstance(each, StateChanged)]
+    world.options = {}
+    async with world.conversation(talk.session.id) as again:
+        choices, settings = again.session.session.choices.now, again.frontend.settings
+        assert (choices.rules, choices.dirs, settings.rules, settings.add_dirs) == ((), (), (), ())
+        assert settings.permission_mode is None and again.session.session.state.mode is None
 
 
 async def test_new_sessions_of_the_run_keep_the_choice_and_their_logs_have_it(world):

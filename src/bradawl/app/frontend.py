@@ -65,6 +65,8 @@ class RunRequest(NamedTuple):
     """The prompt is a slash command; only in a headless run."""
     mode_is_asked_for: bool = False
     """The permission mode was chosen for this run, by a flag or a variable."""
+    kept_flags: frozenset[str] = frozenset()
+    """The settings that flags of this run give and sessions keep."""
     load_models: "Callable[[], RunModels] | None" = None
     """Gives the models that the run can change to; None if it can't change its model."""
     settings_with: "Callable[[Mapping[str, object]], Settings] | None" = None
@@ -273,12 +275,17 @@ class FrontendSession:
 
     async def _begin_with_model(self) -> None:
         """Have the model answer that was chosen in the session, else in this run."""
-        front, said = self.frontend, self.session.state.choices.model
+        front, choices = self.frontend, self.session.state.choices
+        if front.request.kept_flags and front.chosen is None:
+            from bradawl.app.session_settings import keep_flags
+
+            keep_flags(self.session, front.settings, front.request.kept_flags)
+        said = self.session.choices.now.model if choices.model is not None else None
         if said is None and front.chosen is None:
             return
         if (models := front.request.models) is None:
             return
-        if said is None or models.is_asked_for:
+        if said is None or (models.is_asked_for and front.chosen is not None):
             if front.chosen is not None:
                 is_new = self.session.conversation.last_event is None
                 await self._change_model(front.chosen, is_choice=is_new)
@@ -287,13 +294,17 @@ class FrontendSession:
             return
         name = f"{said.provider}/{said.model}"
         try:
-            chosen = models.named(said.provider, said.model)
+            chosen = models.named(said.provider, said.model, said.context_window)
         except SettingsError as error:
             front.notify(f"{name}, the model of this session, can't be used, {self.model_name} answers: {error}")
             return
-        if chosen.name != self.model_name:
-            await self._change_model(chosen, is_choice=False)
-            front.notify(f"this session goes on with {name}, as you chose in it; /model or -m chooses another")
+        is_other = chosen.name != self.model_name
+        if not is_other and chosen.settings.context_window == self.model.context_window:
+            return
+        await self._change_model(chosen, is_choice=False)
+        what = name if is_other else f"a context window of {said.context_window:,} tokens"
+        another = "/model or -m chooses another" if is_other else "--context-window chooses another"
+        front.notify(f"this session goes on with {what}, as you chose in it; {another}")
 
     async def use_model(self, chosen: "ChosenModel") -> bool:
         """Have another model answer from the next prompt on, and in the sessions that follow in this run.

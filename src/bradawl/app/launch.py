@@ -14,7 +14,7 @@ from bradawl.app.interrupts import Interrupts
 from bradawl.app.modes import help_with_refusals, is_asked_for
 from bradawl.app.notices import NoticeStream
 from bradawl.app.rendering import notice_line, one_line
-from bradawl.app.session_choice import chosen_session
+from bradawl.app.session_choice import chosen_session, kept_flags
 from bradawl.app.settings.homes import homes
 from bradawl.app.settings.load import load_settings, load_settings_without_model
 from bradawl.app.settings.providers import NoProvider
@@ -180,6 +180,7 @@ def _start(
         piped,
         is_command=is_command,
         mode_is_asked_for=is_asked_for(options, settings.environment),
+        kept_flags=kept_flags(options),
         load_models=partial(_models, settings, options, notices),
         settings_with=lambda more: load_settings(
             {**options, "headless": settings.headless, **more}, settings.environment, _current_folder()

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec.structs import replace
+
 from bradawl.app.catalog_facts import has_model, near_names, unknown_model_note
 from bradawl.app.settings.load import effort_of, read_settings
 from bradawl.app.settings.model_choice import ModelSources, address_of, find_key, resolve
@@ -94,12 +96,18 @@ class RunModels:
                 raise SettingsError(unknown_provider(head, given.providers))
         return self._chosen(given, given.providers[name or now.provider], model)
 
-    def named(self, provider: str, model: str) -> ChosenModel:
-        """Exactly this model, as a log names it. Raises `SettingsError`, also for a provider that is gone."""
+    def named(self, provider: str, model: str, context_window: int | None = None) -> ChosenModel:
+        """Exactly this model, as a log names it, with its window if the log has one.
+
+        Raises `SettingsError`, also for a provider that is gone.
+        """
         given = self._sources()
         if provider not in given.providers:
             raise SettingsError(unknown_provider(provider, given.providers))
-        return self._chosen(given, given.providers[provider], model)
+        chosen = self._chosen(given, given.providers[provider], model)
+        if context_window is None:
+            return chosen
+        return chosen._replace(settings=replace(chosen.settings, context_window=context_window))
 
     def _chosen(self, given: ModelSources, provider: Provider, model: str) -> ChosenModel:
         first = self._settings.model

@@ -56,6 +56,11 @@ class FirstId:
         return self._ids.draw()
 
 
+def kept_flags(options: Mapping[str, object]) -> frozenset[str]:
+    """The settings that flags give and a session keeps for its later runs (`session_settings` records them)."""
+    return frozenset(name for name in ("model", "effort", "context_window") if options.get(name) is not None)
+
+
 def chosen_session(agent: "Agent", options: Mapping[str, object]) -> str | None:
     """Id of the session that the options name; None for a new one. A copy is made here. Raises `SessionError`."""
     origin = _origin(agent, options)

@@ -64,6 +64,8 @@ class ModelChosen(Value, frozen=True):
     model: str
     by_user: bool = False
     """The user chose it for the rest of the session, also for later runs."""
+    context_window: int | None = None
+    """Tokens, as the user said with the choice; None for what is known of the model."""
 
 
 class EffortChosen(Value, frozen=True):
