@@ -1,5 +1,6 @@
 """Entries of TOML files are changed as text: comments and order stay, and the files are replaced as a whole."""
 
+import json
 import os
 import stat
 import tomllib
@@ -8,73 +9,58 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bradawl.app.config.toml_edit import with_table, with_value, without_key
+from bradawl.app.login.default_model import store_model
 from bradawl.app.login.key_store import KeyStore
-from bradawl.app.login.toml_lines import UnchangeableFile, quoted, with_table, with_value, without_table
 from bradawl.app.login.user_files import change_file
 from bradawl.app.settings.credentials import StoredKey
 from bradawl.app.settings.system_keyring import SystemKeyring
 from bradawl.core.errors import SettingsError
 
-CONFIG = """\
-# my settings
-max_steps = 3   # few
-
-model = 'openai/old' # the usual one
-[permissions]
-# model = "no"
-model = "not this one"
-allow = ["Bash(make *)"]
-"""
+NAMES = st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True)
+VALUES = st.text(st.characters(codec="ascii", min_codepoint=32, max_codepoint=126), max_size=30)
 
 
-def test_a_value_is_replaced_in_its_line_and_comments_stay():
-    changed = with_value(CONFIG, "model", "groq/new")
-    assert changed == CONFIG.replace("'openai/old' # the", '"groq/new" # the')
-
-
-def test_a_new_value_is_put_before_the_first_table():
-    text = "# top\nmax_steps = 3\n\n# about permissions\n[permissions]\nallow = []\n"
-    assert with_value(text, "model", "a/b") == text.replace(
-        "# about permissions\n", '# about permissions\nmodel = "a/b"\n'
-    )
-    assert with_value("", "model", "a/b") == 'model = "a/b"\n'
-    assert with_value("max_steps = 3", "model", "a/b") == 'max_steps = 3\nmodel = "a/b"\n'
-
-
-@pytest.mark.parametrize(
-    "text", ["model = '''\na\n'''\n", "[[model]]\n", "model = [\n'x']\n", "a = '''\n[x\n'''\nmodel='y'\n", "x = "]
-)
-def test_a_file_in_which_lines_are_not_enough_is_left_alone(text):
-    with pytest.raises(UnchangeableFile):
-        with_value(text, "model", "a/b")
-
-
-def test_line_ends_and_a_byte_order_mark_stay():
-    assert with_value("\ufeffa = 1\r\n", "model", "a/b") == '\ufeffa = 1\r\nmodel = "a/b"\r\n'
+def quoted(text):
+    """A TOML string."""
+    return json.dumps(text)
 
 
 def test_tables_are_added_replaced_and_removed():
-    text = with_table("", "openai", {"api_key": "k"})
+    text = with_table("", ("openai",), {"api_key": "k"})
     assert text == '[openai]\napi_key = "k"\n'
-    both = with_table(f"# mine\n{text}", "groq", {"keyring": True})
+    both = with_table(f"# mine\n{text}", ("groq",), {"keyring": True})
     assert both == f"# mine\n{text}\n[groq]\nkeyring = true\n"
-    assert with_table(both, "openai", {"api_key": "new"}) == both.replace('"k"', '"new"')
-    assert tomllib.loads(without_table(both, "openai")) == {"groq": {"keyring": True}}
-    assert without_table(both, "none") == both
-
-
-NAMES = st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True)
-VALUES = st.text(st.characters(codec="ascii", min_codepoint=32, max_codepoint=126), max_size=30)
+    assert with_table(both, ("openai",), {"api_key": "new"}) == both.replace('"k"', '"new"')
+    assert with_table(both, ("openai",), {"keyring": True}) == both.replace('api_key = "k"', "keyring = true")
+    assert tomllib.loads(without_key(both, ("openai",))) == {"groq": {"keyring": True}}
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4), NAMES, VALUES)
 def test_a_changed_file_means_what_it_meant_with_the_one_change(tables, name, value):
     text = "".join(f"# {key}\n[{key}] # x\napi_key = {quoted(each)}\n\n" for key, each in tables.items())
     before = tomllib.loads(text)
-    changed = with_table(text, name, {"api_key": value})
+    changed = with_table(text, (name,), {"api_key": value})
     assert tomllib.loads(changed) == {**before, name: {"api_key": value}}
-    assert tomllib.loads(without_table(changed, name)) == {key: one for key, one in before.items() if key != name}
-    assert tomllib.loads(with_value(text, "model", value)) == {**before, "model": value} or name == "model"
+    assert all(f"# {key}\n" in changed for key in tables)
+    assert tomllib.loads(without_key(changed, (name,))) == {key: one for key, one in before.items() if key != name}
+    assert name == "model" or tomllib.loads(with_value(text, ("model",), value)) == {**before, "model": value}
+
+
+def test_line_ends_and_a_byte_order_mark_stay(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_bytes(b"\xef\xbb\xbfa = 1\r\n")
+    store_model(path, "a/b")
+    assert path.read_bytes() == b'\xef\xbb\xbfa = 1\r\nmodel = "a/b"\r\n'
+
+
+def test_a_login_says_nothing_of_the_contents_of_a_file_of_keys(tmp_path):
+    path = tmp_path / "credentials.toml"
+    path.write_text("[openai]\napi_key = sk-hidden-word")
+    path.chmod(0o600)
+    with pytest.raises(SettingsError, match=r"left as it is\. It is not valid TOML") as failed:
+        change_file(path, lambda text: with_table(text, ("groq",), {"api_key": "k"}), is_secret=True)
+    assert "hidden" not in str(failed.value) and failed.value.__cause__ is None
 
 
 # ------------------------------------------------------------------ files
@@ -84,7 +70,7 @@ def test_a_new_file_of_keys_is_readable_by_its_owner_only_whatever_the_umask(tmp
     path = tmp_path / "new" / "credentials.toml"
     old = os.umask(0)
     try:
-        change_file(path, lambda _: "x", mode=0o600)
+        change_file(path, lambda _: "x = 1", is_secret=True)
     finally:
         os.umask(old)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -106,13 +92,13 @@ def test_permissions_of_other_files_and_the_target_of_a_link_stay(tmp_path):
 def test_a_failed_change_leaves_the_file_and_nothing_else(tmp_path):
     path = tmp_path / "config.toml"
     path.write_text("x = ")
-    with pytest.raises(SettingsError, match="left as it is: it is not valid TOML"):
-        change_file(path, lambda text: with_value(text, "model", "a/b"))
+    with pytest.raises(SettingsError, match=r"left as it is\. It is not valid TOML"):
+        change_file(path, lambda text: with_value(text, ("model",), "a/b"))
     assert [each.name for each in tmp_path.iterdir()] == ["config.toml"]
-    with pytest.raises(SettingsError, match="can't be written"):
+    with pytest.raises(SettingsError, match="can't be used: File exists"):
         change_file(path / "below", lambda text: text)
     (tmp_path / "folder.toml").mkdir()
-    with pytest.raises(SettingsError, match="can't be written"):
+    with pytest.raises(SettingsError, match="can't be read: it is not a regular file"):
         change_file(tmp_path / "folder.toml", lambda text: "x")
     path.write_bytes(b"\xff")
     with pytest.raises(SettingsError, match="not UTF-8"):

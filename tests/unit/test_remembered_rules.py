@@ -1,6 +1,7 @@
 """`RememberedRules`: a project's saved rules in the user's folder, reread on changes, never written over if broken."""
 
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -196,12 +197,20 @@ def test_a_folder_that_can_not_be_created_is_an_error(place):
         memory(place).add([RULE])
 
 
-def test_an_unfinished_file_of_a_killed_process_is_replaced(place):
+def test_an_unfinished_file_of_a_killed_process_does_no_harm(place):
     remembered = memory(place)
     remembered.add([RULE])
-    Path(remembered.path + ".new").write_text("half of a fi")
+    (Path(remembered.path).parent / f".bradawl-{os.getpid()}-0.new").write_text("half of a fi")
     remembered.add([OTHER])
-    assert remembered.texts == (RULE, OTHER) and not Path(remembered.path + ".new").exists()
+    assert remembered.texts == (RULE, OTHER)
+    assert stat.S_IMODE(Path(remembered.path).stat().st_mode) == 0o600
+
+
+def test_a_data_folder_behind_a_link_is_read(place):
+    (place / "linked").symlink_to(place / "data")
+    remembered = RememberedRules(str(place / "linked"), str(place / "project"), str(place))
+    remembered.add([RULE])
+    assert (remembered.texts, remembered.problems) == ((RULE,), ())
 
 
 ADDING = """

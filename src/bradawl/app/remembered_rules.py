@@ -236,33 +236,26 @@ def _text_in(entry: object, path: str) -> str:
 
 def _text_of(path: str) -> str:
     """The text of the file; empty if there is no file. Raises `SettingsError` if other users can change it."""
+
+    def check(found: os.stat_result) -> None:
+        if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            raise SettingsError(f"{path} can be changed by other users, so it is ignored: run `chmod 600 {path}`.")
+
+    from bradawl.app.regular_files import read_regular  # most projects have no such file
+
     try:
-        # Non-blocking, so that opening a FIFO of that name does not hang.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        real = Path(os.path.realpath(Path(path).parent), Path(path).name)
+        data = read_regular(real, _LIMIT_BYTES + 1, check)
     except FileNotFoundError:
         return ""
     except OSError as error:
         raise SettingsError(f"{path} can't be read: {error.strerror or error}.") from error
-    try:
-        data = _bytes_of(descriptor, path)
-    finally:
-        os.close(descriptor)
+    if len(data) > _LIMIT_BYTES:
+        raise SettingsError(f"{path} is larger than {_LIMIT_BYTES} bytes.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path} is not UTF-8.") from error
-
-
-def _bytes_of(descriptor: int, path: str) -> bytes:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        raise SettingsError(f"{path} is not a regular file.")
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise SettingsError(f"{path} can be changed by other users, so it is ignored: run `chmod 600 {path}`.")
-    if found.st_size > _LIMIT_BYTES:
-        raise SettingsError(f"{path} is larger than {_LIMIT_BYTES} bytes.")
-    with os.fdopen(descriptor, "rb", closefd=False) as file:
-        return file.read(_LIMIT_BYTES)
 
 
 # ------------------------------------------------------------------ writing
@@ -299,17 +292,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _replace(path: str, text: str) -> None:
-    """Replace the file atomically. The lock is held, so a `.new` file of a killed process may be overwritten."""
-    new = path + ".new"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(new).replace(path)
-    descriptor = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    from bradawl.app.whole_files import replace_whole
+
+    replace_whole(Path(path), text.encode())

@@ -30,6 +30,16 @@ def written_beside(path: Path, data: bytes, prepare: Callable[[int], object] = l
         fresh.unlink(missing_ok=True)
 
 
+def replace_whole(path: Path, data: bytes, prepare: Callable[[int], object] = lambda _: None) -> None:
+    """Replace a file, or make it, and wait until it is on the disk; only its owner can read it, unless `prepare` says.
+
+    A link is replaced, not followed. Raises `OSError`, and the file is as before.
+    """
+    with written_beside(path, data, prepare) as fresh:
+        fresh.replace(path)
+    sync_folder(path.parent)
+
+
 def mode_of_new(mode: int = 0o666) -> int:
     """The permissions of a new file that may have `mode`, as the umask of the process leaves them."""
     umask = os.umask(0o077)

@@ -140,18 +140,18 @@ def _value_in(text: str, target: Target, path: KeyPath) -> object:
 def _changed_file(target: Target, table: SettingsTable, change: Callable[[str], str]) -> SettingsFile:
     """Read, change, check and replace the file. Raises `SettingsError` and leaves it, if it would not load."""
     is_private = target.kind == "user"
+    from bradawl.app.config.toml_edit import edited
+
     with locked_folder(target.path.parent, is_private=is_private):
         old = target.text()
-        is_crlf = "\r\n" in old
-        text = old.replace("\r\n", "\n")
-        new = change(text)
+        new = edited(old, change)
         file = decoded(target, new)
-        known = {(one.keys, one.message) for one in problems_in(target, decoded(target, text), table)}
+        known = {(one.keys, one.message) for one in problems_in(target, decoded(target, old), table)}
         problems = [one.message for one in problems_in(target, file, table) if (one.keys, one.message) not in known]
         if problems:
             raise SettingsError(" ".join(problems))
-        if new != text or not target.path.exists():
-            replace_text(target.path, new.replace("\n", "\r\n") if is_crlf else new, PRIVATE if is_private else SHARED)
+        if new != old or not target.path.exists():
+            replace_text(target.path, new, PRIVATE if is_private else SHARED)
     return file
 
 

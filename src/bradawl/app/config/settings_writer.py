@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from bradawl.app.whole_files import mode_of_new, sync_folder, written_beside
+from bradawl.app.whole_files import mode_of_new, replace_whole
 from bradawl.core.errors import SettingsError
 
 PRIVATE: Final = 0o600
@@ -54,17 +54,16 @@ def _is_locked(descriptor: int, operation: int) -> bool:
     return True
 
 
-def replace_text(path: Path, text: str, mode: int) -> None:
+def replace_text(path: Path, text: str, mode: int, *, keeps_mode: bool = True) -> None:
     """Write a file as a whole; its permissions and the link that leads to it stay. A new one gets `mode`.
 
-    Raises `SettingsError`.
+    Without `keeps_mode` it gets exactly `mode`, whatever it had. Raises `SettingsError`.
     """
     real = Path(os.path.realpath(path))
     try:
-        permissions = partial(_copy_permissions, real, mode=mode)
-        with written_beside(real, text.encode(), permissions) as new:
-            new.replace(real)
-        sync_folder(real.parent)
+        copy = partial(_copy_permissions, real, mode=mode)
+        permissions = copy if keeps_mode else partial(os.fchmod, mode=mode)
+        replace_whole(real, text.encode(), permissions)
     except OSError as error:
         raise SettingsError(f"{path} can't be written: {error.strerror or error}.") from error
 

@@ -55,6 +55,32 @@ def without_items(text: str, path: KeyPath, items: Sequence[str]) -> str:
     return _checked(_dumped(document), wanted, path)
 
 
+def with_table(text: str, path: KeyPath, values: Mapping[str, object]) -> str:
+    """The text with a table that has these values and no others; it need not be there. Raises `SettingsError`."""
+    present = _value_at(tomllib.loads(text), path)
+    for key in present if isinstance(present, dict) else ():
+        if key not in values:
+            text = without_key(text, (*path, key))
+    for key, value in values.items():
+        text = with_value(text, (*path, key), value)
+    return text
+
+
+def edited(text: str, change: Callable[[str], str]) -> str:
+    """`change(text)`, which gets a text with `\\n` and no byte order mark; both stay as they are.
+
+    Raises `SettingsError`, also for a text that is not TOML.
+    """
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    end = "\r\n" if "\r\n" in text else "\n"
+    try:
+        new = change(text.removeprefix(mark).replace("\r\n", "\n"))
+    except (ValueError, RecursionError):
+        # A parser's message may quote the line it stopped at, and with it a key.
+        raise SettingsError("It is not valid TOML.") from None
+    return mark + new.replace("\n", end)
+
+
 # ------------------------------------------------------------------ by the library
 
 

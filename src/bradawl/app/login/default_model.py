@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from bradawl.app.login.toml_lines import with_table, with_value
+from bradawl.app.config.toml_edit import with_table, with_value
 from bradawl.app.login.user_files import change_file
 from bradawl.app.settings.layers import Sources
 from bradawl.app.settings.providers import Provider
@@ -11,13 +11,13 @@ from bradawl.app.settings.providers import Provider
 
 def store_model(path: Path, model: str) -> None:
     """Make `PROVIDER/MODEL` the user's default model. Raises `SettingsError`."""
-    change_file(path, lambda text: with_value(text, "model", model))
+    change_file(path, lambda text: with_value(text, ("model",), model))
 
 
 def store_provider(path: Path, one: Provider, *, needs_key: bool) -> None:
     """Add the table `[providers.NAME]` with its address. Raises `SettingsError`."""
     entries: Mapping[str, str | bool] = {"base_url": one.base_url, **({} if needs_key else {"api_key_env": ""})}
-    change_file(path, lambda text: with_table(text, f"providers.{one.name}", entries))
+    change_file(path, lambda text: with_table(text, ("providers", one.name), entries))
 
 
 def users_model(sources: Sources) -> str:

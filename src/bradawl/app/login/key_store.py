@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from bradawl.app.login.toml_lines import with_table, without_table
-from bradawl.app.login.user_files import OWNER_ONLY, change_file
+from bradawl.app.config.toml_edit import with_table, without_key
+from bradawl.app.login.user_files import change_file
 from bradawl.app.settings.credentials import StoredKey, read_credentials
 from bradawl.app.settings.system_keyring import NO_KEYRING, SystemKeyring
 from bradawl.core.errors import SettingsError
@@ -50,7 +50,7 @@ class KeyStore:
         if self._keyring is not None and self._keyring.remove(provider):
             places.append("keyring")
         if stored is not None:
-            change_file(self.path, lambda text: without_table(text, provider), mode=OWNER_ONLY)
+            change_file(self.path, lambda text: _without(text, provider), is_secret=True)
             if not stored.is_in_keyring:
                 places.append("file")
         return tuple(places)
@@ -63,4 +63,10 @@ class KeyStore:
         return "" if self._keyring is None else self._keyring.key(provider)
 
     def _write(self, provider: str, entries: Mapping[str, str | bool]) -> None:
-        change_file(self.path, lambda text: with_table(text, provider, entries), mode=OWNER_ONLY)
+        change_file(self.path, lambda text: with_table(text, (provider,), entries), is_secret=True)
+
+
+def _without(text: str, provider: str) -> str:
+    import tomllib
+
+    return without_key(text, (provider,)) if provider in tomllib.loads(text) else text

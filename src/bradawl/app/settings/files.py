@@ -113,24 +113,15 @@ def read_small_file(path: Path, check: "Callable[[os.stat_result], None] | None"
 
     `check` is called with the status of the open file and may raise.
     """
-    import os
-    import stat
+    from bradawl.app.regular_files import read_linked  # many folders have none of the files
 
     try:
-        # Non-blocking, because a checkout may hold a FIFO of that name.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_linked(path, FILE_LIMIT_BYTES + 1, check or _accept)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(0, "it is not a regular file")
-        if check is not None:
-            check(found)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(FILE_LIMIT_BYTES + 1)
-    finally:
-        os.close(descriptor)
+
+
+def _accept(_: "os.stat_result") -> None: ...
 
 
 def why_foreign(found: "os.stat_result") -> str:
