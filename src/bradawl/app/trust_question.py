@@ -124,6 +124,8 @@ def trust_question(settings: "Settings") -> TrustQuestion | None:
 
     It is not asked twice about the same contents, unless the answer was "not now".
     """
+    if settings.values.get("safe_mode"):
+        return None
     found, store = _open(settings)
     # In a trusted project instruction files count already.
     items = tuple(item for item in found if not (item.is_text and settings.is_trusted))

@@ -124,7 +124,7 @@ def build_agent(
         middleware=(
             lambda context: HeldNotes(context, held),
             _named_definitions(workspace, policies),
-            instruction_notes(settings, workspace.folders, policies),
+            *instruction_notes(settings, workspace.folders, policies),
             *_budget_limit(settings),
             *parts.get("middleware", ()),
         ),

@@ -19,6 +19,8 @@ def instructions_in_prompt(
     """Returns the part of the system prompt with the instruction files; empty without any."""
 
     def section() -> str:
+        if settings.values.get("safe_mode"):
+            return ""
         from bradawl.app.instructions.places import exist
 
         files = _files(settings, folders, policies)
@@ -31,8 +33,10 @@ def instructions_in_prompt(
     return section
 
 
-def instruction_notes(settings: Settings, folders: RunFolders, policies: Policies) -> MiddlewareFactory:
-    """Makes the middleware that tells of further and changed instruction files."""
+def instruction_notes(settings: Settings, folders: RunFolders, policies: Policies) -> tuple[MiddlewareFactory, ...]:
+    """Makes the middleware that tells of further and changed instruction files; none in safe mode."""
+    if settings.values.get("safe_mode"):
+        return ()
     prompted: dict[str, int] = {}  # by session, for its sub-agents
 
     def make(context: MiddlewareContext) -> Middleware:
@@ -40,7 +44,7 @@ def instruction_notes(settings: Settings, folders: RunFolders, policies: Policie
 
         return InstructionNotes(context, _files(settings, folders, policies), prompted)
 
-    return make
+    return (make,)
 
 
 def _files(settings: Settings, folders: RunFolders, policies: Policies) -> "InstructionFiles":

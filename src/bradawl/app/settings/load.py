@@ -13,7 +13,7 @@ from bradawl.app.settings.model_choice import ModelSources, choose_model, choose
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.app.settings.own_files import OwnFiles, chosen_profile, read_own_files
 from bradawl.app.settings.permissions import PermissionSettings, permission_settings
-from bradawl.app.settings.project_files import IsApproved, project_layers, project_root, read_project_files
+from bradawl.app.settings.project_files import IsApproved, narrowing, project_layers, project_root, read_project_files
 from bradawl.app.settings.providers import PROVIDERS, Provider
 from bradawl.app.settings.settings import Settings
 from bradawl.app.settings.table import SETTINGS, Setting, SettingsTable
@@ -50,6 +50,10 @@ _OF_THE_COMMAND: Final = frozenset(
     | {"folder", "below", "list", "remove", "show", "json", "provider"}
 )
 """Options of the command line that are not settings."""
+_SAFE_MODE: Final = (
+    "safe mode: instruction files, and settings in files of the project, are left out; rules of the project that "
+    "refuse or ask hold."
+)
 MANAGED_FILE: Final = Path("/etc/bradawl/managed.toml")
 """The administrator's settings for all users of the machine."""
 
@@ -106,6 +110,7 @@ def read_settings(
     table: SettingsTable = SETTINGS,
 ) -> SettingsSources:
     """Read every source of settings; no model is chosen yet. Raises `SettingsError`."""
+    argv_options = _with_bare(argv_options)
     flags = Layer(argv_options, lambda name: table.rows[name].flag, "flag")
     variables = Layer(_variables(environ, table), lambda name: table.rows[name].variable, "variable")
     folder = _working_directory(Sources((flags, variables), []).find("cwd"), cwd)
@@ -119,12 +124,19 @@ def read_settings(
     files, unreadable = read_project_files(folder, root, own.user.path, table, home.user)
     is_trusted, is_approved = _trust_in(root, home, is_for_this_run=bool(argv_options.get("trust")))
     project, ignored = project_layers(files, root, is_approved, table)
+    if argv_options.get("safe_mode"):
+        project, ignored = [narrowing(layer) for layer in project], [_SAFE_MODE]
     warnings += [*unreadable, *ignored, *_misspelt_variables(environ, providers, table)]
     sources = Sources((*stronger, *own.profile_layers(profile), *project, own.user_layer()), warnings)
     rulings = _managed(managed, table, warnings)
     permissions = permission_settings(sources, folder, home, rulings)
     given = ModelSources(sources, providers, facts, environ, folder, Path(home.config, "credentials.toml"))
     return SettingsSources(given, home, permissions, root, is_trusted, rulings, table, own, profile)
+
+
+def _with_bare(options: Mapping[str, object]) -> Mapping[str, object]:
+    """The options with those that `--bare` stands for."""
+    return {**options, "safe_mode": True, "user_tools": False, "undo": False} if options.get("bare") else options
 
 
 def settings_with(read: SettingsSources, model: ModelSettings) -> Settings:

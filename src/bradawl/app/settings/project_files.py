@@ -147,6 +147,11 @@ def project_layers(
     return layers, warnings
 
 
+def narrowing(layer: Layer) -> Layer:
+    """The layer with the rules that allow less, and without all other settings."""
+    return layer._replace(values={name: value for name, value in layer.values.items() if name in _NARROWING_RULES})
+
+
 def _has_rules(value: object) -> bool:
     """Whether a value is a list with at least one text."""
     return isinstance(value, list) and any(isinstance(text, str) for text in cast("list[object]", value))

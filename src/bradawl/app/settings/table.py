@@ -284,6 +284,11 @@ ROWS: Final = (
             has_variable=False, is_in_file=False, is_in_managed_file=True, is_plain=False),
     Setting("trust", SWITCH, "trust this project for this run; see `bradawl trust`",
             flags=("--trust",), has_variable=False, is_in_file=False, is_plain=False),
+    Setting("safe_mode", SWITCH,
+            "leave out what files of the project change: instructions and settings, but for rules that refuse or ask",
+            flags=("--safe-mode",), default=False, has_variable=False, is_in_file=False),
+    Setting("bare", SWITCH, "the least run: --safe-mode, --no-user-tools and --no-undo",
+            flags=("--bare",), default=False, has_variable=False, is_in_file=False),
     # folders, network, variables
     Setting("add_dirs", TEXTS, "a further folder of the workspace; can be given several times",
             flags=("--add-dir",), metavar="DIR", project_may_set="if trusted", is_plain=False),
