@@ -115,7 +115,7 @@ class Progress:
 
     def dim(self, text: str) -> None:
         """Print a line, dimmed where colours are on."""
-        self.line(text, _DIM)
+        self.tell(text, _DIM)
 
     def error(self, text: str) -> None:
         """Print a line, red where colours are on."""
