@@ -117,7 +117,12 @@ def test_a_retry_is_shown_whole():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.04, "0.0s"), (9.94, "9.9s"), (9.96, "10s"), (59.6, "1m 0s"), (125, "2m 5s"), (3_780, "1h 3m"), (-1, "0.0s")],
+    [(0.04, "0.0s"), (9.94, "9.9s"), (9.96, "10s"), (59.6, "1m 00s"), (125, "2m 05s"), (3_780, "1h 03m"), (-1, "0.0s")],
 )
 def test_durations(seconds: float, text: str):
     assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.9, "0s"), (9.9, "9s"), (59.9, "59s"), (125.9, "2m 05s"), (-1, "0s")])
+def test_a_duration_that_grows_has_only_whole_seconds(seconds: float, text: str):
+    assert duration_text(seconds, grows=True) == text

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from bradawl.app.durations import duration_text
 from bradawl.app.rendering import price_text, token_count
 from bradawl.app.tui.render.cells import cut
 from bradawl.app.tui.render.theme import Theme
@@ -87,7 +88,7 @@ class Activity:
         frames = _ASCII_FRAMES if theme.symbols.bar == "|" else _FRAMES
         mark = frames[int(now / _FRAME_S) % len(frames)]
         dot = f" {theme.symbols.dot} "
-        facts = [duration(now - self._began)]
+        facts = [duration_text(now - self._began, grows=True)]
         if self._tokens:
             facts.append(f"{token_count(self._tokens)} token{'s' * (self._tokens != 1)}")
         if self.cost:
@@ -118,12 +119,3 @@ class Hint:
     def lines(self, theme: Theme, width: int) -> list[str]:
         """The line, as long as it is shown."""
         return [theme.paint(cut(f" {self._text}", width), "warning")] if self.is_shown else []
-
-
-def duration(seconds: float) -> str:
-    """`4s`, `2m 05s`, `1h 02m`."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes}m {rest:02}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60:02}m"
