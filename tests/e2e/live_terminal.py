@@ -13,7 +13,7 @@ MARK = "\u276f"
 """Stands before a prompt, and before a chosen answer."""
 LEAKS = re.compile(r"\x1b|\[\?\d|\[[\d;]+[mHJKuR~]|\d+;\d+[Ru]|20[01]~|rgb:|\^\[")
 """What a sequence looks like when it was taken for text."""
-_USED = re.compile(r"^\d+ steps?, ", re.MULTILINE)
+_USED = re.compile(r"^\S \d[\dhms. ]*s? · \d+ steps?\b", re.MULTILINE)
 
 
 class LiveTerminal(ShownScreen, PseudoTerminal):

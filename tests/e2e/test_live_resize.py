@@ -204,7 +204,7 @@ def test_narrower_and_wider_in_tmux(tmux, server):
                 f"a region of {columns} columns",
             )
     request.end()
-    tmux.until(lambda: "1 step, " in tmux.text() and "esc stops" not in tmux.rows(), "the end")
+    tmux.until(lambda: " · 1 step" in tmux.text() and "esc stops" not in tmux.rows(), "the end")
     assert words_of(tmux.text()) == [f"w{number}" for number in range(600)]
     frames = [line for line in tmux.text().split("\n") if line.startswith("╭")]
     assert len(frames) == 1

@@ -38,7 +38,7 @@ def pieces(text: str, count: int) -> list[str]:
 def answer_in(lines: list[str]) -> list[str]:
     """The lines between the prompt and the line about its cost."""
     begin = next(number for number, line in enumerate(lines) if line.startswith(f"{MARK} "))
-    end = next(number for number, line in enumerate(lines) if re.match(r"\d+ steps?, ", line))
+    end = next(number for number, line in enumerate(lines) if re.match(r"\S [\d.]+s · \d+ steps?", line))
     return lines[begin + 2 : end]
 
 

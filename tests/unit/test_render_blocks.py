@@ -10,6 +10,7 @@ from bradawl.app.durations import duration_text
 from bradawl.app.tui.render import blocks
 from bradawl.app.tui.render.cells import width
 from bradawl.app.tui.render.theme import theme_named
+from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.errors import Failure
 from bradawl.core.events import Compacted, Todo
@@ -32,14 +33,12 @@ def every_block(text: str, theme, cells: int) -> list[str]:
         *blocks.notice_lines(text, theme, cells, kind="warning"),
         blocks.note_queued_line(text, theme, cells),
         blocks.note_delivered_line(text, 5, theme, cells),
-        blocks.turn_end_line("completed", 3, USAGE, 0.1, 34, theme, cells),
-        *blocks.failure_lines(Failure("overloaded", text), theme, cells),
+        blocks.turn_end_line(TurnEnd("cancelled", 3, USAGE, 0.1, 34), theme, cells),
         *blocks.todo_lines(todos, (), theme, cells),
         *blocks.todo_lines(todos, TODOS, theme, cells),
         blocks.agent_started_line(text, "explore", text, theme, cells),
         blocks.agent_step_line("agent-1", text, theme, cells),
         blocks.agent_ended_line(text, "error", 4, USAGE, None, theme, cells),
-        *blocks.agent_refused_lines(text, text, theme, cells),
         blocks.job_started_line("job-1", text, theme, cells),
         blocks.job_ended_line("job-1", 1, text, theme, cells),
         *blocks.compaction_lines(Compacted(text, 3), theme, cells),
@@ -80,9 +79,38 @@ def test_a_note_is_shown_when_it_waits_and_when_the_model_saw_it():
 
 
 def test_the_end_of_a_turn_says_what_it_took():
-    line = blocks.turn_end_line("completed", 3, USAGE, 0.12, 34, PLAIN, 90)
-    assert line == "✓ done · 3 steps, 48.1k tokens in, 2,104 out, $0.12 · 34s"
-    assert blocks.turn_end_line("cancelled", 1, Usage(), None, 2, PLAIN, 90) == "■ cancelled · 1 step · 2.0s"
+    used = Usage(input=3_522, output=23)
+    assert blocks.turn_end_line(TurnEnd("completed", 2, used, 0.12, 4.1), PLAIN, 90) == (
+        "✓ 4.1s · 2 steps · 3.5k in · 23 out · $0.12"
+    )
+    assert blocks.turn_end_line(TurnEnd("cancelled", 1, Usage(), None, 2), PLAIN, 90) == "■ 2.0s · 1 step"
+    guessed = Usage(input=999, output=48_100, source="estimated")
+    assert blocks.turn_end_line(TurnEnd("error", 1, guessed, 0.5, 125), PLAIN, 90) == (
+        "✗ 2m 05s · 1 step · ~999 in · ~48.1k out · ~$0.50"
+    )
+
+
+def test_an_unknown_cost_is_named_only_where_it_is_new():
+    new, known = (TurnEnd("completed", 1, USAGE, None, 1, says_unknown_cost=says) for says in (True, False))
+    assert blocks.turn_end_line(new, PLAIN, 90).endswith(" out · cost unknown")
+    assert blocks.turn_end_line(known, PLAIN, 90).endswith("2.1k out")
+    assert new.sentence(has_time=False) == "1 step, 48.1k tokens in, 2,104 out, cost unknown"
+    assert known.sentence(has_time=True) == "1 step, 48.1k tokens in, 2,104 out, 1.0s"
+
+
+@pytest.mark.parametrize(
+    ("cells", "line"),
+    [
+        (43, "✓ 4.1s · 2 steps · 3.5k in · 23 out · $0.12"),
+        (42, "✓ 4.1s · 3.5k in · 23 out · $0.12"),
+        (30, "✓ 4.1s · 3.5k in · $0.12"),
+        (20, "✓ 4.1s · $0.12"),
+        (10, "✓ 4.1s"),
+    ],
+)
+def test_a_narrow_terminal_keeps_duration_and_cost(cells: int, line: str):
+    end = TurnEnd("completed", 2, Usage(input=3_522, output=23), 0.12, 4.1)
+    assert blocks.turn_end_line(end, PLAIN, cells) == line
 
 
 def test_a_todo_list_is_whole_once_and_then_what_changed():
@@ -99,8 +127,6 @@ def test_a_sub_agent_leaves_a_trace_also_if_it_was_refused():
     assert blocks.agent_started_line("agent-1", "explore", "find it", PLAIN, 60) == "› agent-1 (explore): find it"
     line = blocks.agent_ended_line("agent-1", "completed", 4, USAGE, 0.5, PLAIN, 90)
     assert line == "✓ agent-1 done · 4 steps, 48.1k tokens in, 2,104 out, $0.50"
-    lines = blocks.agent_refused_lines("find it", "you said no", PLAIN, 60)
-    assert lines == ["⊘ sub-agent not started: find it", "  you said no"]
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def refusal_text(reply: Assistant | None) -> str:
     return "" if reply is None else "".join(part.text for part in reply.parts if isinstance(part, Refusal))
 
 
-def usage_text(steps: int, usage: Usage, cost: float | None) -> str:
+def usage_text(steps: int, usage: Usage, cost: float | None, *, says_unknown_cost: bool = True) -> str:
     """`12 steps, 48.1k tokens in (41.0k cached), 2,104 out, $0.12`; `~` marks an estimate."""
     count = f"{steps} step{'' if steps == 1 else 's'}"
     if not usage.prompt and not usage.output:
@@ -145,7 +145,9 @@ def usage_text(steps: int, usage: Usage, cost: float | None) -> str:
     about = "~" if usage.source == "estimated" else ""
     cached = f" ({token_count(usage.cache_read)} cached)" if usage.cache_read else ""
     tokens = f"{about}{token_count(usage.prompt)} tokens in{cached}, {about}{token_count(usage.output)} out"
-    return f"{count}, {tokens}, {'cost unknown' if cost is None else about + price_text(cost)}"
+    if cost is None:
+        return f"{count}, {tokens}{', cost unknown' * says_unknown_cost}"
+    return f"{count}, {tokens}, {about}{price_text(cost)}"
 
 
 def compaction_text(event: Compacted) -> str:
@@ -164,6 +166,11 @@ def token_count(tokens: int) -> str:
     if tokens < 10_000:
         return f"{tokens:,}"
     return f"{tokens / 1_000:.1f}k" if tokens < 999_950 else f"{tokens / 1_000_000:.1f}M"
+
+
+def short_count(tokens: int) -> str:
+    """The same where there is little room: `999`, `3.5k`, `48.1k`, `3.2M`."""
+    return f"{tokens / 1_000:.1f}k" if 1_000 <= tokens < 10_000 else token_count(tokens)
 
 
 def price_text(cost: float) -> str:

@@ -1,6 +1,7 @@
 """The conversation with a user: reads prompts and slash commands, runs turns, says how they ended."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
@@ -11,9 +12,10 @@ from bradawl.app.frontend import Frontend, FrontendSession, RunRequest
 from bradawl.app.interrupts import Interrupts
 from bradawl.app.outcomes import outcome_of
 from bradawl.app.remembered_rules import RememberedRules
-from bradawl.app.rendering import cut, one_line, usage_text
+from bradawl.app.rendering import cut, one_line
 from bradawl.app.slash_commands import CommandFailed, CommandResult, is_command
 from bradawl.app.tui.terminal import Printer, Submission, Terminal
+from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.events import Pin
 from bradawl.core.messages import Assistant, Message, User, text_of
@@ -109,6 +111,8 @@ class Repl:
         """Nothing has been typed yet."""
         self._leaves = True
         """The program ends after the open session."""
+        self._unpriced_session = ""
+        """The session of which it was said that its cost is not known."""
         self._terminal = terminal
         self._print = terminal.printer
         self._prompts = terminal.prompts
@@ -222,6 +226,7 @@ class Repl:
     async def _run_turn(self, session: FrontendSession, prompt: "Prompt") -> None:
         session.frontend.announce()
         self._prompts.begin_turn()
+        began = time.monotonic()
         try:
             turn = await session.run(prompt)
         except SessionError as error:
@@ -229,9 +234,9 @@ class Repl:
             return
         finally:
             self._prompts.end_turn()
-        self._show_end(turn)
+        self._show_end(turn, time.monotonic() - began)
 
-    def _show_end(self, turn: "TurnResult") -> None:
+    def _show_end(self, turn: "TurnResult", seconds: float) -> None:
         outcome = outcome_of(turn, user_is_there=True)
         match outcome.kind:
             case "completed":
@@ -244,7 +249,11 @@ class Repl:
                 self._print.error(f"bradawl: {outcome.text}")
         if not turn.saved:
             self._print.error(_NOT_SAVED)
-        self._print.dim(usage_text(turn.steps, turn.usage, turn.cost))
+        is_unknown = turn.cost is None and bool(turn.usage.prompt or turn.usage.output)
+        says_unknown = is_unknown and turn.session_id != self._unpriced_session
+        self._terminal.show_end(TurnEnd(turn.reason, turn.steps, turn.usage, turn.cost, seconds, says_unknown))
+        if is_unknown:
+            self._unpriced_session = turn.session_id
 
     # -------------------------------------------------------------- beginning and end
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bradawl.app.terminal_user import TerminalUser
+from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.ports import Approver, Emit, Tool
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ class Terminal(NamedTuple):
     """Print a prompt that was sent, unless the terminal shows it already."""
     show_exchange: Callable[[str, str], None]
     """Print a prompt of an earlier run and the reply to it, which is Markdown."""
+    show_end: Callable[[TurnEnd], None]
+    """Print the last line of a turn."""
     draft: Callable[[str], None]
     """Put a text into the input line."""
     interrupt: Callable[[], None]

@@ -12,6 +12,7 @@ from bradawl.app.tui.live.keys import KeyTable
 from bradawl.app.tui.live.pager import Pager
 from bradawl.app.tui.live.painter import LivePainter
 from bradawl.app.tui.live.view import LiveView
+from bradawl.app.tui.render.spacing import spaced
 from bradawl.core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -82,11 +83,11 @@ class Actions:
 
     async def _open(self) -> None:
         painter = self._painter
-        full = tuple(painter.full)
+        full = tuple(painter.printed.full)
 
         def lines(width: int) -> list[str]:
             running = painter.calls.running_lines(painter.theme, width, _ROWS_OF_RUNNING)
-            return [*(line for block in full for line in ("", *block(width))), *(["", *running] if running else [])]
+            return [*spaced([*((kind, block(width)) for kind, block in full), ("call", running)])]
 
         await Pager("the conversation in full", lines, at_end=True).show(self._view.screen)
 

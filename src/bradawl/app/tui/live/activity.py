@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bradawl.app.durations import duration_text
-from bradawl.app.rendering import price_text, token_count
+from bradawl.app.rendering import price_text, short_count
 from bradawl.app.tui.render.cells import cut
 from bradawl.app.tui.render.theme import Theme
 
@@ -90,7 +90,7 @@ class Activity:
         dot = f" {theme.symbols.dot} "
         facts = [duration_text(now - self._began, grows=True)]
         if self._tokens:
-            facts.append(f"{token_count(self._tokens)} token{'s' * (self._tokens != 1)}")
+            facts.append(f"{short_count(self._tokens)} token{'s' * (self._tokens != 1)}")
         if self.cost:
             facts.append(price_text(self.cost))
         tail = dot + dot.join([*facts, "esc stops"])

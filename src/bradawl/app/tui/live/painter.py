@@ -1,15 +1,15 @@
 """Turns the events of a session into printed lines and the live region: text, thinking, calls, sub-agents, jobs."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
 from bradawl.app.modes import mode_text
 from bradawl.app.progress import MAIN
-from bradawl.app.rendering import compaction_text, one_line, refusal_text
+from bradawl.app.rendering import one_line, refusal_text
 from bradawl.app.tui.live.activity import Activity, Hint
+from bradawl.app.tui.live.printed import Full, PrintedBlocks
 from bradawl.app.tui.live.running import Call, RunningAgents, RunningCalls
 from bradawl.app.tui.live.screen import Region
 from bradawl.app.tui.live.streamed_text import StreamedText
@@ -18,7 +18,9 @@ from bradawl.app.tui.render.cells import wrap
 from bradawl.app.tui.render.diff import unified_lines
 from bradawl.app.tui.render.markdown import MarkdownStream
 from bradawl.app.tui.render.palettes import Role
+from bradawl.app.tui.render.spacing import BlockKind
 from bradawl.app.tui.render.theme import Theme
+from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta, ToolProgress
 from bradawl.core.events import (
     AgentEnded,
@@ -49,14 +51,9 @@ from bradawl.core.messages import text_of
 from bradawl.core.ports import Tool
 from bradawl.safety.control_characters import clean
 
-_OPENABLE: Final = 400
-"""Blocks whose full text Ctrl+O shows."""
 _PROGRESS_ROWS: Final = 4
 _QUEUE_ROWS: Final = 4
 _EDITS: Final = "  ↑ edits it"
-
-Full = Callable[[int], list[str]]
-"""The lines of a block in full, for a width."""
 
 
 class LivePainter:
@@ -67,15 +64,12 @@ class LivePainter:
         self.theme = theme
         self.activity, self.hint = Activity(), Hint(refresh)
         self.status: Callable[[Theme, int], list[str]] = lambda _theme, _width: []
-        self.full: deque[Full] = deque(maxlen=_OPENABLE)
+        self.printed = PrintedBlocks()
         self.calls = RunningCalls()
         self.agents = RunningAgents()
         self.notes: dict[str, str] = {}
         """Messages of the user that the model has not seen, by the ids of their notes."""
         self._width, self._refresh = width, refresh
-        self._printed: list[str] = []
-        self._needs_gap = False
-        """The next block begins with an empty line."""
         self._text = StreamedText()
         self._has_text = False
         self._thinking: list[str] = []
@@ -93,40 +87,42 @@ class LivePainter:
 
     def line(self, text: str) -> None:
         """Print a text of one or several lines as a block of its own."""
-        self._block(lambda theme, width: _wrapped(text, theme, width, "plain"))
+        self._block("line", lambda theme, width: _wrapped(text, theme, width, "plain"))
 
     def dim(self, text: str) -> None:
-        """Print what may be skipped, without a gap before it."""
-        self._block(lambda theme, width: _wrapped(text, theme, width, "dim"), gap=False)
+        """Print what may be skipped, as part of the block before it."""
+        self._remark(text, "dim")
 
     def error(self, text: str) -> None:
         """Print what went wrong."""
-        self._block(lambda theme, width: _wrapped(text, theme, width, "error"))
+        text = clean(text)
+        self._block("error", lambda theme, width: blocks.notice_lines(text, theme, width, kind="error"))
 
     def diff(self, text: str) -> None:
         """Print a text that may have lines of a diff."""
-        self._block(lambda theme, width: _with_diff(clean(text), theme, width))
+        self._block("line", lambda theme, width: _with_diff(clean(text), theme, width))
 
     def prompt(self, text: str) -> None:
         """Print a prompt of the user."""
-        self._block(lambda theme, width: blocks.prompt_lines(clean(text), theme, width))
+        self._block("prompt", lambda theme, width: blocks.prompt_lines(clean(text), theme, width))
 
-    def _block(self, draw: Callable[[Theme, int], list[str]], *, full: Full | None = None, gap: bool = True) -> None:
+    def end(self, end: TurnEnd) -> None:
+        """Print how a turn ended, and what it took."""
+        self._block("end", lambda theme, width: [blocks.turn_end_line(end, theme, width)])
+
+    def _remark(self, text: str, role: Role) -> None:
+        self._block("remark", lambda theme, width: _wrapped(text, theme, width, role))
+
+    def _block(self, kind: BlockKind, draw: Callable[[Theme, int], list[str]]) -> None:
         """Print a block; an open text ends before it. Drawn anew, in full, where the user opens it."""
         self._end_text()
         self._end_thinking()
-        lines = draw(self.theme, self._width())
-        self._add(lines, gap=gap)
         theme = self.theme
-        self.full.append(full or (lambda width: draw(theme, width)))
+        self._add(kind, draw(theme, self._width()), lambda width: draw(theme, width))
 
-    def _add(self, lines: Sequence[str], *, gap: bool) -> None:
-        if not lines:
-            return
-        if gap and self._needs_gap:
-            self._printed.append("")
-        self._printed += lines
-        self._needs_gap = True
+    def _add(self, kind: BlockKind, lines: Sequence[str], full: Full) -> None:
+        self.printed.add(kind, lines)
+        self.printed.full.append((kind, full))
         self._refresh()
 
     # -------------------------------------------------------------- events
@@ -150,13 +146,13 @@ class LivePainter:
             case CallDelta(_, _, name) if live.agent == MAIN:
                 self.activity.calls(name)
             case RetryScheduled() as retry:
-                self._block(lambda theme, width: blocks.retry_lines(retry, theme, width), gap=False)
+                self._block("remark", lambda theme, width: blocks.retry_lines(retry, theme, width))
                 self.activity.waits(retry.delay_s)
             case ToolProgress(call_id, text):
                 self.calls.progress(call_id, text)
             case Notice() as notice:
                 text = clean(notice.text)
-                self._block(lambda theme, width: blocks.notice_lines(text, theme, width, kind="warning"), gap=False)
+                self._block("remark", lambda theme, width: blocks.notice_lines(text, theme, width, kind="warning"))
             case _:
                 pass
 
@@ -192,19 +188,18 @@ class LivePainter:
             case NoteDelivered(note_id) if note_id in self.notes:
                 text = self.notes.pop(note_id)
                 step = self._step + 1
-                self._block(lambda theme, width: [blocks.note_delivered_line(clean(text), step, theme, width)])
+                self._block("note", lambda theme, width: [blocks.note_delivered_line(clean(text), step, theme, width)])
             case AgentSpawned(name, _, kind, prompt):
                 self.agents.begin(name, kind, prompt)
             case AgentEnded():
-                draw = self.agents.ended(event)
-                self._block(draw)
+                self._block("call", self.agents.ended(event))
             case JobStarted(job_id, _, command):
                 self._jobs[job_id] = command
-                self._block(lambda theme, width: [blocks.job_started_line(job_id, command, theme, width)], gap=False)
+                self._block("remark", lambda theme, width: [blocks.job_started_line(job_id, command, theme, width)])
             case JobEnded(job_id, exit_code):
                 command = self._jobs.pop(job_id, "")
                 self._block(
-                    lambda theme, width: [blocks.job_ended_line(job_id, exit_code, command, theme, width)], gap=False
+                    "remark", lambda theme, width: [blocks.job_ended_line(job_id, exit_code, command, theme, width)]
                 )
             case TurnFinished():
                 self._end_text()
@@ -224,25 +219,22 @@ class LivePainter:
         match event:
             case ReplyWithdrawn(_, failure, usage):
                 what = "request failed and is sent" if usage is None else "reply broke off and is asked for"
-                self._notice(f"{prefix}the {what} again: {one_line(failure.message)}", "warning")
+                self._remark(f"{prefix}the {what} again: {one_line(failure.message)}", "warning")
             case Compacted():
-                self._notice(f"{prefix}{compaction_text(event)}", "dim")
+                self._block("remark", lambda theme, width: blocks.compaction_lines(event, theme, width, prefix))
             case LimitReached(limit, _, maximum):
-                self._notice(f"{prefix}limit reached: {limit} {maximum:g}", "error")
+                self._remark(f"{prefix}limit reached: {limit} {maximum:g}", "error")
             case _:
                 pass
-
-    def _notice(self, text: str, role: Role) -> None:
-        self._block(lambda theme, width: _wrapped(text, theme, width, role), gap=False)
 
     def _state(self, state: object) -> None:
         match state:
             case TodosSet(todos):
                 before, self._todos = self._todos, todos
-                self._block(lambda theme, width: blocks.todo_lines(todos, before, theme, width))
+                self._block("line", lambda theme, width: blocks.todo_lines(todos, before, theme, width))
             case ModeChosen(mode) if self.calls.are_running:
                 # Without running calls the user chose the mode, and the command has answered.
-                self._notice(f"mode {mode_text(mode)}", "dim")
+                self._remark(f"mode {mode_text(mode)}", "dim")
             case _:
                 pass
 
@@ -250,7 +242,7 @@ class LivePainter:
         """Print the whole to-do list."""
         todos = self._todos
         if todos:
-            self._block(lambda theme, width: blocks.todo_lines(todos, (), theme, width))
+            self._block("line", lambda theme, width: blocks.todo_lines(todos, (), theme, width))
         else:
             self.dim("no todos")
 
@@ -258,7 +250,7 @@ class LivePainter:
         """Print a prompt of an earlier run and the reply to it."""
         self.prompt(prompt)
         if reply.strip():
-            self._block(lambda theme, width: _markdown(clean(reply), theme, width))
+            self._block("text", lambda theme, width: _markdown(clean(reply), theme, width))
 
     # -------------------------------------------------------------- text and thinking
 
@@ -266,13 +258,11 @@ class LivePainter:
         if self._text.feed(text, self.theme, self._width()):
             self._end_thinking()
             self._has_text = True
-            if self._needs_gap:
-                self._printed.append("")
-            self._needs_gap = True
+            self.printed.begin("text")
             self.activity.writes()
 
     def _end_text(self) -> None:
-        self._printed += self._text.end()
+        self.printed.go_on(self._text.end())
 
     def _replied(self, replied: AssistantReplied) -> None:
         self._end_text()
@@ -282,7 +272,7 @@ class LivePainter:
             self._write(text)
             self._end_text()
         if text:
-            self.full.append(lambda width: _markdown(text, self.theme, width))
+            self.printed.full.append(("text", lambda width: _markdown(text, self.theme, width)))
         if replied.usage is not None:
             self.activity.used(replied.usage.output)
 
@@ -298,9 +288,12 @@ class LivePainter:
             return
         text, self._thinking = clean("".join(self._thinking)), []
         seconds = time.monotonic() - self._thinking_since
-        self._add([blocks.thinking_line(seconds, len(text) // 4, self.theme, self._width())], gap=True)
         theme = self.theme
-        self.full.append(lambda width: blocks.thinking_lines(text, theme, width))
+        self._add(
+            "thinking",
+            [blocks.thinking_line(seconds, len(text) // 4, theme, self._width())],
+            lambda width: blocks.thinking_lines(text, theme, width),
+        )
 
     # -------------------------------------------------------------- calls
 
@@ -308,8 +301,7 @@ class LivePainter:
         """Print the calls that ended, in the order in which they began; one that still runs holds later ones up."""
         for call in self.calls.take_finished():
             lines = call.lines(self.theme, self._width(), is_open=False)
-            self._add(lines, gap=self.calls.is_first(call))
-            self.full.append(partial(_in_full, call, self.theme))
+            self._add("call", lines, partial(_in_full, call, self.theme))
         if not self.calls.are_running:
             self.activity.waits_for_model()
 
@@ -326,12 +318,12 @@ class LivePainter:
         rest = len(foot) + (2 if spinner else 0)
         room = max(1, rows - rest)
         finished, tail = self._text.frame(width, max(1, room - len(running)))
-        self._printed += finished
-        printed, self._printed = self._printed, []
-        gap = [""] if running and self._needs_gap and self.calls.begins_block else []
+        self.printed.go_on(finished)
+        printed = self.printed.take()
+        gap = [""] if running and self.printed.precedes_blank_line("call") else []
         above = [*tail, *gap, *running][-room:]
         if spinner:
-            above += ["", spinner] if printed or above or self._needs_gap else [spinner]
+            above += ["", spinner] if above or not self.printed.is_empty else [spinner]
         return Region(printed, [*above, *foot], self.status(self.theme, width))
 
     @property

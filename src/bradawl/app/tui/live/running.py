@@ -30,10 +30,8 @@ _CALLS_SHOWN: Final = 8
 class Call:
     """A call from its check to its end."""
 
-    def __init__(self, spec: ToolSpec, raw_arguments: str, *, is_first: bool) -> None:
+    def __init__(self, spec: ToolSpec, raw_arguments: str) -> None:
         self.spec, self.raw_arguments = spec, raw_arguments
-        self.is_first = is_first
-        """No other call ran when it began."""
         self.finished: ToolFinished | None = None
         self.output = ""
         self.began = time.monotonic()
@@ -85,7 +83,7 @@ class RunningCalls:
     def begin(self, call_id: str, name: str, raw_arguments: str) -> None:
         """A call was checked; it waits for a permission, or runs."""
         spec = self.specs.get(name) or ToolSpec(name)
-        self._calls[call_id] = Call(spec, raw_arguments, is_first=not self._calls)
+        self._calls[call_id] = Call(spec, raw_arguments)
 
     def label(self, call_id: str) -> str:
         """A few words for a call: what it runs or reads."""
@@ -108,7 +106,7 @@ class RunningCalls:
         """A call ended; one that did not begin here belongs to an earlier run."""
         call = self._calls.get(event.call_id)
         if call is None:
-            call = self._calls[event.call_id] = Call(ToolSpec("earlier call"), "", is_first=not self._calls)
+            call = self._calls[event.call_id] = Call(ToolSpec("earlier call"), "")
         call.finished, call.elapsed_s = event, time.monotonic() - call.began
 
     def take_finished(self) -> Iterator[Call]:
@@ -119,16 +117,6 @@ class RunningCalls:
             del self._calls[call_id]
             if call.spec.result != "state" or call.finished.outcome != "ok":
                 yield call
-
-    @property
-    def begins_block(self) -> bool:
-        """The first of them has an empty line before it."""
-        return any(call.is_first for call in self._calls.values())
-
-    @staticmethod
-    def is_first(call: Call) -> bool:
-        """Whether an empty line belongs before it."""
-        return call.is_first
 
     def running_lines(self, theme: Theme, width: int, rows: int) -> list[str]:
         """A line for each call, and the last lines that the latest one printed."""

@@ -103,6 +103,7 @@ class LiveTerminal:
             approver=self._approver,
             show_prompt=self._show_prompt,
             show_exchange=self.painter.exchange,
+            show_end=self.painter.end,
             draft=self.view.draft,
             interrupt=self.interrupted,
             keys_help=self.keys.help(),

@@ -3,13 +3,14 @@
 from typing import Final, Literal
 
 from bradawl.app.durations import duration_text
-from bradawl.app.rendering import compaction_text, failure_text, one_line, retry_line, token_count, usage_text
+from bradawl.app.rendering import compaction_text, one_line, retry_line, token_count, usage_text
 from bradawl.app.tui.render.cells import cut, shown, wrap_behind
+from bradawl.app.tui.render.cells import width as cells_of
 from bradawl.app.tui.render.folding import more_line
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.theme import Theme
+from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.deltas import RetryScheduled
-from bradawl.core.errors import Failure
 from bradawl.core.events import Compacted, Todo, TurnReason
 from bradawl.core.usage import Usage
 
@@ -26,6 +27,8 @@ _ENDINGS: Final[dict[TurnReason, str]] = {
     "cancelled": "cancelled",
     "interrupted": "interrupted",
 }
+_DROPPED_FIRST: Final = ("steps", "out", "in", "cost")
+"""Facts about a turn that a narrow terminal does not show, in this order."""
 
 
 def prompt_lines(text: str, theme: Theme, width: int, *, limit: int | None = None) -> list[str]:
@@ -68,23 +71,16 @@ def note_delivered_line(text: str, step: int, theme: Theme, width: int) -> str:
     return _quoted(f"{theme.symbols.note} ", text, f" {theme.symbols.dot} seen in step {step}", theme, width)
 
 
-def turn_end_line(
-    reason: TurnReason, steps: int, usage: Usage, cost: float | None, seconds: float, theme: Theme, width: int
-) -> str:
-    """`✓ done · 3 steps, 48.1k tokens in, 2,104 out, $0.12 · 34s`."""
-    symbol, role = _ending(reason, theme)
-    dot = f" {theme.symbols.dot} "
-    text = dot.join([_ENDINGS[reason], usage_text(steps, usage, cost), duration_text(seconds)])
-    return cut(
-        f"{theme.paint(symbol, role)} {theme.paint(text, 'dim' if reason == 'completed' else role)}",
-        width,
-        theme.symbols.ellipsis,
-    )
-
-
-def failure_lines(failure: Failure | None, theme: Theme, width: int) -> list[str]:
-    """Why a turn failed and what to do, whole."""
-    return notice_lines(failure_text(failure), theme, width, kind="error")
+def turn_end_line(end: TurnEnd, theme: Theme, width: int) -> str:
+    """`✓ 4.1s · 2 steps · 3.5k in · 23 out · $0.12`; a narrow terminal shows fewer of the facts."""
+    symbol, role = _ending(end.reason, theme)
+    facts, dot = end.facts(), f" {theme.symbols.dot} "
+    for name in _DROPPED_FIRST:
+        if cells_of(dot.join(facts.values())) + 2 <= width:
+            break
+        facts.pop(name, None)
+    text = cut(f"{symbol} {dot.join(facts.values())}", width, theme.symbols.ellipsis)
+    return theme.paint(text[:1], "dim" if role == "ok" else role) + theme.paint(text[1:], "dim")
 
 
 def todo_lines(todos: tuple[Todo, ...], before: tuple[Todo, ...], theme: Theme, width: int) -> list[str]:
@@ -128,12 +124,6 @@ def agent_ended_line(
     return cut(head + theme.paint(text, "dim" if reason == "completed" else role), width, theme.symbols.ellipsis)
 
 
-def agent_refused_lines(prompt: str, reason: str, theme: Theme, width: int) -> list[str]:
-    """A sub-agent that did not begin: what it was to do, and why it was refused."""
-    text = theme.paint(f"sub-agent not started: {one_line(prompt)}\n{shown(reason.strip())}", "warning")
-    return wrap_behind(theme.paint(theme.symbols.refused, "warning") + " ", text, width)
-
-
 def job_started_line(job_id: str, command: str, theme: Theme, width: int) -> str:
     """`» job-1 in the background: npm run dev`."""
     return _dim(f"{theme.symbols.job} {one_line(job_id)} in the background: {one_line(command)}", theme, width)
@@ -147,11 +137,10 @@ def job_ended_line(job_id: str, exit_code: int | None, command: str, theme: Them
     return theme.paint(text, "warning" if exit_code else "dim")
 
 
-def compaction_lines(event: Compacted, theme: Theme, width: int) -> list[str]:
+def compaction_lines(event: Compacted, theme: Theme, width: int, prefix: str = "") -> list[str]:
     """`≡ the conversation was compacted (…): ~61.2k tokens of messages became ~33.0k`."""
-    return wrap_behind(
-        theme.paint(theme.symbols.compacted, "dim") + " ", theme.paint(compaction_text(event), "dim"), width
-    )
+    text = theme.paint(prefix + compaction_text(event), "dim")
+    return wrap_behind(theme.paint(theme.symbols.compacted, "dim") + " ", text, width)
 
 
 def retry_lines(retry: RetryScheduled, theme: Theme, width: int) -> list[str]:
