@@ -142,7 +142,7 @@ class LiveApprover:
             def body(_: Theme, width: int) -> list[str]:
                 return [part for line in indented(choice.question) for part in wrap(line.strip(), width)]
 
-            keys.append(Key("v", "", _WHOLE, is_hidden=True))
+            keys.append(Key("v", "", _WHOLE, is_hidden=True, short="show all"))
             while True:
                 pressed = await self._view.open_dialog(KeyDialog("The model asks", body, "Esc: no answer", keys))
                 if pressed != _WHOLE:
@@ -182,17 +182,17 @@ def _keys(question: Question, rules: tuple[str, ...]) -> "Sequence[Key]":
         covered = f"this exact {'command' if question.request.effects.seal else f'{name} call'}, this session"
     else:
         covered = f"every {name} call this session"
-    keys = [Key("y", "Yes", "yes")]
+    keys = [Key("y", "Yes", "yes", short="yes")]
     scopes = scopes_of(question, rules)
     if "session" in scopes:
-        keys.append(Key("a", f"Yes, {covered}", "session"))
+        keys.append(Key("a", f"Yes, {covered}", "session", short="session"))
     if "project" in scopes:
-        keys.append(Key("p", f"Always here: {escape(', '.join(rules))}", "project"))
-        keys.append(Key("e", "Always here, but let me edit the rule", "rule"))
-    keys.append(Key("n", "No, and say why", "no"))
+        keys.append(Key("p", f"Always here: {escape(', '.join(rules))}", "project", short="always here"))
+        keys.append(Key("e", "Always here, but let me edit the rule", "rule", short="edit rule"))
+    keys.append(Key("n", "No, and say why", "no", short="no"))
     if is_about_a_host(question):
-        keys.append(Key("x", "No, and no further host of this command", "no host"))
+        keys.append(Key("x", "No, and no further host of this command", "no host", short="no host"))
     else:
-        keys.append(Key("tab", "Yes, with a note for the model", "note"))
-    keys.append(Key("v", "", "whole", is_hidden=True))
+        keys.append(Key("tab", "Yes, with a note for the model", "note", short="yes + note"))
+    keys.append(Key("v", "", "whole", is_hidden=True, short="show all"))
     return keys

@@ -15,6 +15,8 @@ CLOSED: Final = "closed"
 """The answer when the user leaves the question, by Esc or Ctrl+C."""
 _LEAST_BODY: Final = 2
 _COMPLETIONS: Final = 6
+_LOW: Final = 6
+"""Rows for a question up to which it has no frame."""
 
 
 class Key(NamedTuple):
@@ -26,6 +28,8 @@ class Key(NamedTuple):
     value: str
     is_hidden: bool = False
     """It works and is not listed."""
+    short: str = ""
+    """The label where all keys are on one line; the whole label by default."""
 
 
 class KeyDialog:
@@ -82,7 +86,42 @@ class KeyDialog:
             self.answer.set_result(value)
 
     def lines(self, theme: Theme, width: int, rows: int) -> list[str]:
-        """See `Dialog`. Heading and keys always stay; the body is cut to what is left."""
+        """See `Dialog`. Heading and keys always stay; the body is cut to what is left.
+
+        On a low screen, where the frame would push them out, only the text and a line with the keys are left.
+        """
+        lines = self._framed_lines(theme, width, rows) if rows > _LOW else []
+        return lines if 0 < len(lines) <= rows else self._low_lines(theme, width, rows)
+
+    def _low_lines(self, theme: Theme, cells: int, rows: int) -> list[str]:
+        """Title, as much of the text as fits, and a line with the keys; of too few rows the last ones."""
+        room = max(0, rows - 1)
+        body = self._body(theme, cells)
+        title = " · ".join(filter(None, (self._title, self._foot)))
+        head = [theme.paint(cut(title, cells), self._role)] if room > len(body) or (room > 2 and self._foot) else []
+        room -= len(head)
+        self.is_cut = len(body) > room
+        if self.is_cut and room > 1:
+            body = [*body[: room - 1], theme.paint(cut(f"… {len(body) - room + 1} more lines", cells), "dim")]
+        return [*head, *(cut(line, cells) for line in body[:room]), self._key_row(theme, cells)][-rows:]
+
+    def _key_row(self, theme: Theme, cells: int) -> str:
+        """All keys on one line, with the labels that fit, that of the chosen answer first."""
+        listed = [each for each in self._keys if not each.is_hidden or (self.is_cut and each.short)]
+        shown = [self._short_key(theme, each, number) for number, each in enumerate(listed)]
+        texts = [f"{key} {each.short or each.label}" for key, each in zip(shown, listed, strict=True)]
+        for number in (self._chosen, *range(len(listed))):
+            longer = [*shown[:number], texts[number], *shown[number + 1 :]]
+            if cells_of("  ".join(longer)) <= cells:
+                shown = longer
+        gap = "  " if cells_of("  ".join(shown)) <= cells else " "
+        return cut(gap.join(shown), cells)
+
+    def _short_key(self, theme: Theme, key: Key, number: int) -> str:
+        mark = theme.paint(theme.symbols.prompt, "accent") if number == self._chosen else ""
+        return mark + theme.paint(key.key, "verb")
+
+    def _framed_lines(self, theme: Theme, width: int, rows: int) -> list[str]:
         body = self._body(theme, width - 4)
         frame = framed(theme, width, self._title, (), self._foot, self._role)
         keys = self._key_lines(theme, width)
@@ -228,7 +267,7 @@ class Picker:
     def lines(self, theme: Theme, width: int, rows: int) -> list[str]:
         """See `Dialog`."""
         found = self._found()
-        room = max(1, min(12, rows - 4))
+        room = max(1, min(12, rows - (4 if rows > 4 else 1)))
         chosen = min(self._chosen, len(found) - 1)
         first = max(0, min(chosen - room // 2, len(found) - room))
         column = min(max((cells_of(each.label) for each in found), default=0), width // 2)
@@ -241,6 +280,8 @@ class Picker:
         foot = f"{chosen + 1} of {len(found)}" if found else ""
         search = f"search: {self._typed}" if self._typed else "type to search"
         keys = theme.paint(cut(f" Enter chooses · Esc leaves · {search}", width), "dim")
+        if rows < len(body) + 3:
+            return [*(cut(line, width) for line in body[: max(1, rows - 1)]), keys][:rows]
         return [*framed(theme, width, self._title, body, foot, "frame"), keys]
 
     @staticmethod

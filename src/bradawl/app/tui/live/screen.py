@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 FRAME_S: Final = 1 / 22
 """Least time between two frames that new output causes, in seconds; a key is shown at once."""
 _ROWS_ABOVE: Final = 3
-"""Rows that an open dialog leaves to what runs."""
+"""Rows that an open dialog leaves to what runs, where there are enough."""
+_LOW, _LOWEST = 14, 8
+"""Rows up to which a dialog leaves none to what runs, and none to the status line."""
 _BOX_ROWS: Final = 2
 
 
@@ -207,16 +209,18 @@ class Screen:
         bottom = [*border, *self._completion_lines()]
         used = len(self._question) + len(bottom) + len(self._status)
         used += self._input_rows + 1 if self._has_box else 0
-        region = self.compose(self.width, max(1, self.rows - used))
+        room = self.rows - used
+        region = self.compose(self.width, max(1, room))
         printed, self._pending = [*self._pending, *region.printed], []
         if self._has_ended:
             self._top = self._bottom = ()
             return printed
-        self._status = region.below
-        self._top = [*region.above, *(() if self.is_armed else self._question)]
+        self._status = () if self.dialog is not None and self.rows <= _LOWEST else region.below
+        above = region.above if room > 0 or self.dialog is None else ()
+        self._top = [*above, *(() if self.is_armed else self._question)]
         if self._has_box:
             self._top.append(self._border(box.top_left, box.top_right, self.label))
-        self._bottom = [*bottom, *region.below]
+        self._bottom = [*bottom, *self._status]
         return printed
 
     def _completion_lines(self) -> list[str]:
@@ -264,8 +268,11 @@ class Screen:
         return self.app.layout.is_searching
 
     def _dialog_lines(self) -> list[str]:
-        room = self.rows - len(self._status) - _ROWS_ABOVE - (0 if self.is_armed else _BOX_ROWS + 1)
-        return self.dialog.lines(self.theme, self.width, max(4, room)) if self.dialog is not None else []
+        if self.dialog is None:
+            return []
+        left = 0 if self.rows <= _LOWEST else len(self._status) + (_ROWS_ABOVE if self.rows > _LOW else 0)
+        room = self.rows - left - (0 if self.is_armed else self._rows_of_text() + _BOX_ROWS)
+        return self.dialog.lines(self.theme, self.width, room) if room > 0 else []
 
     def _border(self, left: str, right: str, label: str) -> str:
         rule = box_of(self.theme).rule
