@@ -1,5 +1,6 @@
 """Another size of the terminal while an answer streams: nothing is lost, doubled or left behind."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -115,11 +116,12 @@ def test_a_question_survives_another_size(live, project):
         talk.resize(rows, columns)
         talk.until(
             lambda columns=columns: any(
-                len(line) == columns and line[0] + line[-1] == "╭╮" for line in talk.lines if line
+                (len(line) == columns and line.startswith("╭ Run")) or line.startswith("Run this command? ·")
+                for line in talk.lines
             ),
-            f"a frame of {columns} columns",
+            f"a question of {columns} columns",
         )
-        assert "Yes" in talk.text
+        assert "y" in talk.text
     talk.press("y")
     talk.wait_for("Done.")
     talk.wait_turns(1)
@@ -148,10 +150,10 @@ def test_a_text_of_several_rows_survives_another_size(live):
 class Tmux:
     """A tmux server with one window, in which the program runs: tmux breaks its lines anew at another width."""
 
-    def __init__(self, folder, environ):
+    def __init__(self, folder, environ, *flags):
         self.socket = str(folder / "tmux")
         self.environ = environ
-        command = shlex.join([sys.executable, "-c", PROGRAM, "-y"])
+        command = shlex.join([sys.executable, "-c", PROGRAM, *flags])
         self.run("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "-c", str(folder), command)
         self.run("set-option", "-g", "history-limit", "10000")
 
@@ -168,6 +170,15 @@ class Tmux:
     def rows(self):
         return self.run("capture-pane", "-p").split("\n")
 
+    def shows_question(self, columns, rows):
+        """The question is drawn for a size, with a frame only where there are enough rows."""
+        shown = [row for row in self.rows() if "Run this command?" in row]
+        return len(shown) == 1 and (
+            shown[0].startswith("Run")
+            if rows <= 10
+            else shown[0][0] + shown[0][-1] == "╭─" and len(shown[0]) == columns
+        )
+
     def until(self, holds, what):
         end = time.monotonic() + 60
         while not holds():
@@ -175,15 +186,27 @@ class Tmux:
 
 
 @pytest.fixture
-def tmux(project, server):
+def tmux_with(project):
+    """Starts the program in tmux."""
     try:
         subprocess.run(["tmux", "-V"], capture_output=True, check=True)
     except OSError:
         pytest.skip("tmux is not installed")
-    environ = {"HOME": str(project.parent), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", **server.environ}
-    multiplexer = Tmux(project, environ)
-    yield multiplexer
-    multiplexer.run("kill-server")
+    started = []
+
+    def start(environ, *flags):
+        own = {"HOME": str(project.parent), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+        started.append(Tmux(project, {**own, **environ}, *flags))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.run("kill-server")
+
+
+@pytest.fixture
+def tmux(tmux_with, server):
+    return tmux_with(server.environ, "-y")
 
 
 def test_narrower_and_wider_in_tmux(tmux, server):
@@ -208,4 +231,39 @@ def test_narrower_and_wider_in_tmux(tmux, server):
     assert words_of(tmux.text()) == [f"w{number}" for number in range(600)]
     frames = [line for line in tmux.text().split("\n") if line.startswith("╭")]
     assert len(frames) == 1
+    tmux.run("send-keys", "C-d")
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [(80, 24), (40, 24), (80, 24)],
+        [(80, 24), (80, 10), (80, 24)],
+        [(80, 24), (40, 10), (80, 24)],
+        [(40, 24), (80, 24)],
+        [(80, 10), (80, 24), (40, 24)],
+    ],
+    ids=str,
+)
+def test_a_question_in_tmux_leaves_nothing_behind(tmux_with, project, sizes):
+    command = "touch t-1 && echo some more words so that it needs several rows where the terminal is narrow"
+    script = [{"text": "Some words. " * 40}, bash(command), {"text": "Done."}]
+    (project / "script.json").write_text(json.dumps(script))
+    tmux = tmux_with({"BRADAWL_MODEL": "scripted/script.json"}, "--permission-mode", "default")
+    (columns, rows), *later = sizes
+    tmux.run("resize-window", "-x", str(columns), "-y", str(rows))
+    tmux.until(lambda: " default" in tmux.text(), "the status line")
+    tmux.run("send-keys", "hi", "Enter")
+    tmux.until(lambda: " · 1 step" in tmux.text(), "the first turn")
+    tmux.run("send-keys", "go", "Enter")
+    tmux.until(lambda: tmux.run("display-message", "-p", "#{cursor_flag}").strip() == "0", "the question")
+    for columns, rows in later:
+        tmux.run("resize-window", "-x", str(columns), "-y", str(rows))
+        tmux.until(lambda size=(columns, rows): tmux.shows_question(*size), f"a question of {columns} columns")
+        text = tmux.text()
+        assert (text.count("Run this command?"), text.count("› Run"), text.count("touch t-1 &")) == (1, 1, 2), text
+        assert "\n\n\n›" not in text
+    tmux.run("send-keys", "y")
+    tmux.until(lambda: "Done." in tmux.text(), "the end")
+    assert "Run this command?" not in tmux.text()
     tmux.run("send-keys", "C-d")

@@ -163,24 +163,29 @@ class KeyDialog:
 
 
 def framed(theme: Theme, cells: int, title: str, body: Sequence[str], foot: str, role: Role) -> list[str]:
-    """Lines in a frame of `cells` cells, with a title in the upper and a text in the lower border."""
+    """Lines with a bar at their left, a title above and a text below, in at most `cells` cells.
+
+    Nothing is at the right: a terminal that becomes narrower breaks only lines that are long.
+    """
     box = box_of(theme)
-    inner = cells - 4
-    heads = wrap(title, max(4, cells - 6))
-    lines = [_border(theme, cells, box.top_left, box.top_right, f" {heads[0]} ", role)]
+    inner = cells - 2
+    heads = wrap(title, max(4, cells - 4))
     bar = theme.paint(box.bar, role)
     body = [*(theme.paint(head, "verb") for head in heads[1:]), *body]
-    lines += [f"{bar} {pad(cut(line, inner), inner)} {bar}" for line in body]
-    feet = wrap(foot, max(4, cells - 6)) if foot else [""]
-    lines += [f"{bar} {pad(theme.paint(each, 'dim'), inner)} {bar}" for each in feet[:-1]]
-    lines.append(_border(theme, cells, box.bottom_left, box.bottom_right, f" {feet[-1]} " if feet[-1] else "", role))
-    return lines
+    feet = wrap(foot, max(4, cells - 4)) if foot else [""]
+    body += [theme.paint(each, "dim") for each in feet[:-1]]
+    return [
+        _border(theme, cells, box.top_left, heads[0], role),
+        *(f"{bar} {cut(line, inner)}" for line in body),
+        _border(theme, cells, box.bottom_left, feet[-1], role),
+    ]
 
 
-def _border(theme: Theme, cells: int, left: str, right: str, text: str, role: Role) -> str:
+def _border(theme: Theme, cells: int, corner: str, text: str, role: Role) -> str:
     rule = box_of(theme).rule
-    rest = max(0, cells - 2 - cells_of(text))
-    return theme.paint(left, role) + theme.paint(text, "verb") + theme.paint(rule * rest + right, role)
+    shown = f" {text} " if text else ""
+    rest = max(0, cells - 1 - cells_of(shown))
+    return theme.paint(corner, role) + theme.paint(shown, "verb") + theme.paint(rule * rest, role)
 
 
 def completion_lines(options: Sequence[tuple[str, str]], chosen: int, theme: Theme, cells: int) -> list[str]:

@@ -47,6 +47,10 @@ _ROWS_ABOVE: Final = 3
 _LOW, _LOWEST = 14, 8
 """Rows up to which a dialog leaves none to what runs, and none to the status line."""
 _BOX_ROWS: Final = 2
+_NARROW: Final = 40
+"""Columns of a terminal that has become narrow."""
+_LEAST_LINES: Final = 10
+"""Lines of a question that are shown where there is room, whatever would happen in a narrow terminal."""
 
 
 class Region(NamedTuple):
@@ -98,6 +102,10 @@ class Screen:
         self._pending: list[str] = []
         self._top: Sequence[str] = ()
         self._bottom: Sequence[str] = ()
+        self._above: Sequence[str] = ()
+        self._reflows = reflows
+        self._reach = 0
+        """Rows from the first of the region to the lowest that it has used; those it uses no more stay empty."""
         self._status: Sequence[str] = ()
         self._timer: asyncio.TimerHandle | None = None
         self._last_frame = 0.0
@@ -172,7 +180,7 @@ class Screen:
         """A context in which a dialog is open. It gets keys once `arm` was called."""
         self.dialog, self.is_armed = dialog, False
         try:
-            self.draw()
+            self._draw_anew()
             yield
         finally:
             self.dialog, self.is_armed = None, False
@@ -184,6 +192,12 @@ class Screen:
         if self.dialog is not None:
             self.is_armed = True
             self.app.layout.focus(self._focusable)
+            self._draw_anew()
+
+    def _draw_anew(self) -> None:
+        """Draw a frame on erased rows. In others some terminals keep the length of what was erased, and break them."""
+        with self.output.frame():
+            self.app.renderer.erase()
             self.draw()
 
     @property
@@ -216,11 +230,16 @@ class Screen:
             self._top = self._bottom = ()
             return printed
         self._status = () if self.dialog is not None and self.rows <= _LOWEST else region.below
-        above = region.above if room > 0 or self.dialog is None else ()
-        self._top = [*above, *(() if self.is_armed else self._question)]
+        self._above = region.above if room > 0 or self.dialog is None else ()
+        if self.is_asking:
+            # The cursor is at the first row of the region, which no terminal moves out of the screen then.
+            self._top, self._question = (), [*self._above, *self._question]
+        else:
+            self._top = [*self._above, *self._question]
         if self._has_box:
-            self._top.append(self._border(box.top_left, box.top_right, self.label))
+            self._top = [*self._top, self._border(box.top_left, box.top_right, self.label)]
         self._bottom = [*bottom, *self._status]
+        self._reach = max(self.height(), self._reach - len(printed))
         return printed
 
     def _completion_lines(self) -> list[str]:
@@ -271,8 +290,29 @@ class Screen:
         if self.dialog is None:
             return []
         left = 0 if self.rows <= _LOWEST else len(self._status) + (_ROWS_ABOVE if self.rows > _LOW else 0)
-        room = self.rows - left - (0 if self.is_armed else self._rows_of_text() + _BOX_ROWS)
-        return self.dialog.lines(self.theme, self.width, room) if room > 0 else []
+        box = 0 if self.is_armed else self._rows_of_text() + _BOX_ROWS
+        room = self.rows - left - box
+        lines = self.dialog.lines(self.theme, self.width, room) if room > 0 else []
+        while self._would_not_fit(lines):
+            fewer = self.dialog.lines(self.theme, self.width, len(lines) - 1)
+            if len(fewer) < _LEAST_LINES:
+                break
+            lines = fewer
+        if self._reflows and not self.is_armed:  # no rows that are empty once the input line is gone
+            return self.dialog.lines(self.theme, self.width, max(1, len(lines) - box))
+        return lines
+
+    def _would_not_fit(self, question: Sequence[str]) -> bool:
+        """Whether rows of the region would leave the screen if the terminal became narrow.
+
+        A terminal that breaks lines anew moves them into its scrollback, where nothing can erase them.
+        """
+        narrow = max(_NARROW, self.width // 3)
+        if not self._reflows or self.width <= narrow:
+            return False
+        lines = (*self._above, *question, *self._status)
+        rows_below = max(0, self._reach - len(lines))
+        return sum(max(1, -(-cells_of(line) // narrow)) for line in lines) + rows_below > self.rows
 
     def _border(self, left: str, right: str, label: str) -> str:
         rule = box_of(self.theme).rule

@@ -229,7 +229,7 @@ class LiveView:
             width,
             rows,
             tuple(each.shown for each in self.held),
-            is_asking=self.screen.is_asking or self._typing is not None,
+            is_asking=self.screen.dialog is not None or self._typing is not None,
         )
 
 

@@ -75,7 +75,7 @@ def turn_end_line(end: TurnEnd, theme: Theme, width: int) -> str:
     """`✓ 4.1s · 2 steps · 3.5k in · 23 out · $0.12`; a narrow terminal shows fewer of the facts."""
     symbol, role = _ending(end.reason, theme)
     facts, dot = end.facts(), f" {theme.symbols.dot} "
-    for name in _DROPPED_FIRST:
+    for name in (*(("cost",) if end.cost is None else ()), *_DROPPED_FIRST):
         if cells_of(dot.join(facts.values())) + 2 <= width:
             break
         facts.pop(name, None)
