@@ -73,10 +73,10 @@ class PlainTerminal:
             if not self._read(max(0.0, end - time.monotonic())):
                 raise AssertionError(f"never saw {data!r} in {self.raw!r}")
 
-    def wait_for_prompt(self):
-        """Read until the last line is an empty prompt."""
+    def wait_for_prompt(self, typed=""):
+        """Read until the last line is a prompt with what was typed."""
         end = time.monotonic() + PATIENCE_S
-        while not self.text.endswith("\n>"):
+        while not self.text.endswith(f"\n> {typed}".rstrip()):
             if not self._read(max(0.0, end - time.monotonic())):
                 raise AssertionError(f"never saw a prompt in:\n{self.text}")
 

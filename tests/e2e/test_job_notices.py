@@ -4,11 +4,15 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 from live_terminal import LiveTerminal
+from plain_terminal import PlainTerminal
 from terminal import START, Terminal, run_program
 
+from bradawl.app.tui.plain.typed_text import takes_keys_back
 from patience import no_wait
 
 PATIENCE_S = 60.0
@@ -17,7 +21,7 @@ PATIENCE_S = 60.0
 class Workspace:
     """A repository, and the program in it with a scripted model whose first reply starts a job."""
 
-    def __init__(self, folder: Path, job: str, *later: dict[str, object]) -> None:
+    def __init__(self, folder: Path, job: str, *later: Mapping[str, object]) -> None:
         self.root, self.marker, script = folder / "project", folder / "marker", folder / "script.json"
         self.root.mkdir()
         (folder / "home").mkdir()
@@ -92,6 +96,32 @@ def test_a_line_that_is_being_typed_stays_on_the_screen_below_the_notice(tmp_pat
         assert shown.count("half a li") == 1
     finally:
         terminal.close()
+
+
+@pytest.mark.parametrize("typed", ["", "half a li"])
+def test_plain_lines_show_a_notice_on_its_own_line_and_the_prompt_again(tmp_path, typed):
+    workspace = Workspace(tmp_path, plant(tmp_path, "go"), {"text": "finished two"})
+    script = json.loads((tmp_path / "script.json").read_text())
+    talk = PlainTerminal(workspace.root, script, "-y", **workspace.environ)
+    again = typed if takes_keys_back() else ""
+    try:
+        talk.wait_for_prompt()
+        talk.type("start it\r")
+        talk.wait_for("cost unknown")
+        talk.wait_for_prompt()
+        talk.type(typed)
+        talk.wait_for_prompt(typed)
+        (workspace.root / "go").touch()
+        talk.wait_for("commondir")
+        talk.wait_for_prompt(again)
+        lines = talk.text.splitlines()
+        assert [line for line in lines if "put back" in line and line.startswith(">")] == []
+        assert lines.count(f"> {typed}".rstrip()) == (2 if typed else 1), talk.text
+        talk.type("\x7f\x7fline\r")
+        talk.wait_for("finished two")
+        assert f"\n> {again[:-2]}line\n" in talk.text, "the user can edit what was typed before"
+    finally:
+        talk.close()
 
 
 def test_a_run_without_a_terminal_ends_as_soon_as_its_turn_does(tmp_path):

@@ -106,6 +106,17 @@ class PlainReader:
         self._is_at_end = False
         self._waiting: asyncio.Future[None] | None = None
         self._was_interrupted = False
+        self._prompt = ""
+        """The prompt that is on the screen; empty while none is."""
+
+    @property
+    def shown_prompt(self) -> str:
+        """The prompt behind which the user may be typing; empty if there is none."""
+        return self._prompt if self._waiting is not None and not self._waiting.done() else ""
+
+    def put_back(self, typed: bytes) -> None:
+        """Add what was typed and is not at the terminal any more before what it gives next."""
+        self._buffer += typed
 
     async def prompt(self) -> str:
         """Lines up to the first that does not end in a backslash."""
@@ -141,6 +152,7 @@ class PlainReader:
     async def _read(self, prompt: str) -> str:
         if self._shows_prompt and prompt:
             self._console.answer(prompt)
+        self._prompt = prompt if self._shows_prompt else ""
         while b"\n" not in self._buffer and not self._is_at_end:
             await self._more()
             if self._was_interrupted:

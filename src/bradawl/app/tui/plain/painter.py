@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TextIO, cast
 
 from bradawl.app.console import Console, OutputError
 from bradawl.app.modes import mode_text
 from bradawl.app.progress import MAIN, Progress
 from bradawl.app.rendering import command_output, cut, notice_line, refusal_text
+from bradawl.app.tui.plain.beside_prompt import BesidePrompt
 from bradawl.core.deltas import CallDelta, Notice, RetryScheduled, TextDelta, ThinkingDelta
 from bradawl.core.events import (
     AssistantReplied,
@@ -42,7 +43,8 @@ class Painter:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._colour = console.stdout_colour
-        self._progress = Progress(console.stdout, colour=self._colour)
+        self.beside_prompt = BesidePrompt(console)
+        self._progress = Progress(cast("TextIO", self.beside_prompt), colour=self._colour)
         self._cleaner = StreamCleaner()
         self._writing: type[TextDelta] | type[ThinkingDelta] | None = None
         self._has_text = False
@@ -69,7 +71,12 @@ class Painter:
         """Draw the event if it is worth showing."""
         if self._held is not None:
             self._held.append(item)
-        elif isinstance(item, Live):
+            return
+        self._draw(item)
+        self.beside_prompt.come_back()
+
+    def _draw(self, item: Envelope | Live) -> None:
+        if isinstance(item, Live):
             if item.agent == MAIN or not isinstance(item.item, TextDelta | ThinkingDelta):
                 self._live(item)
         else:
@@ -79,22 +86,26 @@ class Painter:
         """Print a line; ends a text that is being streamed."""
         self._end_text()
         self._progress.line(text)
+        self.beside_prompt.come_back()
 
     def diff(self, text: str) -> None:
         """Print lines, with colours for those that begin like lines of a diff."""
         self._end_text()
         for line in clean(text).splitlines():
             self._progress.line(cut(line, _LINE_WIDTH), _DIFF_STYLES.get(line[:1], ""))
+        self.beside_prompt.come_back()
 
     def dim(self, text: str) -> None:
         """Print a dimmed line."""
         self._end_text()
         self._progress.dim(text)
+        self.beside_prompt.come_back()
 
     def error(self, text: str) -> None:
         """Print a red line."""
         self._end_text()
         self._progress.error(text)
+        self.beside_prompt.come_back()
 
     def _live(self, live: Live) -> None:
         match live.item:
@@ -107,6 +118,7 @@ class Painter:
                 self._progress.emit(live)
             case Notice() as notice:
                 # to stderr: stdout may be read by a program
+                self.beside_prompt.step_aside()
                 self._console.say(notice_line(notice))
             case _:
                 pass
@@ -136,6 +148,7 @@ class Painter:
 
     def _print(self, text: str) -> None:
         self._progress.interrupt()
+        self.beside_prompt.step_aside()
         try:
             self._console.draw(text)
         except OutputError:

@@ -2,14 +2,12 @@
 
 import asyncio
 import contextlib
-import os
-import termios
 from collections.abc import Callable
-from select import select
 from typing import Final
 
 from bradawl.app.console import Console
-from bradawl.app.tui.plain.lines import LineReader, descriptor_of_terminal, is_in_foreground
+from bradawl.app.tui.plain.lines import LineReader, descriptor_of_terminal
+from bradawl.app.tui.plain.typed_text import unread_keys
 from bradawl.safety.control_characters import clean
 
 QUIET_S: Final = 0.3
@@ -92,26 +90,6 @@ class QuestionReader:
         if text := _as_text(typed):
             self.set_aside(text)
         return bool(typed)
-
-
-def unread_keys(descriptor: int) -> bytes:
-    """The input that waits at a terminal, with that of an unfinished line. Empty in the background."""
-    data = b""
-    with contextlib.suppress(OSError, termios.error):
-        if not is_in_foreground(descriptor):
-            return b""
-        before = termios.tcgetattr(descriptor)
-        by_key = [*before]
-        by_key[3] = before[3] & ~termios.ICANON  # an unfinished line can't be read otherwise
-        by_key[6] = [*before[6]]
-        by_key[6][termios.VMIN], by_key[6][termios.VTIME] = 0, 0
-        termios.tcsetattr(descriptor, termios.TCSANOW, by_key)
-        try:
-            while select([descriptor], [], [], 0)[0] and (more := os.read(descriptor, 65_536)):
-                data += more
-        finally:
-            termios.tcsetattr(descriptor, termios.TCSANOW, before)
-    return data
 
 
 def _as_text(typed: bytes) -> str:

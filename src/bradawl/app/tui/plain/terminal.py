@@ -65,7 +65,9 @@ class PlainTerminal:
 
     def __init__(self, console: Console) -> None:
         self.painter = Painter(console)
-        self.reader = QuestionReader(console, PlainReader(console))
+        own = PlainReader(console)
+        self.painter.beside_prompt.reader = own
+        self.reader = QuestionReader(console, own)
         self.reader.set_aside = self._typed_before_question
         self._turn_input = TurnInput(console, self._typed_during_turn)
         self._queued: list[str] = []

@@ -1,0 +1,74 @@
+"""Prints while the user may be typing behind a prompt: on lines of its own, and then the prompt again."""
+
+from typing import TextIO
+
+from bradawl.app.console import Console
+from bradawl.app.tui.plain.lines import PlainReader, descriptor_of_terminal
+
+
+class BesidePrompt:
+    """A stream to print to. The first text begins a line of its own; `come_back` shows the prompt again.
+
+    What was typed is shown again where the terminal takes it back. Elsewhere it is part of the line as before, and is
+    not seen.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.reader: PlainReader | None = None
+        """Shows the prompt; None if nothing reads."""
+        self._console = console
+        self._prompt = ""
+        self._typed = b""
+
+    def step_aside(self) -> None:
+        """Begin a line if a prompt is on the present one."""
+        prompt = self.reader.shown_prompt if self.reader is not None else ""
+        if self._prompt or not prompt or (descriptor := descriptor_of_terminal(self._console)) is None:
+            return
+        from bradawl.app.tui.plain.typed_text import takes_keys_back, unread_keys
+
+        self._prompt = prompt
+        can_take = takes_keys_back()
+        self._typed = unread_keys(descriptor) if can_take else b""
+        is_empty = can_take and not self._typed
+        self._console.draw(f"\r{' ' * len(prompt)}\r" if is_empty else "\n")
+
+    def come_back(self) -> None:
+        """Show the prompt again, and what was typed."""
+        prompt, self._prompt = self._prompt, ""
+        if not prompt or self.reader is None or (descriptor := descriptor_of_terminal(self._console)) is None:
+            return
+        from bradawl.app.tui.plain.typed_text import give_back
+
+        self._console.answer(prompt)
+        typed, self._typed = self._typed, b""
+        if left := give_back(descriptor, typed):
+            self.reader.put_back(left)
+
+    # -------------------------------------------------------------- the stream
+
+    @property
+    def _stream(self) -> TextIO:
+        return self._console.stdout
+
+    @property
+    def encoding(self) -> str:
+        """That of stdout."""
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        """Write to stdout."""
+        self.step_aside()
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flush stdout."""
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        """The descriptor of stdout."""
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        """Whether stdout is a terminal."""
+        return self._stream.isatty()
