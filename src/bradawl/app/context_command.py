@@ -1,25 +1,36 @@
 """The slash command `/context`."""
 
 import os
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from bradawl.app.context_report import CompactionForecast, FreedPart, context_report
 from bradawl.app.context_text import USUAL_WIDTH, context_text
 from bradawl.app.frontend import FrontendSession
-from bradawl.app.slash_commands import command
+from bradawl.app.slash_commands import CommandResult, command
+
+if TYPE_CHECKING:
+    from bradawl.app.tui.render.theme import Theme
 
 _STDOUT = 1
 
 
 @command("context")
-async def show_context(session: FrontendSession, form: Literal["json"] | None = None) -> str:
+async def show_context(session: FrontendSession, form: Literal["json"] | None = None) -> CommandResult | str:
     """Show what fills the context window, and what the cache saved.
 
     The window by part, what the next compaction would free, the requests with their tokens and cost, and why a request
     could not use the cache. Numbers with ~ are estimates. /context json gives the data.
     """
     report = await context_report(session.session, await _next_compaction_of(session))
-    return report.to_json() if form == "json" else context_text(report, _columns())
+    if form == "json":
+        return report.to_json()
+
+    def draw(theme: "Theme", width: int) -> list[str]:
+        from bradawl.app.tui.render.context import context_lines
+
+        return context_lines(report, theme, width)
+
+    return CommandResult(context_text(report, _columns()), draw=draw)
 
 
 async def _next_compaction_of(session: FrontendSession) -> CompactionForecast | None:

@@ -49,6 +49,13 @@ def context_text(report: ContextReport, width: int = USUAL_WIDTH) -> str:
     return "\n\n".join("\n".join(block) for block in map(list, blocks) if block)
 
 
+def text_around_picture(report: ContextReport, width: int) -> tuple[list[str], list[str]]:
+    """What stands above and below a picture of the window that a terminal draws itself."""
+    page = _Page(report, max(_NARROWEST, width), has_bar=False)
+    blocks = (page.inner_parts(), page.compaction(), page.cache(), page.requests(), page.rest())
+    return [*page.head()], "\n\n".join("\n".join(block) for block in map(list, blocks) if block).split("\n")
+
+
 _NOT_COMPACTED: Final = "Nothing is compacted: a request that does not fit any more fails. /compact makes room."
 _COMPACTED_LATE: Final = (
     "The size of the window is not known, so the conversation is compacted only when the server refuses a request as "
@@ -57,8 +64,8 @@ _COMPACTED_LATE: Final = (
 
 
 class _Page:
-    def __init__(self, report: ContextReport, width: int) -> None:
-        self._report, self._width = report, width
+    def __init__(self, report: ContextReport, width: int, *, has_bar: bool = True) -> None:
+        self._report, self._width, self._has_bar = report, width, has_bar
         self._table = min(width, _TABLE)
 
     def head(self) -> Iterator[str]:
@@ -112,6 +119,16 @@ class _Page:
         yield self._numbers(_FREE, "free", 0, report.free)
         yield self._numbers(_RESERVED, "for the reply", 0, report.reserved_output)
 
+    def inner_parts(self) -> Iterator[str]:
+        """A line for each part that is divided by name."""
+        for part in self._report.parts:
+            shown, others = _shown(part.parts)
+            texts = [f"{one_line(each.name)} {each.tokens:,}" for each in shown if each.name]
+            if others:
+                texts.append(f"{len(others)} others {sum(each.tokens for each in others):,}")
+            if texts:
+                yield from self._wrapped(f"{_KINDS[part.name][1]}: {', '.join(texts)}")
+
     def _part(self, mark: str, label: str, part: ContextPart) -> str:
         return self._numbers(mark, label, part.count, part.tokens)
 
@@ -136,7 +153,7 @@ class _Page:
         tiers = ", ".join(f"{each:,}" for each in self._report.compaction_thresholds)
         yield from self._wrapped(
             f"Next compaction: {one_line(forecast.tier)}, at {forecast.at_tokens:,} tokens, {when}. Now it would free "
-            f"~{forecast.frees_tokens:,} tokens. {_THRESHOLD} marks the tiers: {tiers}."
+            f"~{forecast.frees_tokens:,} tokens. {f'{_THRESHOLD} marks the tiers' if self._has_bar else 'Tiers'}: {tiers}."
         )
         for part in forecast.what:
             yield self._row("", f"  {one_line(part.label)}", "", f"{part.tokens:,}", "")

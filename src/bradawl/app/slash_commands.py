@@ -10,11 +10,26 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 
 from bradawl.core.errors import BradawlError, SettingsError
+
+if TYPE_CHECKING:
+    from bradawl.app.tui.render.theme import Theme
 
 Rest = Annotated[str, "rest of the line"]
 """Annotation of a last parameter that takes the rest of the line as it was typed."""
@@ -51,6 +66,8 @@ class CommandResult(NamedTuple):
     """Id of the session that `open_session` opens in place of this one."""
     style: Literal["plain", "diff"] = "plain"
     """`diff`: lines that begin with `+`, `-` or `@` have the colours of a diff."""
+    draw: "Callable[[Theme, int], list[str]] | None" = None
+    """Draws it for a width in place of the text, where the screen has a theme."""
     exit_code: int = 0
     """Of a run with `-p`; 1 if not everything was done."""
     prompt: str = ""

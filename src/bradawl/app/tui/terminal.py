@@ -10,6 +10,7 @@ from bradawl.core.ports import Approver, Emit, Tool
 if TYPE_CHECKING:
     from bradawl.app.frontend import FrontendSession
     from bradawl.app.remembered_rules import RememberedRules
+    from bradawl.app.tui.render.theme import Theme
 
 
 class Submission(NamedTuple):
@@ -86,6 +87,8 @@ class Terminal(NamedTuple):
     """Print a prompt of an earlier run and the reply to it, which is Markdown."""
     show_end: Callable[[TurnEnd], None]
     """Print the last line of a turn."""
+    show_drawn: "Callable[[Callable[[Theme, int], list[str]]], None] | None"
+    """Print what a command draws for a theme and a width; None if the terminal prints its text."""
     draft: Callable[[str], None]
     """Put a text into the input line."""
     interrupt: Callable[[], None]

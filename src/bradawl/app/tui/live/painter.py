@@ -102,6 +102,10 @@ class LivePainter:
         """Print a text that may have lines of a diff."""
         self._block("line", lambda theme, width: _with_diff(clean(text), theme, width))
 
+    def drawn(self, draw: Callable[[Theme, int], list[str]]) -> None:
+        """Print what a command draws."""
+        self._block("line", draw)
+
     def prompt(self, text: str) -> None:
         """Print a prompt of the user."""
         self._block("prompt", lambda theme, width: blocks.prompt_lines(clean(text), theme, width))

@@ -104,6 +104,7 @@ class LiveTerminal:
             show_prompt=self._show_prompt,
             show_exchange=self.painter.exchange,
             show_end=self.painter.end,
+            show_drawn=self.painter.drawn,
             draft=self.view.draft,
             interrupt=self.interrupted,
             keys_help=self.keys.help(),
