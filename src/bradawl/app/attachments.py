@@ -2,24 +2,23 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bradawl.app.attached_names import is_pasted, names_in, spellings_of
 from bradawl.app.regular_files import read_regular
+from bradawl.app.submission import Submission
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.messages import Image, Text
 from bradawl.core.permissions import Allow, Policy, Request, decide
 from bradawl.tools.reading.images import image_page, media_type_of
 
-_NAMED: Final = re.compile(r"""(?:^|(?<=[\s(]))@(?:"([^"\n]+)"|([^\s"]+))""")
 _TEXT_CHARACTERS: Final = 60_000
 _FOLDER_ENTRIES: Final = 200
 _IMAGE_BYTES: Final = 15_000_000
 _MOST_BYTES: Final = 5_000_000
-_END_OF_WORD: Final = ".,;:!?)"
 
 Listing = Callable[[str], Sequence[str]]
 """The paths below a folder, relative to it, without what ignore files leave out."""
@@ -35,15 +34,17 @@ class Attached(NamedTuple):
     problems: tuple[str, ...]
 
 
-def attach(text: str, images: Sequence[str], cwd: str, policy: Policy, listing: Listing) -> Attached:
-    """Read what a prompt names with `@`, and the given image files. May block.
+def attach(sent: Submission, cwd: str, policy: Policy, listing: Listing) -> Attached:
+    """Read what the user named with `@`, and the given image files. May block.
 
-    A name without a file stays a word of the prompt. What a rule forbids to read is not attached.
+    A name without a file stays a word of the prompt. What a rule forbids to read is not attached, and neither is what
+    was only pasted.
     """
-    parts: list[Text | Image] = [Text(text)]
+    parts: list[Text | Image] = [Text(sent.text)]
     names, problems = [], []
-    for path in (*_named_in(text, cwd), *images):
-        if why := _refusal(path, policy):
+    for named in (*_named_in(sent.typed, cwd), *(("", each) for each in sent.images)):
+        path = os.path.realpath(named[1])
+        if why := _pasted(named[0], sent) or _refusal(path, policy):
             problems.append(f"{path} is not attached: {why}")
             continue
         try:
@@ -56,24 +57,29 @@ def attach(text: str, images: Sequence[str], cwd: str, policy: Policy, listing: 
     return Attached(tuple(parts), tuple(names), tuple(problems))
 
 
-def _named_in(text: str, cwd: str) -> Iterator[str]:
-    """The real paths that a prompt names and that exist, each once."""
+def _pasted(name: str, sent: Submission) -> str:
+    if not is_pasted(name, sent.pasted_names):
+        return ""
+    return "its @ was pasted; type the @ yourself, or press Tab behind the name"
+
+
+def _named_in(text: str, cwd: str) -> Iterator[tuple[str, str]]:
+    """The names in a prompt of what exists, with the real path; each path once."""
     seen: set[str] = set()
     inside = os.path.realpath(cwd)
-    for found in _NAMED.finditer(text):
-        name = found[1] or found[2]
-        for spelled in (name, name.rstrip(_END_OF_WORD)):
+    for name in names_in(text):
+        for spelled in spellings_of(name):
             named = os.path.normpath(os.path.join(inside, os.path.expanduser(spelled)))  # noqa: PTH111, PTH118 - a text
             try:
                 path = os.path.realpath(named)
-            except OSError:  # it changes just now
+            except (OSError, ValueError):  # it changes just now, or can't be the name of a file
                 continue
             if is_within(named, inside) and not is_within(path, inside):
                 continue  # a link that leads out of the folder stays a word
-            if spelled and os.path.exists(path):  # noqa: PTH110 - a text
+            if os.path.exists(path):  # noqa: PTH110 - a text
                 if path not in seen:
                     seen.add(path)
-                    yield path
+                    yield name, path
                 break
 
 

@@ -153,7 +153,8 @@ class _Page:
         tiers = ", ".join(f"{each:,}" for each in self._report.compaction_thresholds)
         yield from self._wrapped(
             f"Next compaction: {one_line(forecast.tier)}, at {forecast.at_tokens:,} tokens, {when}. Now it would free "
-            f"~{forecast.frees_tokens:,} tokens. {f'{_THRESHOLD} marks the tiers' if self._has_bar else 'Tiers'}: {tiers}."
+            f"~{forecast.frees_tokens:,} tokens. "
+            f"{f'{_THRESHOLD} marks the tiers' if self._has_bar else 'Tiers'}: {tiers}."
         )
         for part in forecast.what:
             yield self._row("", f"  {one_line(part.label)}", "", f"{part.tokens:,}", "")

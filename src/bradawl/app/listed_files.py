@@ -25,7 +25,8 @@ def listed_files(folder: str) -> tuple[str, ...]:
             )
             return _with_folders([os.fsdecode(each).removeprefix("./") for each in done.stdout.split(b"\0") if each])
     with contextlib.suppress(OSError):
-        return tuple(sorted(each.name + "/" * each.is_dir() for each in os.scandir(folder)))
+        entries = [each for each in os.scandir(folder) if each.name.isprintable()]
+        return tuple(sorted(each.name + "/" * each.is_dir() for each in entries))
     return ()
 
 

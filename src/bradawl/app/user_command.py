@@ -1,14 +1,15 @@
 """Runs a command that the user types after `!`: with the user's rights, outside of the sandbox."""
 
 import asyncio
+import codecs
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final, NamedTuple
 
 from bradawl.core.errors import SettingsError
-from bradawl.safety.control_characters import clean
+from bradawl.safety.control_characters import StreamCleaner
 
 _KEPT: Final = 10_000
 """Characters kept of the beginning and of the end of the output."""
@@ -66,29 +67,54 @@ async def run_user_command(
     shell = (
         environment.get("SHELL", "") if environment.get("SHELL", "").endswith(("/bash", "/zsh", "/sh")) else "/bin/sh"
     )
-    process = await asyncio.create_subprocess_exec(
-        shell,
-        "-c",
-        command,
-        cwd=cwd,
-        env=dict(environment),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
     kept = _Kept()
+
+    def take(text: str) -> None:
+        kept.add(text)
+        show(text)
+
+    reading, writing = os.pipe()
+    async with _pipe_reader(reading) as output:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                shell,
+                "-c",
+                command,
+                cwd=cwd,
+                env=dict(environment),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=writing,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        finally:
+            os.close(writing)
+        decoder, cleaner = codecs.getincrementaldecoder("utf-8")("replace"), StreamCleaner()
+        try:
+            while data := await output.read(_PIECE):
+                take(cleaner.feed(decoder.decode(data)))
+            take(cleaner.feed(decoder.decode(b"", final=True)) + cleaner.finish())
+            return CommandRun(kept.text, await process.wait())
+        except asyncio.CancelledError:
+            return CommandRun(kept.text, None)
+        finally:
+            _end(process.pid)
+            await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def _pipe_reader(descriptor: int) -> AsyncIterator[asyncio.StreamReader]:
+    """A reader of a pipe, which is closed at the end.
+
+    asyncio's own pipe of a process would hold up `wait` while unread output is in it, or another program has it open.
+    """
+    reader = asyncio.StreamReader(limit=_PIECE)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(descriptor, "rb", 0))
     try:
-        while process.stdout is not None and (data := await process.stdout.read(_PIECE)):
-            text = clean(data.decode("utf-8", "replace"))
-            kept.add(text)
-            show(text)
-        return CommandRun(kept.text, await process.wait())
-    except asyncio.CancelledError:
-        return CommandRun(kept.text, None)
+        yield reader
     finally:
-        _end(process.pid)
-        await process.wait()
+        transport.close()
 
 
 def _end(group: int) -> None:

@@ -14,7 +14,9 @@ from bradawl.app.outcomes import outcome_of
 from bradawl.app.remembered_rules import RememberedRules
 from bradawl.app.rendering import cut, one_line
 from bradawl.app.slash_commands import CommandFailed, CommandResult, is_command
-from bradawl.app.tui.terminal import Printer, Submission, Terminal
+from bradawl.app.submission import Submission
+from bradawl.app.tui.printed_output import PrintedOutput
+from bradawl.app.tui.terminal import Terminal
 from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.events import Pin
@@ -28,8 +30,6 @@ _RECALLED_LINES: Final = 12
 _NOT_SAVED: Final = (
     "This turn could not be saved; the disk may be full. It can't be resumed, and undo may not know what it changed."
 )
-_OUTPUT_LINES: Final = 500
-"""Lines of a command of the user that are printed."""
 
 
 async def run_repl(request: RunRequest, console: Console) -> int:
@@ -172,9 +172,7 @@ class Repl:
 
         inner = session.session
         cwd = inner.state.cwd or session.frontend.settings.cwd
-        attached = await asyncio.to_thread(
-            attach, submission.text, submission.images, cwd, inner.policy(), listed_files
-        )
+        attached = await asyncio.to_thread(attach, submission, cwd, inner.policy(), listed_files)
         for problem in attached.problems:
             self._print.error(one_line(problem))
         if not attached.names:
@@ -184,7 +182,7 @@ class Repl:
 
     async def _run_user_command(self, session: FrontendSession, command: str) -> None:
         """Run a command of the user, and print what it prints, up to a number of lines."""
-        printed = PrintedLines(self._print)
+        printed = PrintedOutput(self._print)
         self._prompts.begin_turn(f"Running {cut(one_line(command), 40)}")
         try:
             inner, settings = session.session, session.frontend.settings
@@ -277,33 +275,6 @@ class Repl:
     def _say_goodbye(self, session: FrontendSession) -> None:
         if session.messages and session.close_log() and self._leaves:
             self._print.line(f"To resume this session: bradawl -r {session.id}")
-
-
-class PrintedLines:
-    """Prints the lines of an output as they come, and counts those that are too many."""
-
-    def __init__(self, printer: Printer) -> None:
-        self._printer = printer
-        self._rest = ""
-        self._count = 0
-
-    def show(self, text: str) -> None:
-        """Print the lines that are complete."""
-        *lines, self._rest = (self._rest + text).split("\n")
-        self._print(lines)
-
-    def end(self) -> None:
-        """Print what is left, and how many lines were not printed."""
-        if self._rest:
-            self._print([self._rest])
-        if self._count > _OUTPUT_LINES:
-            self._printer.dim(f"... {self._count - _OUTPUT_LINES:,} more lines")
-
-    def _print(self, lines: list[str]) -> None:
-        shown = lines[: max(0, _OUTPUT_LINES - self._count)]
-        self._count += len(lines)
-        if shown:
-            self._printer.dim("\n".join(shown))
 
 
 def last_exchange(messages: Sequence[Message], pins: Sequence[Pin] = ()) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from bradawl.app.submission import Submission
 from bradawl.app.terminal_user import TerminalUser
 from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.ports import Approver, Emit, Tool
@@ -11,22 +12,6 @@ if TYPE_CHECKING:
     from bradawl.app.frontend import FrontendSession
     from bradawl.app.remembered_rules import RememberedRules
     from bradawl.app.tui.render.theme import Theme
-
-
-class Submission(NamedTuple):
-    """What the user sent."""
-
-    text: str
-    """With all pasted text."""
-    shown: str = ""
-    """With folded pastes, as it was on the screen."""
-    images: tuple[str, ...] = ()
-    """Paths of attached images."""
-
-    @property
-    def typed(self) -> str:
-        """What decides whether it is a command: what is folded away never is one."""
-        return self.shown or self.text
 
 
 class Printer(Protocol):

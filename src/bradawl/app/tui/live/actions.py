@@ -64,8 +64,7 @@ class Actions:
     def _rewind(self) -> None:
         view = self._view
         if view.screen.editor.text:
-            editor = view.screen.editor
-            editor.remember(editor.take().text)
+            view.screen.editor.take()
         elif not view.is_running:
             view.submit_line("/rewind")
             view.screen.editor.set_text("/rewind ")  # the number of a step follows
@@ -119,13 +118,20 @@ class Actions:
 
     async def _open_editor(self) -> None:
         """Edit the text in the user's editor, which has the terminal as other programs expect it."""
+        from prompt_toolkit.application.run_in_terminal import in_terminal
+
+        from bradawl.app.tui.live.external_editor import edit
+
         screen = self._view.screen
-        screen.output.modes_off()
-        try:
-            await screen.editor.buffer.open_in_editor()
-        finally:
-            screen.output.modes_on()
-            screen.refresh()
+        async with in_terminal():
+            screen.output.modes_off()
+            try:
+                edited = await edit(screen.editor.text, os.environ)
+            finally:
+                screen.output.modes_on()
+        if edited is not None:
+            screen.editor.take_edited(edited)
+        screen.refresh()
 
     async def _paste_image(self) -> None:
         from bradawl.app.tui.live.clipboard import image_on_clipboard

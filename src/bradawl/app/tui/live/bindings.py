@@ -27,9 +27,17 @@ _WITHOUT_TEXT: Final = frozenset({"leave", "help"})
 
 
 def key_bindings(
-    screen: Screen, table: KeyTable, actions: Mapping[str, Act], waiting: Callable[[], bool], take_back: Act
+    screen: Screen,
+    table: KeyTable,
+    actions: Mapping[str, Act],
+    waiting: Callable[[], bool],
+    take_back: Act,
+    refuse: Callable[[str], object],
 ) -> KeyBindings:
-    """All keys. `take_back` puts what is `waiting` for the model back into the input line."""
+    """All keys.
+
+    `take_back` puts what is `waiting` for the model back into the input line; `refuse` tells why a paste was refused.
+    """
     keys = KeyBindings()
     editor = screen.editor
     in_dialog = Condition(lambda: screen.is_asking)
@@ -42,7 +50,7 @@ def key_bindings(
         if screen.dialog is not None and event.key_sequence[-1].key != Keys.BracketedPaste:
             screen.dialog.press(*key_of(event))
 
-    keys.add(Keys.Any, filter=~in_dialog)(_type)
+    keys.add(Keys.Any, filter=~in_dialog)(_type(editor))
     escape = _EscapeKey()
     keys.add("escape", filter=in_line)(escape.handle)
     for name, act in actions.items():
@@ -58,7 +66,7 @@ def key_bindings(
     keys.add("c-c", filter=is_searching, eager=True)(abort_search)
     keys.add("escape", filter=has_completions & in_line)(_close_completions)
     keys.add("backspace", filter=in_line)(_backspace(editor))
-    keys.add(Keys.BracketedPaste, filter=~in_dialog)(_paste(editor))
+    keys.add(Keys.BracketedPaste, filter=~in_dialog)(_paste(editor, refuse))
     keys.add(Keys.SIGINT)(_run(actions["clear"]))
     return keys
 
@@ -98,10 +106,18 @@ def _run(act: Act) -> Callable[[KeyPressEvent], None]:
     return handle
 
 
-def _type(event: KeyPressEvent) -> None:
+def _type(editor: "Editor") -> Callable[[KeyPressEvent], None]:
     """Insert a character. A key without a meaning is ignored: its data would be a terminal's sequence."""
-    if not _CONTROL.match(event.data):
-        event.current_buffer.insert_text(event.data * event.arg)
+
+    def handle(event: KeyPressEvent) -> None:
+        if _CONTROL.match(event.data):
+            return
+        if event.current_buffer is editor.buffer:
+            editor.type(event.data * event.arg)
+        else:
+            event.current_buffer.insert_text(event.data * event.arg)  # the search
+
+    return handle
 
 
 def _complete(editor: "Editor") -> Callable[[KeyPressEvent], None]:
@@ -131,8 +147,9 @@ def _backspace(editor: "Editor") -> Callable[[KeyPressEvent], None]:
     return handle
 
 
-def _paste(editor: "Editor") -> Callable[[KeyPressEvent], None]:
+def _paste(editor: "Editor", refuse: Callable[[str], object]) -> Callable[[KeyPressEvent], None]:
     def handle(event: KeyPressEvent) -> None:
-        editor.paste(event.data)
+        if problem := editor.paste(event.data):
+            refuse(problem)
 
     return handle

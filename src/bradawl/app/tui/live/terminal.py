@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bradawl.app.console import Console
+from bradawl.app.submission import Submission
 from bradawl.app.symbols import ASCII, UNICODE, Symbols
 from bradawl.app.terminal_user import Option
 from bradawl.app.tui.live.actions import Actions
@@ -16,7 +17,8 @@ from bradawl.app.tui.live.application import does_reflow
 from bradawl.app.tui.live.bindings import key_bindings
 from bradawl.app.tui.live.completion import InputCompleter
 from bradawl.app.tui.live.dialogs import Picker
-from bradawl.app.tui.live.editor import Editor, open_history
+from bradawl.app.tui.live.editor import Editor
+from bradawl.app.tui.live.history import open_history
 from bradawl.app.tui.live.input import TerminalInput, TerminalReply
 from bradawl.app.tui.live.keys import load_keys
 from bradawl.app.tui.live.notices import Attention
@@ -27,7 +29,7 @@ from bradawl.app.tui.live.status import StatusLine
 from bradawl.app.tui.live.view import LiveView
 from bradawl.app.tui.render.palettes import Depth
 from bradawl.app.tui.render.theme import ThemeName, theme_for_background, theme_named
-from bradawl.app.tui.terminal import Submission, Terminal
+from bradawl.app.tui.terminal import Terminal
 
 if TYPE_CHECKING:
     from bradawl.app.frontend import FrontendSession
@@ -84,7 +86,14 @@ class LiveTerminal:
         keyboard = TerminalInput(console.stdin, self._replied)
         self.screen = Screen(editor, self._output, keyboard, theme, depth=self._depth, reflows=does_reflow(environ))
         self.screen.bind(
-            key_bindings(self.screen, self.keys, self._actions.table(), self.view.has_waiting, self.view.edit_waiting),
+            key_bindings(
+                self.screen,
+                self.keys,
+                self._actions.table(),
+                self.view.has_waiting,
+                self.view.edit_waiting,
+                self.painter.error,
+            ),
             self._touched,
         )
         self.view.attach(self.screen)
@@ -125,6 +134,9 @@ class LiveTerminal:
                 self._stop_ticker()
                 for task in self._tasks:
                     task.cancel()
+                if self._tasks:
+                    await asyncio.wait(self._tasks)  # they have the terminal until then
+                self.screen.editor.take()  # what was not sent is in the history
                 await self._close(application)
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:

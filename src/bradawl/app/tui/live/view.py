@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from bradawl.app.slash_commands import is_command
+from bradawl.app.submission import Submission
 from bradawl.app.tui.live.dialogs import KeyDialog, Picker
 from bradawl.app.tui.live.screen import Region, Screen
-from bradawl.app.tui.terminal import Submission
 
 if TYPE_CHECKING:
     from bradawl.app.tui.live.painter import LivePainter
@@ -110,7 +110,7 @@ class LiveView:
 
     def edit_waiting(self) -> None:
         """Put what was sent last and has not been seen back into the input line."""
-        text = self.held.pop().text if self.held else self.take_back()
+        text = self.held.pop().typed if self.held else self.take_back()
         if text:
             self.screen.editor.set_text(text)
             self.screen.refresh()
@@ -163,7 +163,7 @@ class LiveView:
         elif self.stop():
             return
         elif editor.text:
-            editor.remember(editor.take().text)
+            editor.take()
             self.screen.refresh()
         elif now - self._clear_at < LEAVE_S:
             self.leave()

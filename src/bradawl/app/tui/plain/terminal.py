@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 from bradawl.app.console import Console
 from bradawl.app.rendering import cut, one_line
 from bradawl.app.slash_commands import is_command
+from bradawl.app.submission import Submission
 from bradawl.app.terminal_user import Option
 from bradawl.app.tui.plain.approver import TerminalApprover
 from bradawl.app.tui.plain.lines import PlainReader, TurnInput
 from bradawl.app.tui.plain.painter import Painter
 from bradawl.app.tui.plain.questions import QuestionReader
-from bradawl.app.tui.terminal import Submission, Terminal
+from bradawl.app.tui.terminal import Terminal
 from bradawl.safety.control_characters import clean
 
 if TYPE_CHECKING:
