@@ -67,3 +67,21 @@ def test_what_a_sub_agent_is_refused_leaves_a_trace(ask, project):
     talk.wait_for("Alone then.")
     talk.wait_turns(1)
     assert "find the place" in talk.whole_text and made(project) == set()
+
+
+def test_an_edit_that_can_only_fail_is_not_asked_about(ask, project):
+    """Defect: its preview looked as if the text had been found."""
+    (project / "app.py").write_text("def total(xs):\n    return sum(xs)\n")
+    talk = ask(edit("return max(xs, ys)", "return 0"), {"text": "I see.", "expect": "was not found"})
+    talk.wait_for("I see.")
+    assert "Edit app.py?" not in talk.whole_text
+
+
+def test_an_edit_that_matches_loosely_says_so(ask, project):
+    (project / "app.py").write_text("def total(xs):\n    if xs:\n        return sum(xs) - 1\n    return 0\n")
+    talk = ask(edit("if xs:\n    return sum(xs) - 1\nreturn 0", "return sum(xs)"), {"text": "Done."})
+    talk.wait_for_question("Edit app.py?")
+    assert "not word for word" in talk.text
+    talk.press("y")
+    talk.wait_for("Done.")
+    assert "sum(xs) - 1" not in (project / "app.py").read_text()

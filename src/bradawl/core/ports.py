@@ -282,7 +282,7 @@ class FilesSeen(Protocol):
 
 
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
-    """The services for one call. Before it is allowed, `grant` is None and only `files.resolve` may be used."""
+    """The services for one call. For `Tool.effects`, `grant` is None and only `files.resolve` may be used."""
 
     call_id: str
     cwd: str

@@ -169,6 +169,10 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         inside = all(any(is_within(path, folder) for folder in folders) for path in effects.reads)
         return effects.is_read_only and inside
 
+    async def check_can_run(self, params: UnattendedBashParams, context: CallContext) -> None:
+        """Raises `ToolError` for what no answer of a user makes possible: see `_check_can_run`."""
+        _check_can_run(params, self.effects(params, context), context)
+
     async def run(self, params: UnattendedBashParams, context: CallContext) -> ToolOutput:
         """Run the line to its end or its timeout. The result contains the exit code."""
         effects, command = self._judged(params, context)

@@ -41,17 +41,13 @@ class EditFile:
         check_change(_change(params))
         return Effects(writes=(context.resolve(params.file_path),))
 
+    async def check_can_run(self, params: EditFileParams, context: CallContext) -> None:
+        """Make all checks of `run`; nothing is written. Raises `ToolError`."""
+        await _planned(params, context)
+
     async def run(self, params: EditFileParams, context: CallContext) -> ToolOutput:
         """Replace the one match, or all. The result is a diff, and a note if the match was not exact."""
-        from bradawl.tools.editing.plan import check_change, check_with_grammar, plan
-        from bradawl.tools.editing.preconditions import allowed_path, known_for
-
-        check_change(_change(params))
-        path = allowed_path(params.file_path, context)
-        content = await read_for_edit(path, params.file_path, context)
-        known = known_for((_change(params),), content, context)
-        planned = plan(content.data, _change(params), context.relative(content.path))
-        await check_with_grammar(content, planned, context)
+        content, known, planned = await _planned(params, context)
         with named_as_given(content.path, params.file_path, context):
             sha256 = await context.files.replace(content.path, planned.data, content.sha256)
         summary = change_text(content, planned, known, context, count=planned.count if params.replace_all else 0)
@@ -69,6 +65,20 @@ def _change(params: EditFileParams) -> "Change":
     from bradawl.tools.editing.plan import Change
 
     return Change(params.old_string, params.new_string, params.replace_all)
+
+
+async def _planned(params: EditFileParams, context: CallContext) -> "tuple[FileContent, Known, Planned]":
+    """The file, what the model knows of it, and the new content. Raises `ToolError` if the edit can't be made."""
+    from bradawl.tools.editing.plan import check_change, check_with_grammar, plan
+    from bradawl.tools.editing.preconditions import allowed_path, known_for
+
+    check_change(_change(params))
+    path = allowed_path(params.file_path, context)
+    content = await read_for_edit(path, params.file_path, context)
+    known = known_for((_change(params),), content, context)
+    planned = plan(content.data, _change(params), context.relative(content.path))
+    await check_with_grammar(content, planned, context)
+    return content, known, planned
 
 
 async def read_for_edit(path: str, given: str, context: CallContext) -> FileContent:

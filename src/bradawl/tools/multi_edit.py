@@ -74,6 +74,10 @@ class MultiEdit:
             raise _refusal(problems, len(params.edits))
         return Effects(writes=tuple(dict.fromkeys(context.resolve(edit.file_path) for edit in params.edits)))
 
+    async def check_can_run(self, params: MultiEditParams, context: CallContext) -> None:
+        """Make all checks of `run`; nothing is written. Raises `ToolError`."""
+        await _planned_files(params, context)
+
     async def run(self, params: MultiEditParams, context: CallContext) -> ToolOutput:
         """Check all edits, then write the files; if one fails, restore those written before."""
         self.effects(params, context)

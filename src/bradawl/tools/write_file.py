@@ -1,6 +1,7 @@
 """The tool `write_file`: writes whole files."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,6 +43,18 @@ class WriteFile:
         _check_name(params)
         return Effects(writes=(context.resolve(params.file_path),))
 
+    async def check_can_run(self, params: WriteFileParams, context: CallContext) -> None:
+        """Make all checks of `run`; nothing is written. Raises `ToolError`."""
+        from bradawl.tools.editing.preconditions import allowed_path
+
+        _check_name(params)
+        path = allowed_path(params.file_path, context)
+        with named_as_given(path, params.file_path, context):
+            if (current := await _existing(path, context)) is None:
+                _encoded(params.content, UTF_8)
+            else:
+                _replacement(current, params, context)
+
     async def run(self, params: WriteFileParams, context: CallContext) -> ToolOutput:
         """Create the file, or overwrite it if the model has seen its current content."""
         from bradawl.tools.editing.preconditions import allowed_path
@@ -49,7 +62,9 @@ class WriteFile:
         _check_name(params)
         path = allowed_path(params.file_path, context)
         with named_as_given(path, params.file_path, context):
-            return await self._write(path, params, context)
+            if (current := await _existing(path, context)) is None:
+                return await self._create(path, params, context)
+            return await _overwrite(current, params, context)
 
     async def is_in_place(self, params: WriteFileParams, context: CallContext | None) -> bool:
         """Whether the file has this content already. Without a context it is not read. Raises `ToolError`."""
@@ -58,60 +73,66 @@ class WriteFile:
         current = await context.files.read(context.resolve(params.file_path), _READ_LIMIT)
         return current.data == _encoded(params.content, UTF_8)
 
-    async def _write(self, path: str, params: WriteFileParams, context: CallContext) -> ToolOutput:
-        if context.seen.sha256(path) is None:
-            return await self._create(path, params, context)
-        try:
-            current = await context.files.read(path, _READ_LIMIT)
-        except ToolError:
-            return await self._create(path, params, context)
-        return await self._overwrite(current, params, context)
-
     async def _create(self, path: str, params: WriteFileParams, context: CallContext) -> ToolOutput:
         data = _encoded(params.content, UTF_8)
-        try:
-            sha256 = await context.files.replace(path, data, None)
-        except ToolError as refusal:
-            return await self._unseen(path, params, context, refusal)
+        sha256 = await context.files.replace(path, data, None)
         context.seen.saw(FileContent(path, data, sha256))
         name, remark = self._name_of(path)
         return ToolOutput((Text(f"Wrote {_count(params.content)} to {name or context.relative(path)}{remark}"),))
 
-    async def _unseen(self, path: str, params: WriteFileParams, context: CallContext, refusal: ToolError) -> ToolOutput:
-        """The result for a file that couldn't be created: it may exist, unseen or with the same content."""
+
+async def _existing(path: str, context: CallContext) -> FileContent | None:
+    """The file that would be overwritten; None if there is none. Raises `ToolError` for what can't be overwritten."""
+    try:
+        return await context.files.read(path, _READ_LIMIT)
+    except ToolError as error:
         try:
-            current = await context.files.read(path, _READ_LIMIT)
+            await context.files.list(path, 0)
         except ToolError:
-            raise refusal from None
-        if not current.data:
-            return await self._overwrite(current, params, context)
-        if current.data != _encoded(params.content, UTF_8):
-            shown = context.relative(path)
+            return None
+        raise error from None
+
+
+class _Replacement(NamedTuple):
+    """The new content of an existing file, and what the result says of it."""
+
+    before: str
+    content: str
+    data: bytes
+    note: str
+
+
+def _replacement(current: FileContent, params: WriteFileParams, context: CallContext) -> _Replacement:
+    """What the file would hold. Raises `ToolError` if the model does not know what it would overwrite."""
+    from bradawl.tools.editing.preconditions import check_all_seen, check_unchanged
+
+    encoding = _encoding_kept(current)
+    before = encoding.decode(current.data)
+    content, note = _line_endings_kept(before, params.content)
+    data = encoding.bom + _encoded(content, encoding)
+    if current.data not in (b"", data):  # else nothing can be lost
+        if context.seen.sha256(current.path) is None:
             raise ToolError(
-                f"{shown} exists and you have not read it. read_file it first, then write it; "
+                f"{context.relative(current.path)} exists and you have not read it. read_file it first, then write it; "
                 "or change parts of it with edit_file"
             )
+        check_unchanged(current, context)
+        check_all_seen(current, context)
+    note += "" if encoding.bom or _is_utf8(current.data) else " (now UTF-8, which it was not)"
+    return _Replacement(before, content, data, note)
+
+
+async def _overwrite(current: FileContent, params: WriteFileParams, context: CallContext) -> ToolOutput:
+    from bradawl.tools.editing.diffs import describe_change
+
+    before, content, data, note = _replacement(current, params, context)
+    if data == current.data:
         return _same(current, context)
-
-    async def _overwrite(self, current: FileContent, params: WriteFileParams, context: CallContext) -> ToolOutput:
-        from bradawl.tools.editing.diffs import describe_change
-        from bradawl.tools.editing.preconditions import check_all_seen, check_unchanged
-
-        shown = context.relative(current.path)
-        encoding = _encoding_kept(current)
-        content, note = _line_endings_kept(encoding.decode(current.data), params.content)
-        data = encoding.bom + _encoded(content, encoding)
-        if data == current.data:
-            return _same(current, context)
-        if current.data:  # else nothing can be lost
-            check_unchanged(current, context)
-            check_all_seen(current, context)
-        sha256 = await context.files.replace(current.path, data, current.sha256)
-        context.seen.saw(FileContent(current.path, data, sha256))
-        added, removed, diff = describe_change(encoding.decode(current.data), content, is_known=True)
-        note += "" if encoding.bom or _is_utf8(current.data) else " (now UTF-8, which it was not)"
-        head = f"Wrote {_count(content)} to {shown}: +{added} -{removed}{note}"
-        return ToolOutput((Text(f"{head}\n{diff}".rstrip()),))
+    sha256 = await context.files.replace(current.path, data, current.sha256)
+    context.seen.saw(FileContent(current.path, data, sha256))
+    added, removed, diff = describe_change(before, content, is_known=True)
+    head = f"Wrote {_count(content)} to {context.relative(current.path)}: +{added} -{removed}{note}"
+    return ToolOutput((Text(f"{head}\n{diff}".rstrip()),))
 
 
 def _check_name(params: WriteFileParams) -> None:

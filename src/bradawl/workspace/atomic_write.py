@@ -3,12 +3,12 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from bradawl.core.errors import ToolError
 from bradawl.workspace.in_place_write import overwrite_in_place
 from bradawl.workspace.new_files import sync_folder, temporary_file, write_to_disk
 from bradawl.workspace.safe_open import folder_of, is_same_file
+from bradawl.workspace.write_checks import below_a_file, not_created
 
 
 def create_file(path: str, data: bytes) -> None:
@@ -20,8 +20,7 @@ def create_file(path: str, data: bytes) -> None:
     except FileNotFoundError:
         raise ToolError(f"{path} can't be created: the system takes no new files there; use another place") from None
     except OSError as error:
-        reason = error.strerror or error
-        raise ToolError(f"{path} can't be created: {reason}; use another place or ask the user") from None
+        raise not_created(path, error.strerror or error) from None
 
 
 def _make(path: str, data: bytes) -> None:
@@ -43,17 +42,9 @@ def _made_folder_of(path: str) -> Iterator[tuple[int, str]]:
         held = contextlib.ExitStack()
         found = held.enter_context(folder_of(path, make=True))
     except NotADirectoryError:
-        raise ToolError(
-            f"{path} can't be created: {_file_above(path)} is a file, not a folder; check the path"
-        ) from None
+        raise below_a_file(path) from None
     with held:
         yield found
-
-
-def _file_above(path: str) -> str:
-    """The file in place of one of the folders of a path."""
-    above = [folder for folder in Path(path).parents if not folder.is_dir()]
-    return str(next((folder for folder in reversed(above) if os.path.lexists(folder)), Path(path).parent))
 
 
 # ------------------------------------------------------------------ a file that is there

@@ -20,6 +20,7 @@ from bradawl.workspace.in_place_write import is_being_overwritten, undo_interrup
 from bradawl.workspace.other_thread import begin_in_other_thread
 from bradawl.workspace.safe_open import check_regular, folder_of, locked, open_file, open_folder, read_all
 from bradawl.workspace.temporary_names import is_temporary
+from bradawl.workspace.write_checks import check_writable, read_only
 
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
@@ -111,6 +112,11 @@ class LocalFiles:
     def _replace(self, path: str, data: bytes, expected_sha256: str | None) -> str:
         with self._writing(path):
             return _replace(path, data, expected_sha256)
+
+    async def check_writable(self, path: str) -> None:
+        """Raises `ToolError` for a resolved path that `replace` can't write now, whatever the content."""
+        _check_path(path)
+        await _in_thread(lambda: check_writable(path))
 
     async def list(self, root: str, limit: int) -> tuple[tuple[FileEntry, ...], bool]:
         """Regular files below `root` without ignored ones, nearest folders first, and whether `limit` cut the list.
@@ -286,7 +292,7 @@ def _replace_existing(path: str, data: bytes, expected: str) -> None:
         status = os.fstat(descriptor)
         check_regular(path, status)
         if not os.access(name, os.W_OK, dir_fd=folder):
-            raise ToolError(f"{path} is read-only; use another file or ask the user")
+            raise read_only(path)
         if status.st_nlink > 1 and is_locked:
             undo_interrupted_write(folder, name, descriptor)
             os.lseek(descriptor, 0, os.SEEK_SET)

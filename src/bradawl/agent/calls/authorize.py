@@ -9,6 +9,7 @@ import msgspec
 
 from bradawl.agent.calls.call import ASKS_USER, Prepared, Refused
 from bradawl.agent.calls.context import CallServices
+from bradawl.agent.calls.prepare import foreseen_failure
 from bradawl.agent.calls.questions import permission
 from bradawl.agent.conversation import Conversation
 from bradawl.core.effects import Effects
@@ -105,6 +106,8 @@ def decision_on(services: CallServices, prepared: Prepared, *, undo: bool = Fals
 
 async def _ask(services: CallServices, prepared: Prepared, ask: Ask) -> Grant | Refused:
     call = prepared.call
+    if prepared.effects.lifts != ("host",) and (failed := await foreseen_failure(services, prepared, ask.grant)):
+        return failed
     services.conversation.record(PermissionAsked(call.id, ask.reason))
     place = prepared.place
     question = Question(call, _request(prepared), ask.reason, ask.grant, place.cwd, place.env)

@@ -6,13 +6,15 @@ import msgspec
 
 from bradawl.agent.calls import hooks
 from bradawl.agent.calls.call import LEAVES_PLAN, Prepared, Refused, tool_failed
-from bradawl.agent.calls.context import CallServices, context_of, current_place
+from bradawl.agent.calls.context import CallServices, JudgedFiles, context_of, current_place
 from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.effects import Effects
 from bradawl.core.errors import ToolError
 from bradawl.core.events import CallPrepared
 from bradawl.core.messages import Part, ToolCall
+from bradawl.core.permissions import Allow, Grant, Request
 from bradawl.core.ports import AnyTool, Params
+from bradawl.safety.permissions.names_in_sandbox import decide_by_both_names
 from bradawl.shaping import call_errors, fitting
 from bradawl.shaping.parameter_aliases import several_edits, translated
 from bradawl.shaping.parameter_values import AmbiguousValue, Contradiction
@@ -112,3 +114,22 @@ def _unknown_tool(services: CallServices, name: str) -> str:
 
     known = tuple(name for name, tool in services.tools.items() if getattr(tool, "is_listed", True))
     return unknown_tool(name, known, was_removed=name in services.conversation.state.removed_tools)
+
+
+async def foreseen_failure(services: CallServices, prepared: Prepared, grant: Grant) -> Refused | None:
+    """The result of a call that fails whatever the user answers; None for any other, and where that can't be told."""
+    from bradawl.shaping.foreseen_failures import check as check_can_run  # many runs ask nothing
+
+    def may_read(path: str) -> bool:
+        request = Request("read_file", "", Effects(reads=(path,)), ("Read",), "exact")
+        return isinstance(decide_by_both_names(services.policy(), request), Allow)
+
+    context = context_of(services, prepared.call, prepared.place, grant)
+    context = msgspec.structs.replace(context, files=JudgedFiles(context.files, prepared.effects))
+    try:
+        await check_can_run(prepared.tool, prepared.params, context, prepared.effects.writes, may_read, services.files)
+    except ToolError as error:
+        return Refused(prepared.call, str(error))
+    except Exception as error:
+        return Refused(prepared.call, tool_failed(prepared.tool, error))
+    return None

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from bradawl.app.regular_files import read_regular
 from bradawl.app.tui.question_text import destinations, granted_text, in_line, is_about_a_host, question_text, visible
 from bradawl.app.tui.render import code, diff
-from bradawl.app.tui.render.cells import wrap
+from bradawl.app.tui.render.cells import cut, wrap
 from bradawl.app.tui.render.theme import Theme
 from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.permissions import Question
@@ -16,6 +16,7 @@ _READ_BYTES: Final = 200_000
 _COMPARED: Final = 60_000
 """Characters of both texts up to which they are compared; of longer ones the new text is shown."""
 _TITLE: Final = 90
+_INEXACT: Final = "not word for word in the file, so blanks may differ, or the edit fails:"
 
 
 class Preview(NamedTuple):
@@ -89,7 +90,8 @@ def _what(question: Question, arguments: Arguments | None, theme: Theme, width: 
                 theme.paint("too long to be compared; the new text:", "warning"),
                 *wrap(escape(change.new[:_COMPARED]), width),
             ]
-        return diff.change_lines(escape(change.old), escape(change.new), theme, width, path=path)
+        shown = diff.change_lines(escape(change.old), escape(change.new), theme, width, path=path)
+        return shown if change.is_exact else [theme.paint(cut(_INEXACT, width), "warning"), *shown]
     if isinstance(command := arguments.get("command"), str):
         return code.highlight(visible(command), "bash", theme, width)
     text = question_text(question).split("\n")[1:]
@@ -127,6 +129,8 @@ def _edit_lines(edit: _Edit, theme: Theme, width: int) -> list[str]:
 class _Change(NamedTuple):
     old: str
     new: str
+    is_exact: bool = True
+    """False: the file does not hold the old text as the call gives it."""
 
 
 def _change(question: Question, arguments: Arguments) -> _Change | None:
@@ -140,7 +144,7 @@ def _change(question: Question, arguments: Arguments) -> _Change | None:
     times = -1 if arguments.get("replace_all") is True else 1
     if old and (text.count(old) == 1 or (times < 0 and old in text)):
         return _Change(text, text.replace(old, new, times))
-    return _Change(old, new)
+    return _Change(old, new, is_exact=not text)
 
 
 def _text_of(question: Question) -> str:
