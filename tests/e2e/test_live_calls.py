@@ -1,6 +1,7 @@
 """What calls, to-do lists, jobs and sub-agents leave on the screen, and how the rest of what is cut can be seen."""
 
-from live_terminal import bash
+import pytest
+from live_terminal import MARK, bash
 
 
 def todos(*statuses):
@@ -103,3 +104,15 @@ def test_calls_that_end_in_another_order_are_printed_in_the_order_of_their_begin
     talk.wait_turns(1)
     assert talk.words.index("until [ -e go ]") < talk.words.index("script.json", talk.words.index("both"))
     talk.leave()
+
+
+@pytest.mark.parametrize("flags", [["-y"], ["-y", "--plain"]], ids=["live", "plain"])
+def test_a_pipeline_of_which_a_part_failed_does_not_look_as_if_it_had_passed(live, flags):
+    """Defect: its line was that of a command that passed."""
+    talk = live([bash("(echo 3 failed; exit 3) | tail -1"), {"text": "Done."}], *flags)
+    talk.until(lambda: MARK in talk.text or ">" in talk.text, "a prompt")
+    talk.type("go")
+    talk.press("enter")
+    talk.wait_for("Done.")
+    assert "a part failed: exit code 3" in talk.whole_text
+    assert "✓" not in talk.whole_text

@@ -72,7 +72,7 @@ def finished(call_id, outcome="ok", text=""):
             '{"command": "git push"}',
             "refused",
             "bash was not run: no",
-            "⊘ Run    git push  refused: bash was not run: no",
+            "⊘ Run    git push  refused: no",
         ),
         ("bash", '{"command": "x"}', "cancelled", "It was ended.", "■ Run    x  cancelled: It was ended."),
         ("mcp__github__issue", '{"title": "Bug"}', "ok", "", "✓ mcp__github__issue Bug"),
@@ -81,6 +81,37 @@ def finished(call_id, outcome="ok", text=""):
 )
 def test_a_line_says_what_a_call_did_to_what_and_with_which_result(name, raw, outcome, text, line):
     assert progress(prepared("a", name, raw), finished("a", outcome, text)) == f"{line}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "end"),
+    [
+        ("bash", "3 failed\n[exit code 0] (pipeline: 1 0)", "! Run    a part failed: exit code 1"),
+        ("bash", "x\n[exit code 0] (pipeline: 141 2 0) (3.0 s)", "! Run    a part failed: exit code 2"),
+        ("bash", "x\n[exit code 0] (a command before it failed: 127)", "! Run    a part failed: exit code 127"),
+        ("bash", "x\n[exit code 0] (earlier pipelines: 0 4 0; 5 0)", "! Run    a part failed: exit code 4"),
+        ("bash", "(pipeline: 7 0)\n[exit code 0] (pipeline: 1 0)", "! Run    a part failed: exit code 1"),
+        ("bash", "(pipeline: 7 0)\n[exit code 0]", "! Run    a part failed"),
+        (
+            "bash",
+            "(no output yet)\n[still running after 9 s, in the background as job-1; bash_output shows more]",
+            "✓ Run    in the background as job-1",
+        ),
+        ("bash_output", "x\n[job-1 is running, for 3 s so far]", "✓ Output still running"),
+        ("bash_output", "x\n[job-1 has ended with exit code 2 after 3.0 s]", "! Output ended with exit code 2"),
+    ],
+)
+def test_a_call_in_which_a_part_failed_says_so(name, text, end):
+    """Defect: `pytest | tail` that failed had the line of one that passed."""
+    done = envelope(ToolFinished("a", "ok", (Text(text),), has_failed_part=True))
+    assert progress(prepared("a", name, "{}"), done).split() == end.split()
+
+
+def test_a_final_answer_after_which_nothing_is_known_of_the_parts_is_no_failure():
+    text = "(no output)\n[exit code 0]"
+    done = envelope(ToolFinished("a", "ok", (Text(text),), has_failed_part=True))
+    raw = '{"command": "serve & check", "answer_if_ok": "It works."}'
+    assert progress(prepared("a", "bash", raw), done) == "✓ Run    serve & check\n"
 
 
 class Clock:

@@ -38,7 +38,7 @@ def block(spec: ToolSpec, text: str, outcome="ok", limit: int | None = 5, cells:
     ANY_TEXT | st.dictionaries(st.sampled_from(["command", "file_path", "pattern", "path"]), ANY_TEXT).map(json.dumps),
     ANY_TEXT,
     st.sampled_from([1, 4, 12, 40, 80]),
-    st.sampled_from(["running", "ok", "error", "refused", "cancelled", "interrupted"]),
+    st.sampled_from(["running", "ok", "part failed", "error", "refused", "cancelled", "interrupted"]),
     st.sampled_from([None, 0, 1, 2, 5]),
 )
 def test_each_line_fits_and_passes_no_escape_sequence_but_colours(

@@ -3,7 +3,9 @@
 import re
 from typing import Final
 
+from bradawl.app.call_words import CallState
 from bradawl.app.rendering import command_error
+from bradawl.core.events import ToolFinished
 from bradawl.core.messages import Document, Image, Text, text_of
 from bradawl.core.tools import ToolSpec
 
@@ -13,6 +15,51 @@ _WRITTEN: Final = re.compile(r"Wrote (\d[\d,]* lines?) ")
 _REMARK: Final = re.compile(r"(?m)^\[(\d[\d,]*) (match|file)\w*:")
 _PART: Final = re.compile(r"\[(lines? [\d,-]+ of [\d,]+)\b")
 _MATCH: Final = re.compile(r"(?m)^\d+:")
+_CODES: Final = re.compile(r"\((?:pipeline|earlier pipelines?|a command before it failed): ([\d ;]+)\)")
+_BROKEN_PIPE: Final = 141
+"""The code of a part of a pipeline whose reader had enough, such as `head`: no failure."""
+_JOB: Final = re.compile(r"(?m)^\[.*?in the background as ([^\s;]+);")
+_JOB_STATE: Final = re.compile(r"(?m)^\[\S+ (?:is (running)|has (ended [^;\]]*?) after)\b")
+
+
+def state_of(raw_arguments: str, finished: ToolFinished) -> CallState:
+    """How a call ended; `part failed` if it succeeded, but a part of what it ran did not."""
+    is_partial = finished.outcome == "ok" and finished.has_failed_part and not _goes_on(finished)
+    return "part failed" if is_partial and _failed_part(raw_arguments, finished) else finished.outcome
+
+
+def finished_detail(spec: ToolSpec, raw_arguments: str, finished: ToolFinished) -> str:
+    """As `call_detail`; of a call in which a part failed, which code it had."""
+    part = ""
+    if finished.outcome == "ok" and finished.has_failed_part:
+        part = _goes_on(finished) or _failed_part(raw_arguments, finished)
+    return part or call_detail(spec, raw_arguments, finished.shown)
+
+
+def _goes_on(finished: ToolFinished) -> str:
+    """For a command of which it is not known how it ends."""
+    text = text_of(finished.shown)
+    if job := _last(_JOB, text):
+        return f"in the background as {job[1]}"
+    state = _last(_JOB_STATE, text)
+    return "still running" if state and state[1] else ""
+
+
+def _failed_part(raw_arguments: str, finished: ToolFinished) -> str:
+    text = text_of(finished.shown)
+    if state := _last(_JOB_STATE, text):
+        return str(state[2])
+    codes = [code for found in _CODES.finditer(text[text.rfind("\n[exit code ") :]) for code in found[1].split()]
+    failed = [code for each in codes if (code := each.strip(";")) not in ("", "0", str(_BROKEN_PIPE))]
+    if failed:
+        return f"a part failed: exit code {failed[0]}"
+    # A call with a final answer counts as failed also where nothing is known of its parts.
+    return "" if '"answer_if_ok"' in raw_arguments else "a part failed"
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """The last match: what a command printed can look like it, and is above."""
+    return next(reversed(list(pattern.finditer(text))), None)
 
 
 def call_detail(spec: ToolSpec, raw_arguments: str, shown: Shown) -> str:

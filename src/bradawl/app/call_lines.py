@@ -4,10 +4,11 @@ from typing import Final
 
 import msgspec
 
-from bradawl.app.call_details import call_detail
+from bradawl.app.call_details import finished_detail, state_of
 from bradawl.app.call_words import VERB_CELLS, CallState, call_argument, call_phrase, verb_of
 from bradawl.app.durations import duration_text
-from bradawl.app.rendering import command_error, error_line
+from bradawl.app.refusal_reasons import shown_reason
+from bradawl.app.rendering import command_error, one_line
 from bradawl.app.symbols import ASCII, UNICODE, Symbols
 from bradawl.app.text_layout import cells, cut, pad
 from bradawl.core.events import ToolFinished
@@ -43,16 +44,16 @@ class CallLines(msgspec.Struct, frozen=True):
     def ended(self, call: BegunCall, finished: ToolFinished, elapsed_s: float) -> str:
         """`  ✗ exit code 1: 1 failed · 4.0s`, below the line of the call."""
         end = self._end(call, finished, elapsed_s)
-        return self.fitted(f"  {self.symbols.of_call(finished.outcome)} {end}".rstrip())
+        return self.fitted(f"  {self.symbols.of_call(state_of(call.raw_arguments, finished))} {end}".rstrip())
 
     def repeated(self, call: BegunCall, finished: ToolFinished, elapsed_s: float) -> str:
         """`✓ Run    pytest -q  4.0s`, where other lines were printed since the call began."""
-        return self._whole(call, finished.outcome, self._end(call, finished, elapsed_s))
+        return self._whole(call, state_of(call.raw_arguments, finished), self._end(call, finished, elapsed_s))
 
     def logged(self, call: BegunCall, finished: ToolFinished) -> str:
         """`✗ Run    pytest -q  exit code 1: 1 failed`: without a time, and not cut to the width as a whole."""
         end = self._end(call, finished, 0.0)
-        return self._whole(call, finished.outcome, "") + (_GAP + end if end else "")
+        return self._whole(call, state_of(call.raw_arguments, finished), "") + (_GAP + end if end else "")
 
     def step(self, agent: str, calls: list[tuple[ToolSpec, ToolCall]]) -> str:
         """`  agent-1: Read app.py, Search total`: the calls of a sub-agent's reply."""
@@ -79,11 +80,17 @@ class CallLines(msgspec.Struct, frozen=True):
 
     def _detail(self, call: BegunCall, finished: ToolFinished) -> str:
         if finished.outcome == "ok":
-            return call_detail(call.spec, call.raw_arguments, finished.shown)
+            return finished_detail(call.spec, call.raw_arguments, finished)
         is_of_command = call.spec.result == "output" and finished.outcome == "error"
-        reason = (is_of_command and command_error(finished.shown, _UNCUT)) or error_line(finished.shown, _UNCUT)
+        reason = (is_of_command and command_error(finished.shown, _UNCUT)) or _first_line(finished)
         reason = cut(reason, _REASON_CELLS, self.symbols.ellipsis)
         return reason if finished.outcome == "error" else f"{finished.outcome}: {reason}"
+
+
+def _first_line(finished: ToolFinished) -> str:
+    """The first line that is not blank of why a call was refused or failed."""
+    lines = map(one_line, shown_reason(finished.outcome, finished.shown).splitlines())
+    return next(filter(None, lines), "failed")
 
 
 def symbols_for(encoding: str | None) -> Symbols:

@@ -7,7 +7,7 @@ from bradawl.app.text_layout import cut
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.tools import ToolSpec
 
-CallState = Literal["running", "ok", "error", "refused", "cancelled", "interrupted"]
+CallState = Literal["running", "ok", "part failed", "error", "refused", "cancelled", "interrupted"]
 VERB_CELLS: Final = 6
 """Cells of the longest verb; shorter ones are filled up, so that arguments are in one column."""
 _VERBS: Final = {

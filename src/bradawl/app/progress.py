@@ -220,7 +220,7 @@ class Progress:
         call = self._begun.pop(call_id)
         if call.spec.result == "state" and finished.outcome == "ok":
             return
-        print_line = self.dim if finished.outcome == "ok" else self.error
+        print_line = (self.line if finished.has_failed_part else self.dim) if finished.outcome == "ok" else self.error
         elapsed_s = self._clock() - call.began_s
         if not self._is_watched:
             print_line(self._lines.logged(call, finished))

@@ -79,12 +79,6 @@ def cut(text: str, width: int, end: str = "...") -> str:
     return text if len(text) <= width else text[: max(0, width - len(end))] + end
 
 
-def error_line(shown: tuple[Text | Image | Document, ...], width: int = DEFAULT_WIDTH) -> str:
-    """The first line of a failed result that is not blank."""
-    lines = (one_line(line) for line in text_of(shown).splitlines())
-    return cut(next((line for line in lines if line), "failed"), width)
-
-
 def command_error(shown: tuple[Text | Image | Document, ...], width: int = DEFAULT_WIDTH) -> str:
     """How a command failed, and the output line most likely to say why; empty if it is not a command's result."""
     text = clean(text_of(shown))

@@ -32,9 +32,14 @@ class Symbols(msgspec.Struct, frozen=True):
 
     def of_call(self, state: str) -> str:
         """The symbol of a call that runs, or that ended with this outcome."""
-        return {"running": self.running, "ok": self.ok, "error": self.error, "refused": self.refused}.get(
-            state, self.stopped
-        )
+        known = {
+            "running": self.running,
+            "ok": self.ok,
+            "part failed": self.notice,
+            "error": self.error,
+            "refused": self.refused,
+        }
+        return known.get(state, self.stopped)
 
 
 UNICODE = Symbols()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from bradawl.app.refusal_reasons import user_words
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.effects import Effects
 from bradawl.core.permissions import Grant, Question
@@ -26,9 +27,9 @@ def question_text(question: Question, *, whole: bool = False) -> str:
     """
     call = question.call
     arguments, _ = parse_arguments(call.raw_arguments)
-    lines = [f"{in_line(call.name)} wants to run ({in_line(question.reason)}):"]
+    lines = [f"{in_line(call.name)} wants to run ({in_line(user_words(question.reason))}):"]
     if is_about_a_host(question):
-        lines = [f"This command wants to connect to {destinations(question)} ({in_line(question.reason)}):"]
+        lines = [f"This command wants to connect to {destinations(question)} ({in_line(user_words(question.reason))}):"]
     if arguments is None:
         return "\n".join([*lines, *indented(call.raw_arguments)])
     if isinstance(command := arguments.get("command"), str):

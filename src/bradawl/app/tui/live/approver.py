@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from bradawl.app.refusal_reasons import user_words
 from bradawl.app.rendering import one_line
 from bradawl.app.tui.live.dialogs import CLOSED, Key, KeyDialog
 from bradawl.app.tui.live.pager import Pager
@@ -109,7 +110,7 @@ class LiveApprover:
     def _after(self, question: Question) -> str:
         more = self._waiting - 1
         waiting = f" · {more} more question{'s' if more > 1 else ''} after this one" if more else ""
-        return f"asked because {one_line(question.reason)}{waiting}"
+        return f"asked because {one_line(user_words(question.reason))}{waiting}"
 
     async def _saved(self, question: Question, rules: tuple[str, ...], *, is_edited: bool) -> Answer | None:
         """A yes for the project, once its rules are on disk; None to ask again."""

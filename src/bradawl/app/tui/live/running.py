@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from bradawl.app.call_details import call_detail
+from bradawl.app.call_details import finished_detail, state_of
 from bradawl.app.call_words import call_phrase
 from bradawl.app.rendering import cut as cut_text
 from bradawl.app.rendering import main_argument, one_line
@@ -41,13 +41,13 @@ class Call:
         """The line of the call, and what is shown of its result."""
         if (finished := self.finished) is None:
             return [calls.call_line(self.spec, self.raw_arguments, theme, width, state="running")]
-        detail = call_detail(self.spec, self.raw_arguments, finished.shown)
+        detail = finished_detail(self.spec, self.raw_arguments, finished)
         line = calls.call_line(
             self.spec,
             self.raw_arguments,
             theme,
             width,
-            state=finished.outcome,
+            state=state_of(self.raw_arguments, finished),
             detail=detail,
             elapsed_s=self.elapsed_s if self.elapsed_s >= _SHORT_S else None,
         )

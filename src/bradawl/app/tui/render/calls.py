@@ -6,6 +6,7 @@ from typing import Final
 from bradawl.app.call_details import Shown
 from bradawl.app.call_words import VERB_CELLS, CallState, call_argument, verb_of
 from bradawl.app.durations import duration_text
+from bradawl.app.refusal_reasons import shown_reason
 from bradawl.app.rendering import command_error, command_output, main_argument, one_line
 from bradawl.app.tui.render.cells import chop_spans, cut, pad, painted, wrap
 from bradawl.app.tui.render.cells import shown as printable
@@ -25,6 +26,7 @@ INDENT: Final = "    "
 _STATE_ROLES: Final[dict[CallState, Role]] = {
     "running": "accent",
     "ok": "ok",
+    "part failed": "warning",
     "error": "error",
     "refused": "warning",
     "cancelled": "dim",
@@ -94,6 +96,7 @@ def _result(spec: ToolSpec, shown: Shown, outcome: Outcome, theme: Theme, width:
     if outcome == "ok":
         return _chopped(text.split("\n"), theme, width, "dim") if limit is None and spec.result != "state" else []
     role: Role = "error" if outcome == "error" else "warning"
+    text = text if limit is None else shown_reason(outcome, shown)
     lines = [theme.paint(line, role) for part in text.strip("\n").split("\n") for line in wrap(part, width)]
     return lines if limit is None else first_lines([line for line in lines if line], limit, theme, width)
 
@@ -115,7 +118,7 @@ def _chopped(lines: list[str], theme: Theme, width: int, role: Role) -> list[str
 
 def _tail(spec: ToolSpec, theme: Theme, state: CallState, detail: str, elapsed_s: float | None) -> str:
     """What is behind the argument: the detail, the time, and the state where the symbol alone could be missed."""
-    if state not in ("running", "ok") and spec.result != "output":
+    if state not in ("running", "ok", "part failed") and spec.result != "output":
         detail = ""  # the result is a reason, which is below the line
     parts = [one_line(detail)] if detail else []
     if state in ("refused", "cancelled", "interrupted") and not detail:
