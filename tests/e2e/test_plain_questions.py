@@ -62,7 +62,7 @@ def test_sub_agents_and_todos_are_shown(talk):
     terminal = talk(script, "--yolo", "go")
     terminal.wait_for("All done.")
     shown = terminal.text
-    for line in ("[x] look", "[>] mend", "› Agent  find the place", "agent-1 (explore): find it", "agent-1: completed"):
+    for line in ("☑ look", "◐ mend", "› Agent  find the place", "agent-1 (explore): find it", "agent-1: completed"):
         assert line in shown, shown
     assert "agent-1: Read script.json" in shown
 

@@ -6,6 +6,7 @@ import pytest
 from command_world import CommandWorld
 
 from bradawl.app.slash_commands import CommandError
+from bradawl.app.symbols import ASCII
 from bradawl.core.events import AgentEnded, AgentSpawned, StateChanged, Todo, TodosSet
 from bradawl.testing.scripted import ScriptedModel
 from bradawl.tools.agent import AgentTool
@@ -25,6 +26,9 @@ async def test_todos_shows_the_whole_list(world):
         await talk.prompt("a")
         todos = (Todo("one", "completed"), Todo("two\n\x1b[2J", "in_progress"), *(Todo(f"t{n}") for n in range(30)))
         talk.session.session.conversation.record(StateChanged(TodosSet(todos)))
+        lines = (await talk.type("/todos")).splitlines()
+        assert lines[:3] == ["1 of 32 completed", "☑ one", "◐ two"] and lines[-1] == "☐ t29"
+        talk.frontend.symbols = ASCII
         lines = (await talk.type("/todos")).splitlines()
     assert lines[:3] == ["1 of 32 completed", "[x] one", "[>] two"] and lines[-1] == "[ ] t29"
 

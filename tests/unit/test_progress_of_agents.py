@@ -148,7 +148,7 @@ WRITTEN = (
 
 
 def test_at_a_terminal_the_list_of_todos_replaces_the_call():
-    assert progress(*WRITTEN, is_watched=True) == "  [x] look\n  [>] mend it\n  [ ] test\n"
+    assert progress(*WRITTEN, is_watched=True) == "  ☑ look\n  ◐ mend it\n  ☐ test\n"
 
 
 def test_without_a_terminal_todos_are_one_line_with_the_number_completed():
@@ -176,4 +176,4 @@ def test_a_shortened_list_always_shows_the_next_open_todo(statuses):
         assert any(line.endswith(open_[0].content) for line in lines)
     assert f"of {len(todos)} completed" in todos_line(todos)
     hidden = sum(int(line.split()[1]) for line in lines if line.startswith("..."))
-    assert hidden + sum(line.startswith("[") for line in lines) == len(todos)
+    assert hidden + sum(line.startswith(("☑", "◐", "☐")) for line in lines) == len(todos)

@@ -9,7 +9,7 @@ from bradawl.app.call_words import VERB_CELLS, CallState, call_argument, call_ph
 from bradawl.app.durations import duration_text
 from bradawl.app.refusal_reasons import shown_reason
 from bradawl.app.rendering import command_error, one_line
-from bradawl.app.symbols import ASCII, UNICODE, Symbols
+from bradawl.app.symbols import UNICODE, Symbols
 from bradawl.app.text_layout import cells, cut, pad
 from bradawl.core.events import ToolFinished
 from bradawl.core.messages import ToolCall
@@ -91,8 +91,3 @@ def _first_line(finished: ToolFinished) -> str:
     """The first line that is not blank of why a call was refused or failed."""
     lines = map(one_line, shown_reason(finished.outcome, finished.shown).splitlines())
     return next(filter(None, lines), "failed")
-
-
-def symbols_for(encoding: str | None) -> Symbols:
-    """The symbols that a stream with this encoding can carry; None is a stream of text."""
-    return UNICODE if encoding is None or encoding.lower().startswith("utf") else ASCII

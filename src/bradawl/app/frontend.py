@@ -23,6 +23,7 @@ from bradawl.app.modes import (
     why_not,
 )
 from bradawl.app.notices import NoticeStream
+from bradawl.app.symbols import UNICODE
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.core.events import AssistantReplied, DirsAdded, Envelope, Live
@@ -118,6 +119,8 @@ class Frontend:
         self.keys_help = keys_help
         self.user = user
         """Whom commands ask; None if no user can answer."""
+        self.symbols = UNICODE
+        """Those that the output can carry."""
         self.build: Callable[[Settings], Agent] | None = None
         """Builds another agent for this front end."""
         self.next_settings: Settings | None = None

@@ -19,6 +19,7 @@ from bradawl.app.settings.homes import homes
 from bradawl.app.settings.load import load_settings, load_settings_without_model
 from bradawl.app.settings.providers import NoProvider
 from bradawl.app.settings.settings import debug_folder
+from bradawl.app.symbols import symbols_for
 from bradawl.core.deltas import Notice
 from bradawl.core.errors import BradawlError, SettingsError
 from bradawl.core.events import Envelope, Live
@@ -240,6 +241,7 @@ async def _headless(request: RunRequest, console: Console) -> int:
         run = _headless_run(request, console, interrupts)
         try:
             frontend = request.start(run.approver, run.emit, user_is_there=False)
+            frontend.symbols = symbols_for(getattr(console.stdout, "encoding", None))
             try:
                 code = await run.run(frontend, request.choose_session(frontend.agent))
             finally:

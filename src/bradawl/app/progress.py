@@ -185,7 +185,7 @@ class Progress:
             self.dim(self._lines.step(agent, [(self.spec_of(call.name), call) for call in calls]))
 
     def _todos(self, todos: tuple[Todo, ...]) -> None:
-        lines = todo_lines(todos, _UNCUT) if self._is_watched else [todos_line(todos, _UNCUT)]
+        lines = todo_lines(todos, _UNCUT, self._lines.symbols) if self._is_watched else [todos_line(todos, _UNCUT)]
         for line in lines:
             self.line(self._lines.fitted(f"  {line}"))
 
@@ -193,7 +193,8 @@ class Progress:
     def _lines(self) -> "CallLines":
         if self._call_lines is None:
             # A run without calls does not need these modules.
-            from bradawl.app.call_lines import CallLines, symbols_for
+            from bradawl.app.call_lines import CallLines
+            from bradawl.app.symbols import symbols_for
 
             symbols = symbols_for(getattr(self._stream, "encoding", None))
             self._call_lines = CallLines(self._width, symbols)

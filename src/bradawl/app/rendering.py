@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from bradawl.app.symbols import UNICODE, Symbols
 from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.deltas import Notice, RetryScheduled
 from bradawl.core.errors import Failure
@@ -21,7 +22,6 @@ _TIERS: Final = {
     "collapse": "reduced to the latest",
     "economy": "repeated results left out",
 }
-_TODO_MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 _TODOS_SHOWN: Final = 20
 _ENDING: Final = r"(?m)^\[(exit code \d+|timed out after \d+ s)\b.*$"
 _STDERR: Final = "[stderr]"
@@ -44,22 +44,22 @@ def main_argument(arguments: Arguments, shows: tuple[str, ...] = ()) -> str:
     return next((value for value in arguments.values() if isinstance(value, str)), "")
 
 
-def todo_lines(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> list[str]:
+def todo_lines(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH, symbols: Symbols = UNICODE) -> list[str]:
     """One line for each todo; a long list begins at its first open todo."""
     if not todos:
         return ["no todos left"]
     first = next((place for place, todo in enumerate(todos) if todo.status != "completed"), 0)
     start = max(0, min(first - 1, len(todos) - _TODOS_SHOWN))
     shown = todos[start : start + _TODOS_SHOWN]
-    lines = [cut(todo_line(todo), width) for todo in shown]
+    lines = [cut(todo_line(todo, symbols), width) for todo in shown]
     before = [f"... {start} more"] if start else []
     after = len(todos) - start - len(shown)
     return [*before, *lines, *([f"... {after} more"] if after else [])]
 
 
-def todo_line(todo: Todo) -> str:
-    """`[x] what was to do`, on one line."""
-    return f"{_TODO_MARKS[todo.status]} {one_line(todo.content)}"
+def todo_line(todo: Todo, symbols: Symbols = UNICODE) -> str:
+    """`☑ what was to do`, on one line."""
+    return f"{symbols.of_todo(todo.status)} {one_line(todo.content)}"
 
 
 def todos_line(todos: tuple[Todo, ...], width: int = DEFAULT_WIDTH) -> str:

@@ -41,6 +41,10 @@ class Symbols(msgspec.Struct, frozen=True):
         }
         return known.get(state, self.stopped)
 
+    def of_todo(self, status: str) -> str:
+        """The symbol of a todo with this status."""
+        return {"completed": self.completed, "in_progress": self.in_progress}.get(status, self.pending)
+
 
 UNICODE = Symbols()
 ASCII = Symbols(
@@ -68,3 +72,8 @@ ASCII = Symbols(
     minus="-",
     ellipsis="...",
 )
+
+
+def symbols_for(encoding: str | None) -> Symbols:
+    """The symbols that a stream with this encoding can carry; None is a stream of text."""
+    return UNICODE if encoding is None or encoding.lower().startswith("utf") else ASCII

@@ -20,7 +20,8 @@ def show_todos(session: FrontendSession) -> str:
     if not todos:
         return "The model has no to-do list."
     done = sum(each.status == "completed" for each in todos)
-    return "\n".join((f"{done} of {len(todos)} completed", *map(todo_line, todos)))
+    lines = (todo_line(each, session.frontend.symbols) for each in todos)
+    return "\n".join((f"{done} of {len(todos)} completed", *lines))
 
 
 @command("agents")

@@ -77,6 +77,7 @@ def _start(request: RunRequest, terminal: Terminal) -> Frontend:
         keys_help=terminal.keys_help,
         user=terminal.user,
     )
+    frontend.symbols = terminal.symbols
     terminal.learn(frontend.agent.tools)
     return frontend
 

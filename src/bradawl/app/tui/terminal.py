@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from bradawl.app.submission import Submission
+from bradawl.app.symbols import UNICODE, Symbols
 from bradawl.app.terminal_user import TerminalUser
 from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.ports import Approver, Emit, Tool
@@ -79,3 +80,5 @@ class Terminal(NamedTuple):
     interrupt: Callable[[], None]
     """Handle SIGINT."""
     keys_help: str
+    symbols: Symbols = UNICODE
+    """Those that it can show."""

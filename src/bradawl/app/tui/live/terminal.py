@@ -117,6 +117,7 @@ class LiveTerminal:
             draft=self.view.draft,
             interrupt=self.interrupted,
             keys_help=self.keys.help(),
+            symbols=self._symbols,
         )
 
     async def run(self, work: Callable[[Terminal], Coroutine[Any, Any, int]]) -> int:

@@ -9,6 +9,7 @@ from bradawl.app.console import Console
 from bradawl.app.rendering import cut, one_line
 from bradawl.app.slash_commands import is_command
 from bradawl.app.submission import Submission
+from bradawl.app.symbols import symbols_for
 from bradawl.app.terminal_user import Option
 from bradawl.app.tui.plain.approver import TerminalApprover
 from bradawl.app.tui.plain.lines import PlainReader, TurnInput
@@ -52,6 +53,7 @@ def plain_terminal(console: Console) -> Terminal:
         draft=lambda text: lines.painter.dim(f"to send again: {one_line(text)}"),
         interrupt=lines.interrupted,
         keys_help=KEYS_HELP,
+        symbols=symbols_for(getattr(console.stdout, "encoding", None)),
     )
 
 

@@ -151,7 +151,7 @@ def retry_lines(retry: RetryScheduled, theme: Theme, width: int) -> list[str]:
 
 def _todo(todo: Todo, theme: Theme, width: int) -> list[str]:
     role = _TODO_ROLES[todo.status]
-    symbol = getattr(theme.symbols, todo.status)
+    symbol = theme.symbols.of_todo(todo.status)
     return wrap_behind(theme.paint(symbol, role) + " ", theme.paint(one_line(todo.content), role), width)
 
 
