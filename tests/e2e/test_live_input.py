@@ -4,6 +4,7 @@ import json
 
 import pytest
 from test_live_paste import prompt_parts
+from wcwidth import wcswidth
 
 
 @pytest.fixture
@@ -144,3 +145,42 @@ def test_a_folder_with_only_instructions_asks_for_trust(live, project):
     again.wait_idle()
     assert "is not trusted" not in again.whole_text
     again.leave()
+
+
+def borders(talk):
+    """The rows of the screen that begin and end a frame."""
+    return [row for row, line in enumerate(talk.lines) if line.startswith(("╭", "╰"))]
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_list_of_300_sessions_with_wide_names_fits_the_screen(live, columns):
+    talk = live([{"text": "First answer."}], "-y", size=(24, columns))
+    talk.wait_idle()
+    talk.send("original")
+    talk.wait_turns(1)
+    talk.leave()
+    (log,) = talk.home.glob(".local/share/bradawl/projects/*/sessions/*.jsonl")
+    for number in range(300):
+        name = ("日本語のとても長いセッション名です、切らなければなりません", "fix the parser of the settings")[
+            number % 2
+        ]
+        path = log.with_name(f"{log.stem[:-3]}{number:03d}.jsonl")
+        path.write_text(log.read_text().replace(log.stem, path.stem).replace('"original"', f'"{name} nr{number}"'))
+    log.unlink()
+    talk = live([], "-y", size=(24, columns))
+    talk.wait_idle()
+    talk.send("/resume")
+    talk.wait_for_question("type to search")
+    talk.until(lambda: "1 of 300" in talk.text, "the list")
+    top, bottom = borders(talk)
+    assert {wcswidth(row) for row in talk.lines[top : bottom + 1]} == {columns}
+    talk.type("nosuch")
+    talk.wait_for("nothing found", "search: nosuch", "0 of 300")
+    assert borders(talk) == [top, bottom]
+    talk.press("backspace " * 6)
+    talk.type("nr217")
+    talk.wait_for("search: nr217", "1 of 1")
+    talk.press("enter")
+    talk.wait_for_words("First answer. ")
+    talk.wait_idle()
+    talk.leave()

@@ -1,10 +1,9 @@
-"""Questions in the live region: a frame with keys, and a list with a search."""
+"""Questions in the live region: a frame with keys. Also the list of completions."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from bradawl.app.terminal_user import Option
 from bradawl.app.tui.render.cells import cut, pad, wrap
 from bradawl.app.tui.render.cells import width as cells_of
 from bradawl.app.tui.render.palettes import Role
@@ -191,7 +190,7 @@ def _border(theme: Theme, cells: int, corner: str, text: str, role: Role) -> str
 def completion_lines(options: Sequence[tuple[str, str]], chosen: int, theme: Theme, cells: int) -> list[str]:
     """A list of completions, each with what it means; -1 if none is chosen."""
     first = max(0, min(chosen - _COMPLETIONS // 2, len(options) - _COMPLETIONS))
-    shown = [(_one_line(label), _one_line(meaning)) for label, meaning in options[first : first + _COMPLETIONS]]
+    shown = [(one_line(label), one_line(meaning)) for label, meaning in options[first : first + _COMPLETIONS]]
     column = min(max(cells_of(label) for label, _ in shown), max(8, cells // 2))
     lines = []
     for number, (label, meaning) in enumerate(shown, first):
@@ -225,83 +224,6 @@ def box_of(theme: Theme) -> Box:
     return _ASCII if theme.symbols.bar == "|" else _ROUND
 
 
-class Picker:
-    """A list in which the user searches by typing. The answer is an option's value, or `CLOSED`."""
-
-    def __init__(self, title: str, options: Sequence[Option]) -> None:
-        self.answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._title = escape(title)
-        self._options = [each._replace(label=_one_line(each.label), detail=_one_line(each.detail)) for each in options]
-        self._typed = ""
-        self._chosen = next((number for number, each in enumerate(options) if each.is_current), 0)
-
-    def press(self, key: str, text: str) -> None:
-        """See `Dialog`."""
-        found = self._found()
-        if key in ("escape", "c-c"):
-            self._answer(None)
-        elif key in ("c-m", "enter"):
-            if found:
-                self._answer(found[min(self._chosen, len(found) - 1)].value)
-        elif key in ("up", "c-p"):
-            self._chosen = max(0, min(self._chosen, len(found) - 1) - 1)
-        elif key in ("down", "c-n"):
-            self._chosen = min(len(found) - 1, self._chosen + 1)
-        elif key in ("pageup", "pagedown"):
-            self._chosen = max(0, min(len(found) - 1, self._chosen + (-8 if key == "pageup" else 8)))
-        elif key in ("c-h", "backspace"):
-            self._search(self._typed[:-1])
-        elif key == "c-u":
-            self._search("")
-        elif text and text.isprintable():
-            self._search(self._typed + text)
-
-    def _search(self, typed: str) -> None:
-        self._typed, self._chosen = typed, 0
-
-    def _answer(self, value: str | None) -> None:
-        if not self.answer.done():
-            self.answer.set_result(value)
-
-    def _found(self) -> list[Option]:
-        """The options that contain all typed words; those whose label begins so come first."""
-        words = self._typed.casefold().split()
-        found = [each for each in self._options if all(word in _searched(each) for word in words)]
-        return sorted(found, key=lambda each: not each.label.casefold().startswith(self._typed.casefold()))
-
-    def lines(self, theme: Theme, width: int, rows: int) -> list[str]:
-        """See `Dialog`."""
-        found = self._found()
-        room = max(1, min(12, rows - (4 if rows > 4 else 1)))
-        chosen = min(self._chosen, len(found) - 1)
-        first = max(0, min(chosen - room // 2, len(found) - room))
-        column = min(max((cells_of(each.label) for each in found), default=0), width // 2)
-        body = [
-            self._line(theme, width - 4, column, each, is_chosen=first + number == chosen)
-            for number, each in enumerate(found[first : first + room])
-        ]
-        if not found:
-            body = [theme.paint("nothing found", "dim")]
-        foot = f"{chosen + 1} of {len(found)}" if found else ""
-        search = f"search: {self._typed}" if self._typed else "type to search"
-        keys = theme.paint(cut(f" Enter chooses · Esc leaves · {search}", width), "dim")
-        if rows < len(body) + 3:
-            return [*(cut(line, width) for line in body[: max(1, rows - 1)]), keys][:rows]
-        return [*framed(theme, width, self._title, body, foot, "frame"), keys]
-
-    @staticmethod
-    def _line(theme: Theme, cells: int, column: int, option: Option, *, is_chosen: bool) -> str:
-        mark = theme.paint(f"{theme.symbols.prompt} ", "accent") if is_chosen else "  "
-        label = pad(cut(option.label, cells - 2), column)
-        current = theme.paint("now  ", "ok") if option.is_current else ""
-        room = cells - 4 - cells_of(label) - cells_of(current)
-        detail = theme.paint(cut(option.detail, room), "dim") if option.detail and room > 5 else ""
-        return f"{mark}{theme.paint(label, 'verb') if is_chosen else label}  {current}{detail}".rstrip()
-
-
-def _searched(option: Option) -> str:
-    return f"{option.label} {option.detail}".casefold()
-
-
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The text on one line, with everything invisible spelled out."""
     return " ".join(escape(text).split())

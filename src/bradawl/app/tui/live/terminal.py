@@ -16,7 +16,6 @@ from bradawl.app.tui.live.actions import Actions
 from bradawl.app.tui.live.application import does_reflow
 from bradawl.app.tui.live.bindings import key_bindings
 from bradawl.app.tui.live.completion import InputCompleter
-from bradawl.app.tui.live.dialogs import Picker
 from bradawl.app.tui.live.editor import Editor
 from bradawl.app.tui.live.history import open_history
 from bradawl.app.tui.live.input import TerminalInput, TerminalReply
@@ -24,6 +23,7 @@ from bradawl.app.tui.live.keys import load_keys
 from bradawl.app.tui.live.notices import Attention
 from bradawl.app.tui.live.output import FrameOutput, size_of
 from bradawl.app.tui.live.painter import LivePainter
+from bradawl.app.tui.live.picker import Picker
 from bradawl.app.tui.live.screen import Screen
 from bradawl.app.tui.live.status import StatusLine
 from bradawl.app.tui.live.view import LiveView

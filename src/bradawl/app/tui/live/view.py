@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from bradawl.app.slash_commands import is_command
 from bradawl.app.submission import Submission
-from bradawl.app.tui.live.dialogs import KeyDialog, Picker
+from bradawl.app.tui.live.dialogs import KeyDialog
+from bradawl.app.tui.live.picker import Picker
 from bradawl.app.tui.live.screen import Region, Screen
 
 if TYPE_CHECKING:
