@@ -4,7 +4,8 @@ import pytest
 from live_terminal import bash
 
 from bradawl.app.terminal_user import Option
-from bradawl.app.tui.live.dialogs import Key, KeyDialog, Picker
+from bradawl.app.tui.live.dialogs import Key, KeyDialog
+from bradawl.app.tui.live.picker import Picker
 from bradawl.app.tui.render.cells import width
 from bradawl.app.tui.render.theme import theme_named
 

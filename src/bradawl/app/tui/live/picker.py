@@ -99,6 +99,8 @@ class Picker:
         if not found:
             body = [theme.paint("  nothing found", "dim")]
         body += [""] * (shown * per_option - len(body))
+        if rows < around + per_option:
+            return body[: max(1, rows)]
         foot = f"{chosen + 1} of {len(found)}" if found else f"0 of {len(self._options)}"
         return [*framed(theme, width, title, [self._search_line(theme, cells), *body], foot, "frame"), *keys]
 
