@@ -1,7 +1,7 @@
 """A question in a terminal with few rows: the keys and the command win over everything else."""
 
 import pytest
-from live_terminal import bash
+from live_terminal import MARK, bash
 
 from bradawl.app.terminal_user import Option
 from bradawl.app.tui.live.dialogs import Key, KeyDialog
@@ -21,7 +21,7 @@ async def test_a_question_fits_in_any_number_of_rows_and_shows_its_keys(rows):
         dialog = KeyDialog("Run this command?", lambda *_, text=text: text, "no network", (*KEYS, HIDDEN), after="why")
         lines = dialog.lines(PLAIN, cells, rows)
         assert len(lines) <= rows and all(width(line) <= cells for line in lines), lines
-        assert any("y" in line and "❯" in line for line in lines), lines  # noqa: RUF001
+        assert any("y" in line and MARK in line for line in lines), lines
         if rows > 1:
             assert any("line 0" in line for line in lines), lines
         assert dialog.is_cut == (not any(f"line {body - 1}" in line for line in lines))
@@ -29,9 +29,9 @@ async def test_a_question_fits_in_any_number_of_rows_and_shows_its_keys(rows):
 
 async def test_on_one_line_the_chosen_answer_is_named_first():
     dialog = KeyDialog("Run?", lambda *_: ["x"], "", (*KEYS, HIDDEN))
-    assert dialog.lines(PLAIN, 80, 2) == ["x", "❯y yes  n no"]  # noqa: RUF001
+    assert dialog.lines(PLAIN, 80, 2) == ["x", f"{MARK}y yes  n no"]
     dialog.press("down", "")
-    assert dialog.lines(PLAIN, 9, 2) == ["x", "y  ❯n no"]  # noqa: RUF001
+    assert dialog.lines(PLAIN, 9, 2) == ["x", f"y  {MARK}n no"]
 
 
 @pytest.mark.parametrize("rows", range(1, 8))
@@ -52,7 +52,7 @@ def test_a_low_terminal_shows_command_and_keys_of_a_question(live, project, rows
         lambda: len(talk.lines) <= rows and "touch t-1" in talk.text and "y" in talk.lines[-1] + talk.text,
         "the question",
     )
-    talk.until(lambda: any(line.lstrip(" ").startswith("\u276f") and "y" in line for line in talk.lines), "its keys")
+    talk.until(lambda: any(line.lstrip(" ").startswith(MARK) and "y" in line for line in talk.lines), "its keys")
     talk.press("y")
     talk.resize(24, 80)
     talk.wait_turns(1)

@@ -151,10 +151,10 @@ class _Page:
         left = forecast.at_tokens - self._report.used.tokens
         when = f"in {left:,} tokens" if left > 0 else "with the next request"
         tiers = ", ".join(f"{each:,}" for each in self._report.compaction_thresholds)
+        mark = f"{_THRESHOLD} marks the tiers" if self._has_bar else "The tiers"
         yield from self._wrapped(
             f"Next compaction: {one_line(forecast.tier)}, at {forecast.at_tokens:,} tokens, {when}. Now it would free "
-            f"~{forecast.frees_tokens:,} tokens. "
-            f"{f'{_THRESHOLD} marks the tiers' if self._has_bar else 'Tiers'}: {tiers}."
+            f"~{forecast.frees_tokens:,} tokens. {mark}: {tiers}."
         )
         for part in forecast.what:
             yield self._row("", f"  {one_line(part.label)}", "", f"{part.tokens:,}", "")

@@ -68,8 +68,12 @@ class Progress:
         width: int | None = None,
         is_watched: bool | None = None,
         clock: Callable[[], float] = time.monotonic,
+        before: Callable[[], None] = lambda: None,
     ) -> None:
-        """`is_watched`: print for a terminal; default: whether the stream is one. `clock` returns seconds."""
+        """`is_watched`: print for a terminal; default: whether the stream is one. `clock` returns seconds; `before` is
+        called before each line.
+        """
+        self._before = before
         self._stream = stream
         self._colour = colour
         self._width = width or _width_of(stream)
@@ -107,6 +111,7 @@ class Progress:
         if self._is_closed:
             return
         text = clean(text)
+        self._before()
         try:
             self._stream.write(f"{style}{text}{_PLAIN}\n" if style and self._colour else f"{text}\n")
             self._stream.flush()

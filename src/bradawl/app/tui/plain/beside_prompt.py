@@ -1,22 +1,23 @@
-"""Prints while the user may be typing behind a prompt: on lines of its own, and then the prompt again."""
+"""What is printed while the user may be typing behind a prompt: on lines of its own, and then the prompt again."""
 
-from typing import TextIO
+from collections.abc import Callable
 
 from bradawl.app.console import Console
 from bradawl.app.tui.plain.lines import PlainReader, descriptor_of_terminal
 
 
 class BesidePrompt:
-    """A stream to print to. The first text begins a line of its own; `come_back` shows the prompt again.
+    """`step_aside` before a text is printed begins a line of its own; `come_back` after it shows the prompt again.
 
     What was typed is shown again where the terminal takes it back. Elsewhere it is part of the line as before, and is
     not seen.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, begin_line: Callable[[str], None]) -> None:
+        """`begin_line` writes a text as it is."""
         self.reader: PlainReader | None = None
         """Shows the prompt; None if nothing reads."""
-        self._console = console
+        self._console, self._begin_line = console, begin_line
         self._prompt = ""
         self._typed = b""
 
@@ -30,8 +31,7 @@ class BesidePrompt:
         self._prompt = prompt
         can_take = takes_keys_back()
         self._typed = unread_keys(descriptor) if can_take else b""
-        is_empty = can_take and not self._typed
-        self._console.draw(f"\r{' ' * len(prompt)}\r" if is_empty else "\n")
+        self._begin_line(f"\r{' ' * len(prompt)}\r" if can_take and not self._typed else "\n")
 
     def come_back(self) -> None:
         """Show the prompt again, and what was typed."""
@@ -44,31 +44,3 @@ class BesidePrompt:
         typed, self._typed = self._typed, b""
         if left := give_back(descriptor, typed):
             self.reader.put_back(left)
-
-    # -------------------------------------------------------------- the stream
-
-    @property
-    def _stream(self) -> TextIO:
-        return self._console.stdout
-
-    @property
-    def encoding(self) -> str:
-        """That of stdout."""
-        return self._stream.encoding
-
-    def write(self, text: str) -> int:
-        """Write to stdout."""
-        self.step_aside()
-        return self._stream.write(text)
-
-    def flush(self) -> None:
-        """Flush stdout."""
-        self._stream.flush()
-
-    def fileno(self) -> int:
-        """The descriptor of stdout."""
-        return self._stream.fileno()
-
-    def isatty(self) -> bool:
-        """Whether stdout is a terminal."""
-        return self._stream.isatty()

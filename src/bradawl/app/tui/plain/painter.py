@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final
 
 from bradawl.app.console import Console, OutputError
 from bradawl.app.modes import mode_text
@@ -43,8 +43,8 @@ class Painter:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._colour = console.stdout_colour
-        self.beside_prompt = BesidePrompt(console)
-        self._progress = Progress(cast("TextIO", self.beside_prompt), colour=self._colour)
+        self.beside_prompt = BesidePrompt(console, self._write_as_it_is)
+        self._progress = Progress(console.stdout, colour=self._colour, before=self.beside_prompt.step_aside)
         self._cleaner = StreamCleaner()
         self._writing: type[TextDelta] | type[ThinkingDelta] | None = None
         self._has_text = False
@@ -149,6 +149,9 @@ class Painter:
     def _print(self, text: str) -> None:
         self._progress.interrupt()
         self.beside_prompt.step_aside()
+        self._write_as_it_is(text)
+
+    def _write_as_it_is(self, text: str) -> None:
         try:
             self._console.draw(text)
         except OutputError:
