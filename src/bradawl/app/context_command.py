@@ -1,15 +1,12 @@
 """The slash command `/context`."""
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from bradawl.app.context_report import CompactionForecast, FreedPart, context_report
 from bradawl.app.context_text import USUAL_WIDTH, context_text
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.slash_commands import CommandResult, command
-
-if TYPE_CHECKING:
-    from bradawl.app.tui.render.theme import Theme
 
 _STDOUT = 1
 
@@ -24,13 +21,7 @@ async def show_context(session: FrontendSession, form: Literal["json"] | None = 
     report = await context_report(session.session, await _next_compaction_of(session))
     if form == "json":
         return report.to_json()
-
-    def draw(theme: "Theme", width: int) -> list[str]:
-        from bradawl.app.tui.render.context import context_lines
-
-        return context_lines(report, theme, width)
-
-    return CommandResult(context_text(report, _columns()), draw=draw)
+    return CommandResult(context_text(report, _columns()), context=report)
 
 
 async def _next_compaction_of(session: FrontendSession) -> CompactionForecast | None:

@@ -29,7 +29,7 @@ import msgspec
 from bradawl.core.errors import BradawlError, SettingsError
 
 if TYPE_CHECKING:
-    from bradawl.app.tui.render.theme import Theme
+    from bradawl.app.context_report import ContextReport
 
 Rest = Annotated[str, "rest of the line"]
 """Annotation of a last parameter that takes the rest of the line as it was typed."""
@@ -66,8 +66,8 @@ class CommandResult(NamedTuple):
     """Id of the session that `open_session` opens in place of this one."""
     style: Literal["plain", "diff"] = "plain"
     """`diff`: lines that begin with `+`, `-` or `@` have the colours of a diff."""
-    draw: "Callable[[Theme, int], list[str]] | None" = None
-    """Draws it for a width in place of the text, where the screen has a theme."""
+    context: "ContextReport | None" = None
+    """What the text says, for a screen that draws it itself."""
     exit_code: int = 0
     """Of a run with `-p`; 1 if not everything was done."""
     prompt: str = ""

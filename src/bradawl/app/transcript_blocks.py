@@ -56,6 +56,8 @@ class Called(msgspec.Struct):
     raw_arguments: str
     outcome: Outcome | None = None
     result: str = ""
+    finished: ToolFinished | None = None
+    """Its end as it was logged."""
 
 
 Block = Prompt | Said | Thought | Remark | Called
@@ -128,7 +130,7 @@ class _Fold:
         if call is None or call.outcome is not None:  # servers use ids again
             self._early[event.call_id] = event
             return
-        call.outcome, call.result = event.outcome, text_with_files(event.shown)
+        call.outcome, call.result, call.finished = event.outcome, text_with_files(event.shown), event
 
 
 def text_with_files(parts: Iterable[Text | Image | Document]) -> str:

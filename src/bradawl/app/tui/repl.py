@@ -204,8 +204,8 @@ class Repl:
         except (SettingsError, CommandFailed) as error:
             self._print.error(one_line(str(error)))
             return CommandResult()
-        if result.draw is not None and self._terminal.show_drawn is not None:
-            self._terminal.show_drawn(result.draw)
+        if result.context is not None and self._terminal.show_context is not None:
+            self._terminal.show_context(result.context)
         elif result.text:
             show = self._print.diff if result.style == "diff" else self._print.line
             show(result.text)

@@ -10,9 +10,9 @@ from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.ports import Approver, Emit, Tool
 
 if TYPE_CHECKING:
+    from bradawl.app.context_report import ContextReport
     from bradawl.app.frontend import FrontendSession
     from bradawl.app.remembered_rules import RememberedRules
-    from bradawl.app.tui.render.theme import Theme
 
 
 class Printer(Protocol):
@@ -73,8 +73,8 @@ class Terminal(NamedTuple):
     """Print a prompt of an earlier run and the reply to it, which is Markdown."""
     show_end: Callable[[TurnEnd], None]
     """Print the last line of a turn."""
-    show_drawn: "Callable[[Callable[[Theme, int], list[str]]], None] | None"
-    """Print what a command draws for a theme and a width; None if the terminal prints its text."""
+    show_context: "Callable[[ContextReport], None] | None"
+    """Draw what fills the context window; None if the terminal prints it as text."""
     draft: Callable[[str], None]
     """Put a text into the input line."""
     interrupt: Callable[[], None]

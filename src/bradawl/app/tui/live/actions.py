@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 from bradawl.app.modes import mode_text, next_mode
 from bradawl.app.slash_commands import CommandFailed
 from bradawl.app.tui.live.keys import KeyTable
+from bradawl.app.tui.live.lazy_lines import LazyLines
 from bradawl.app.tui.live.pager import Pager
 from bradawl.app.tui.live.painter import LivePainter
 from bradawl.app.tui.live.view import LiveView
-from bradawl.app.tui.render.spacing import spaced
-from bradawl.core.errors import SettingsError
+from bradawl.app.tui.render import blocks
+from bradawl.core.errors import SessionError, SettingsError
 
 if TYPE_CHECKING:
     from bradawl.app.frontend import FrontendSession
+    from bradawl.app.tui.live.printed import DrawnBlock
 
 
 _ROWS_OF_RUNNING: Final = 200
@@ -82,13 +84,28 @@ class Actions:
 
     async def _open(self) -> None:
         painter = self._painter
-        full = tuple(painter.printed.full)
+        before, own, begin = painter.printed.kept()
+        earlier = await asyncio.to_thread(self._earlier, begin)
 
-        def lines(width: int) -> list[str]:
-            running = painter.calls.running_lines(painter.theme, width, _ROWS_OF_RUNNING)
-            return [*spaced([*((kind, block(width)) for kind, block in full), ("call", running)])]
+        def running(width: int) -> list[str]:
+            return painter.calls.running_lines(painter.theme, width, _ROWS_OF_RUNNING)
 
-        await Pager("the conversation in full", lines, at_end=True).show(self._view.screen)
+        shown = [*before, *earlier, *own, ("call", running)]
+        pager = Pager("the conversation in full", lambda width: LazyLines(shown, width), at_end=True)
+        await pager.show(self._view.screen)
+
+    def _earlier(self, begin: int | None) -> "list[DrawnBlock]":
+        """Blocks of the open session from earlier runs."""
+        from bradawl.app.tui.live.journal import earlier_blocks
+
+        painter = self._painter
+        if self.session is None:
+            return []
+        try:
+            return earlier_blocks(self.session.session, begin, painter.calls.specs, painter.theme)
+        except SessionError as error:
+            text = f"Earlier parts of the session can't be shown: {error}"
+            return [("error", lambda width: blocks.notice_lines(text, painter.theme, width, kind="error"))]
 
     async def _suspend(self) -> None:
         """Give the terminal to the shell until `fg`."""

@@ -9,6 +9,7 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 
+from bradawl.app.tui.live.lazy_lines import LazyLines
 from bradawl.app.tui.render.cells import cut, width
 from bradawl.app.tui.render.theme import Theme
 
@@ -16,16 +17,21 @@ if TYPE_CHECKING:
     from bradawl.app.tui.live.screen import Screen
 
 _LINES: Final = {"up": -1, "k": -1, "down": 1, "j": 1, "enter": 1}
+_AHEAD: Final = 200
+"""Earlier lines that are drawn at once, where they are drawn as they are wanted."""
+_AT_ONCE: Final = 2_000
+"""The same for a search."""
 _HELP: Final = "q closes · / search · n next · ↑ ↓ PgUp PgDn Home End"
 
 
 class Pager:
     """Lines with a place; drawing one costs no more for a long text than for a short one."""
 
-    def __init__(self, title: str, lines: Callable[[int], Sequence[str]], *, at_end: bool = False) -> None:
-        """`lines` gives all lines for a width."""
+    def __init__(self, title: str, lines: Callable[[int], Sequence[str] | LazyLines], *, at_end: bool = False) -> None:
+        """`lines` gives all lines for a width, or lines that are drawn from the end on."""
         self._title, self._source = title, lines
         self._lines: Sequence[str] = ()
+        self._lazy: LazyLines | None = None
         self._width = 0
         self._top = 1 << 30 if at_end else 0
         self._search: str | None = None
@@ -67,6 +73,8 @@ class Pager:
         elif key in ("pagedown", " ", "pageup", "b"):
             self._top += page if key in ("pagedown", " ") else -page
         elif key in ("home", "g", "end", "G"):
+            if key in ("home", "g"):
+                self._draw_earlier(None)
             self._top = 0 if key in ("home", "g") else len(self._lines)
         elif key == "/":
             self._search = ""
@@ -86,8 +94,11 @@ class Pager:
 
     def _find(self, step: int) -> None:
         """Go to the next line that contains the wanted text, or with -1 to the one before."""
-        places = [number for number, line in enumerate(self._lines) if self._wanted.casefold() in _plain(line)]
-        if not places or not self._wanted:
+        if not self._wanted:
+            return
+        while not (places := self._places()) and self._lazy is not None and not self._lazy.is_whole:
+            self._draw_earlier(_AT_ONCE)
+        if not places:
             return
         later = [place for place in places if (place > self._top if step else place >= self._top)]
         earlier = [place for place in places if place < self._top]
@@ -96,10 +107,15 @@ class Pager:
         else:
             self._top = later[0] if later else places[0]
 
+    def _places(self) -> list[int]:
+        return [number for number, line in enumerate(self._lines) if self._wanted.casefold() in _plain(line)]
+
     def _text(self, theme: Theme, columns: int, rows: int) -> StyleAndTextTuples:
-        if columns != self._width:
-            self._lines, self._width = self._source(columns), columns
         room = max(1, rows - 1)
+        if columns != self._width:
+            self._open(columns)
+        if self._top < room:
+            self._draw_earlier(_AHEAD)
         self._top = max(0, min(self._top, len(self._lines) - room))
         shown = [*self._lines[self._top : self._top + room]]
         shown += [""] * (room - len(shown))
@@ -107,10 +123,28 @@ class Pager:
             foot = f"/{self._search}"
         else:
             last = min(len(self._lines), self._top + room)
-            foot = f"{self._title} · {self._top + 1 if last else 0}-{last} of {len(self._lines)} · {_HELP}"
+            more = "" if self._lazy is None or self._lazy.is_whole else "+"
+            foot = f"{self._title} · {self._top + 1 if last else 0}-{last} of {len(self._lines)}{more} · {_HELP}"
         foot = cut(foot, columns)
         foot = theme.paint(foot + " " * (columns - width(foot)), "status")
         return to_formatted_text(ANSI("\n".join([*shown, foot])))
+
+    def _open(self, columns: int) -> None:
+        from_end = len(self._lines) - self._top if self._width else 0
+        found, self._width = self._source(columns), columns
+        if not isinstance(found, LazyLines):
+            self._lines = found
+            return
+        self._lazy, self._lines = found, ()
+        moved = found.extend(from_end + _AHEAD)
+        self._lines = found.lines
+        self._top = moved - from_end if from_end else self._top
+
+    def _draw_earlier(self, count: int | None) -> None:
+        """Draw earlier lines, where not all are drawn; the same line stays at the top."""
+        if self._lazy is not None and not self._lazy.is_whole:
+            self._top = max(0, self._top) + self._lazy.extend(count)
+            self._lines = self._lazy.lines
 
 
 def _plain(line: str) -> str:

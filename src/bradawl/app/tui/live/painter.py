@@ -3,20 +3,20 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bradawl.app.modes import mode_text
 from bradawl.app.progress import MAIN
 from bradawl.app.rendering import one_line, refusal_text
 from bradawl.app.tui.live.activity import Activity, Hint
+from bradawl.app.tui.live.journal import Kept, lines_in_full, markdown_lines
 from bradawl.app.tui.live.printed import Full, PrintedBlocks
-from bradawl.app.tui.live.running import Call, RunningAgents, RunningCalls
+from bradawl.app.tui.live.running import RunningAgents, RunningCalls
 from bradawl.app.tui.live.screen import Region
 from bradawl.app.tui.live.streamed_text import StreamedText
 from bradawl.app.tui.render import blocks
 from bradawl.app.tui.render.cells import wrap
 from bradawl.app.tui.render.diff import unified_lines
-from bradawl.app.tui.render.markdown import MarkdownStream
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.spacing import BlockKind
 from bradawl.app.tui.render.theme import Theme
@@ -51,6 +51,9 @@ from bradawl.core.messages import text_of
 from bradawl.core.ports import Tool
 from bradawl.safety.control_characters import clean
 
+if TYPE_CHECKING:
+    from bradawl.app.context_report import ContextReport
+
 _PROGRESS_ROWS: Final = 4
 _QUEUE_ROWS: Final = 4
 _EDITS: Final = "  ↑ edits it"
@@ -65,6 +68,8 @@ class LivePainter:
         self.activity, self.hint = Activity(), Hint(refresh)
         self.status: Callable[[Theme, int], list[str]] = lambda _theme, _width: []
         self.printed = PrintedBlocks()
+        self.read_kept: Callable[[str], Kept | None] = lambda _: None
+        """Reads an output of the session that was cut for the model."""
         self.calls = RunningCalls()
         self.agents = RunningAgents()
         self.notes: dict[str, str] = {}
@@ -102,9 +107,11 @@ class LivePainter:
         """Print a text that may have lines of a diff."""
         self._block("line", lambda theme, width: _with_diff(clean(text), theme, width))
 
-    def drawn(self, draw: Callable[[Theme, int], list[str]]) -> None:
-        """Print what a command draws."""
-        self._block("line", draw)
+    def context(self, report: "ContextReport") -> None:
+        """Print what fills the context window."""
+        from bradawl.app.tui.render.context import context_lines
+
+        self._block("line", partial(context_lines, report))
 
     def prompt(self, text: str) -> None:
         """Print a prompt of the user."""
@@ -126,7 +133,7 @@ class LivePainter:
 
     def _add(self, kind: BlockKind, lines: Sequence[str], full: Full) -> None:
         self.printed.add(kind, lines)
-        self.printed.full.append((kind, full))
+        self.printed.keep(kind, full)
         self._refresh()
 
     # -------------------------------------------------------------- events
@@ -135,10 +142,12 @@ class LivePainter:
         """Take an event; it is drawn with the next frame."""
         if isinstance(item, Live):
             self._live(item)
-        elif item.agent == MAIN:
-            self._main(item.event)
         else:
-            self._of_agent(item.agent, item.event)
+            self.printed.saw(item.seq)
+            if item.agent == MAIN:
+                self._main(item.event)
+            else:
+                self._of_agent(item.agent, item.event)
         self._refresh()
 
     def _live(self, live: Live) -> None:
@@ -251,10 +260,12 @@ class LivePainter:
             self.dim("no todos")
 
     def exchange(self, prompt: str, reply: str) -> None:
-        """Print a prompt of an earlier run and the reply to it."""
-        self.prompt(prompt)
+        """Print a prompt of an earlier run and the reply to it, which Ctrl+O shows from the log."""
+        theme, width = self.theme, self._width()
+        self.printed.add("prompt", blocks.prompt_lines(clean(prompt), theme, width))
         if reply.strip():
-            self._block("text", lambda theme, width: _markdown(clean(reply), theme, width))
+            self.printed.add("text", markdown_lines(clean(reply), theme, width))
+        self._refresh()
 
     # -------------------------------------------------------------- text and thinking
 
@@ -276,7 +287,7 @@ class LivePainter:
             self._write(text)
             self._end_text()
         if text:
-            self.printed.full.append(("text", lambda width: _markdown(text, self.theme, width)))
+            self.printed.keep("text", partial(markdown_lines, text, self.theme))
         if replied.usage is not None:
             self.activity.used(replied.usage.output)
 
@@ -305,7 +316,7 @@ class LivePainter:
         """Print the calls that ended, in the order in which they began; one that still runs holds later ones up."""
         for call in self.calls.take_finished():
             lines = call.lines(self.theme, self._width(), is_open=False)
-            self._add("call", lines, partial(_in_full, call, self.theme))
+            self._add("call", lines, partial(lines_in_full, call, self.read_kept, self.theme))
         if not self.calls.are_running:
             self.activity.waits_for_model()
 
@@ -345,10 +356,6 @@ class LivePainter:
         return [self.theme.paint(f"   {left} more", "dim"), *lines] if left else lines
 
 
-def _in_full(call: Call, theme: Theme, width: int) -> list[str]:
-    return call.lines(theme, width, is_open=True)
-
-
 def _with_diff(text: str, theme: Theme, width: int) -> list[str]:
     """A text that a diff may follow."""
     before, mark, diff = text.partition("\n--- ")
@@ -362,9 +369,3 @@ def _with_diff(text: str, theme: Theme, width: int) -> list[str]:
 
 def _wrapped(text: str, theme: Theme, width: int, role: Role) -> list[str]:
     return [theme.paint(part, role) for line in clean(text).split("\n") for part in wrap(line, width)]
-
-
-def _markdown(text: str, theme: Theme, width: int) -> list[str]:
-    stream = MarkdownStream(theme, width)
-    stream.feed(text)
-    return stream.finish()

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from bradawl.app.tui.render.spacing import BlockKind, has_blank_line, spaced
 
@@ -12,12 +12,26 @@ _OPENABLE: Final = 400
 Full = Callable[[int], list[str]]
 """The lines of a block in full, for a width."""
 
+DrawnBlock = tuple[BlockKind, Full]
+
+
+class Openable(NamedTuple):
+    """A block as Ctrl+O shows it; `draw` is None where a session begins."""
+
+    kind: BlockKind
+    draw: Full | None
+    seq: int
+    """The latest entry of the log when it was printed."""
+
 
 class PrintedBlocks:
     """Puts the blank lines between blocks; see `render.spacing`."""
 
     def __init__(self) -> None:
-        self.full: deque[tuple[BlockKind, Full]] = deque(maxlen=_OPENABLE)
+        self._full: deque[Openable] = deque(maxlen=_OPENABLE)
+        self._first_seq: int | None = None
+        """The first entry of the session's log that was shown in this run."""
+        self._seq = -1
         self._lines: list[str] = []
         self._last: BlockKind | None = None
 
@@ -25,6 +39,28 @@ class PrintedBlocks:
     def is_empty(self) -> bool:
         """Nothing has been printed yet."""
         return self._last is None
+
+    def begin_session(self) -> None:
+        """What follows belongs to another session."""
+        self._full.append(Openable("line", None, -1))
+        self._first_seq, self._seq = None, -1
+
+    def saw(self, seq: int) -> None:
+        """An entry of the session's log was shown."""
+        self._first_seq = seq if self._first_seq is None else self._first_seq
+        self._seq = seq
+
+    def keep(self, kind: BlockKind, full: Full) -> None:
+        """Keep a block for Ctrl+O."""
+        self._full.append(Openable(kind, full, self._seq))
+
+    def kept(self) -> "tuple[list[DrawnBlock], list[DrawnBlock], int | None]":
+        """Blocks of earlier sessions of this run, those of this session, and the entry from which on these show it."""
+        begin = max((place for place, each in enumerate(self._full) if each.draw is None), default=-1)
+        full = list(self._full)
+        earlier, own = _drawn(full[: max(0, begin)]), _drawn(full[begin + 1 :])
+        is_cut = begin < 0 and len(self._full) == self._full.maxlen
+        return earlier, own, self._full[0].seq if is_cut else self._first_seq
 
     def add(self, kind: BlockKind, lines: Sequence[str]) -> None:
         """Print a block; one without lines is left out."""
@@ -50,3 +86,11 @@ class PrintedBlocks:
         """The lines since the last call."""
         taken, self._lines = self._lines, []
         return taken
+
+
+def _drawn(blocks: Iterable[Openable]) -> list[DrawnBlock]:
+    found: list[DrawnBlock] = []
+    for each in blocks:
+        if each.draw is not None:
+            found.append((each.kind, each.draw))
+    return found

@@ -13,7 +13,7 @@ from bradawl.app.tui.render.cells import cut
 from bradawl.app.tui.render.theme import Theme
 from bradawl.core.arguments import parse_arguments
 from bradawl.core.events import AgentEnded, ToolFinished
-from bradawl.core.messages import Assistant, calls_of
+from bradawl.core.messages import Assistant, Text, calls_of
 from bradawl.core.tools import ToolSpec
 from bradawl.safety.control_characters import clean
 
@@ -37,8 +37,8 @@ class Call:
         self.began = time.monotonic()
         self.elapsed_s = 0.0
 
-    def lines(self, theme: Theme, width: int, *, is_open: bool) -> list[str]:
-        """The line of the call, and what is shown of its result."""
+    def lines(self, theme: Theme, width: int, *, is_open: bool, output: str | None = None) -> list[str]:
+        """The line of the call, and what is shown of its result, or of `output` in its place."""
         if (finished := self.finished) is None:
             return [calls.call_line(self.spec, self.raw_arguments, theme, width, state="running")]
         detail = finished_detail(self.spec, self.raw_arguments, finished)
@@ -54,7 +54,7 @@ class Call:
         below = calls.call_block(
             self.spec,
             self.raw_arguments,
-            finished.shown,
+            finished.shown if output is None else (Text(output),),
             finished.outcome,
             theme,
             width,

@@ -19,6 +19,7 @@ from bradawl.app.tui.live.completion import InputCompleter
 from bradawl.app.tui.live.editor import Editor
 from bradawl.app.tui.live.history import open_history
 from bradawl.app.tui.live.input import TerminalInput, TerminalReply
+from bradawl.app.tui.live.journal import reader_of
 from bradawl.app.tui.live.keys import load_keys
 from bradawl.app.tui.live.notices import Attention
 from bradawl.app.tui.live.output import FrameOutput, size_of
@@ -113,7 +114,7 @@ class LiveTerminal:
             show_prompt=self._show_prompt,
             show_exchange=self.painter.exchange,
             show_end=self.painter.end,
-            show_drawn=self.painter.drawn,
+            show_context=self.painter.context,
             draft=self.view.draft,
             interrupt=self.interrupted,
             keys_help=self.keys.help(),
@@ -189,6 +190,9 @@ class LiveTerminal:
         """See `Prompts`."""
         self._session = session
         self._actions.session = session
+        if session is not None:
+            self.painter.printed.begin_session()
+            self.painter.read_kept = reader_of(session.session)
         self.status.follow(session)
         self.begin(self.status.find_window(self._refresh))
         self._completer.follow(session)

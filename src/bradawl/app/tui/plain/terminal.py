@@ -49,7 +49,7 @@ def plain_terminal(console: Console) -> Terminal:
         show_prompt=lambda _: None,
         show_exchange=lambda prompt, reply: lines.painter.dim("\n".join((*_briefly(prompt, "> "), *_briefly(reply)))),
         show_end=lambda end: lines.painter.dim(end.sentence(has_time=console.is_interactive)),
-        show_drawn=None,
+        show_context=None,
         draft=lambda text: lines.painter.dim(f"to send again: {one_line(text)}"),
         interrupt=lines.interrupted,
         keys_help=KEYS_HELP,

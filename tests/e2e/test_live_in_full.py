@@ -1,0 +1,58 @@
+"""Ctrl+O shows the whole session, also what an earlier run showed and what was cut for the model."""
+
+import re
+from pathlib import Path
+
+from live_terminal import bash
+
+from bradawl.app.tui.live.lazy_lines import LazyLines
+
+LONG = "for i in $(seq 1 9000); do echo number $i of many; done"
+
+
+def test_after_a_resume_earlier_calls_are_shown_and_cut_output_is_whole(live, project):
+    first = live([{"text": "I count.", **bash(LONG)}, {"text": "It is **counted**."}], "-y")
+    first.wait_idle()
+    first.send("count for me")
+    first.wait_turns(1)
+    first.leave()
+    talk = live([bash("echo second run"), {"text": "Done."}], "-y", "-c")
+    talk.wait_idle()
+    talk.send("go on")
+    talk.wait_turns(1)
+    talk.press("ctrl+o")
+    talk.wait_for("the conversation in full")
+    assert "second run" in talk.text and talk.text.count("It is counted.") == 1, talk.text
+    talk.type("/number 4500 of\r")
+    talk.wait_for("number 4500 of many")
+    talk.press("home")
+    talk.wait_for("count for me")
+    assert "I count." in talk.text and "number 1 of many" in talk.text
+    talk.press("end")
+    talk.wait_for("Done.")
+    shown = "".join(line.strip() for line in talk.lines)
+    path = re.search(r"all of it:\s*(/.*?[0-9a-f]{64})", shown)
+    assert path and "number 9000 of many\n" in Path(path[1]).read_text(), shown
+    talk.type("q")
+    talk.wait_idle()
+    talk.leave()
+
+
+def test_only_the_last_blocks_are_drawn_until_earlier_ones_are_wanted():
+    drawn = []
+
+    def block(number):
+        def draw(width):
+            drawn.append(number)
+            return [f"{number} of {width}", "more"]
+
+        return draw
+
+    lines = LazyLines([("call" if number % 2 else "text", block(number)) for number in range(10_000)], 80)
+    assert lines.extend(20) >= 20
+    assert len(drawn) < 10 and lines.lines[-2:] == ["9999 of 80", "more"]
+    assert lines.lines[:3] == [f"{drawn[-1]} of 80", "more", ""] and not lines.is_whole
+    before = list(lines.lines)
+    moved = lines.extend(None)
+    assert lines.lines[moved:] == before and lines.is_whole and lines.extend(None) == 0
+    assert sorted(drawn) == list(range(10_000)) and "\n\n\n" not in "\n".join(lines.lines)
