@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from live_terminal import bash
+from live_terminal import MARK, bash
 
 from bradawl.app.tui.live.lazy_lines import LazyLines
 
@@ -34,6 +34,27 @@ def test_after_a_resume_earlier_calls_are_shown_and_cut_output_is_whole(live, pr
     path = re.search(r"all of it:\s*(/.*?[0-9a-f]{64})", shown)
     assert path and "number 9000 of many\n" in Path(path[1]).read_text(), shown
     talk.type("q")
+    talk.wait_idle()
+    talk.leave()
+
+
+def test_during_a_turn_earlier_runs_are_shown_as_well(live):
+    first = live([{"text": "I am the first."}], "-y")
+    first.wait_idle()
+    first.send("begin")
+    first.wait_turns(1)
+    first.leave()
+    talk = live([{"text": "I wait.", **bash("echo now; sleep 60")}], "-y", "-c")
+    talk.wait_idle()
+    talk.send("go on")
+    talk.wait_for("    now")
+    talk.press("ctrl+o")
+    talk.wait_for("the conversation in full")
+    assert "I am the first." in talk.text and "I wait." in talk.text and "can't be shown" not in talk.text
+    assert [line for line in talk.lines if line.startswith(MARK)] == [f"{MARK} begin", f"{MARK} go on"]
+    talk.type("q")
+    talk.wait_for("esc stops")
+    talk.press("esc")
     talk.wait_idle()
     talk.leave()
 

@@ -99,7 +99,7 @@ class Actions:
         from bradawl.app.tui.live.journal import earlier_blocks
 
         painter = self._painter
-        if self.session is None:
+        if self.session is None or begin == 0:
             return []
         try:
             return earlier_blocks(self.session.session, begin, painter.calls.specs, painter.theme)
