@@ -1,10 +1,8 @@
 """Makes the endpoint of the configured model: wire protocol, address, source of the key, deadlines."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
-from bradawl.app.catalog_facts import assumed_window
 from bradawl.app.settings.model_settings import ModelSettings
 from bradawl.providers.protocols import PROTOCOLS, WireProtocol, protocol_named
 
@@ -42,4 +40,10 @@ def model_endpoint(
     )
     protocol = protocol_named(chosen.api, protocols)
     codec, deadlines = protocol.open_codec(chosen.base_url, chosen.name, chosen.compat)
-    return ModelEndpoint(codec, endpoint, keys, deadlines, partial(assumed_window, chosen.provider, chosen.name))
+
+    def assumed() -> int | None:
+        from bradawl.app.catalog_facts import assumed_window  # only where nothing else tells the window
+
+        return assumed_window(chosen.provider, chosen.name)
+
+    return ModelEndpoint(codec, endpoint, keys, deadlines, assumed)
