@@ -216,3 +216,10 @@ def test_a_question_of_the_model_that_is_left_is_no_answer_and_the_turn_goes_on(
     talk.wait_for_question("The model asks")
     talk.press("esc")
     talk.wait_for("I decided.")
+
+
+def test_what_the_sandbox_refuses_anyway_is_not_asked_about(ask, project):
+    """Defect: the user allowed a write in the home folder, and then the sandbox refused it."""
+    talk = ask(bash("echo x > ~/t-home"), {"text": "I see.", "expect": "the sandbox can't let a program write"})
+    talk.wait_for("I see.")
+    assert RUN not in talk.whole_text and not made(project.parent)

@@ -168,6 +168,15 @@ class Launch(msgspec.Struct, frozen=True):
 
 
 @runtime_checkable
+class ChecksGrants(Protocol):
+    """A sandbox backend that can tell before a start that it can't let programs write to a path."""
+
+    def check_grant(self, grant: Grant) -> None:
+        """Raises the `ToolError` that `launch` raises for a path of the grant. Changes nothing."""
+        ...
+
+
+@runtime_checkable
 class SearchesAhead(Protocol):
     """A sandbox backend that searches the workspace before programs start."""
 

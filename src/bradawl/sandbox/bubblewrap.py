@@ -41,6 +41,7 @@ from bradawl.sandbox.mounts.placeholders import PlaceholderStore
 from bradawl.sandbox.mounts.plan import UNREADABLE, Mount, MountPlan
 from bradawl.sandbox.mounts.rule_mounts import ProgramView, RuleMounts
 from bradawl.sandbox.network.session_network import SessionNetwork, is_proxied
+from bradawl.sandbox.outside_writes import NOT_BOUND, check_outside, is_bound, place_outside
 from bradawl.sandbox.path_translation import (
     TEMPORARY,
     PathTranslator,
@@ -68,7 +69,6 @@ from bradawl.sandbox.shown_in_tmp import NamedPathsAtStart, OpenedPaths
 
 NAME: Final = "bubblewrap"
 _OnEnd = Callable[[], tuple[str, ...]]
-_NOT_BOUND: Final = ("/dev", "/proc", "/sys")
 _PARTLY: Final = (
     "{} has more folders than could be searched for files with keys (.env and the like). Commands can read those "
     "in the rest of them until they are found, which goes on with each command"
@@ -173,6 +173,10 @@ class BubblewrapBackend:
         watch, found = self._watched, self._repositories
         return self._search.check_running(watch, found, beside_command=beside_command) if watch else None
 
+    def check_grant(self, grant: Grant) -> None:
+        """See `ChecksGrants`."""
+        check_outside(grant, self._layout)
+
     def launch(self, program: Program, grant: Grant) -> Launch:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         with contextlib.closing(self._opened):
@@ -236,7 +240,7 @@ class BubblewrapBackend:
         plan.named = self._named.opened(self._opened, hidden, self._rule_mounts.hidden, grant.uncovered)
         if grant.rules:
             seen = tuple(path for path in (*self._layout.readable, *self._shown, self._layout.cache) if path)
-            unseen = (TEMPORARY, *_NOT_BOUND, *emptied_folders(), *self._hidden(grant, plan))
+            unseen = (TEMPORARY, *NOT_BOUND, *emptied_folders(), *self._hidden(grant, plan))
             view = ProgramView(grant.writable, program.cwd, seen, unseen, tuple(each.path for each in plan.named))
             plan.mounts = self._rule_mounts.add_to(plan.mounts, view)
         watched = self._watched if search else None
@@ -311,8 +315,7 @@ class BubblewrapBackend:
         layout = self._layout
         root = next((each for each in layout.roots if is_within(path, each)), "")
         if not root:
-            is_private = nearest_existing(path) == TEMPORARY
-            if not is_private and not any(is_within(path, each) for each in (layout.scratch, *_NOT_BOUND)):
+            if is_bound(path, layout):
                 _plan_outside(path, grant, plan, layout)
             return
         if os.path.realpath(root) != root:
@@ -372,7 +375,7 @@ class BubblewrapBackend:
                 real = os.path.realpath(path)
                 if os.path.lexists(real) and not any(is_within(real, each) for each in (*found, *grant.uncovered)):
                     found[real] = None
-        away = (*emptied_folders(), TEMPORARY, *_NOT_BOUND, *layout.roots, *grant.uncovered)
+        away = (*emptied_folders(), TEMPORARY, *NOT_BOUND, *layout.roots, *grant.uncovered)
         return (*found, *self._aliases.of((*found, *self._others, *self._system_secrets, *plan.hidden()), away))
 
     def _place_of(self, cwd: str, hidden: tuple[str, ...]) -> str:
@@ -396,7 +399,7 @@ def _mount_all(plan: MountSet, grant: Grant, covered: list[str], cache: str, emp
     for path in sorted(mounts, key=lambda each: each.split("/")):
         yield from mount_arguments(mounts[path], empties)
     for path in grant.uncovered:
-        if os.path.lexists(path) and not any(is_within(path, each) for each in _NOT_BOUND):
+        if os.path.lexists(path) and not any(is_within(path, each) for each in NOT_BOUND):
             is_writable = any(is_within(path, each) for each in grant.writable)
             yield from ("--bind" if is_writable else "--ro-bind", path, path)
 
@@ -472,10 +475,7 @@ def _hold_placeholders(
 
 def _plan_outside(path: str, grant: Grant, plan: MountSet, layout: SandboxLayout) -> None:
     """Add a path outside the workspace. If it is missing, the nearest existing folder becomes writable."""
-    place = nearest_existing(path)
-    kept = (*layout.own, layout.state, layout.home, "/")
-    if any(each and is_within(each, place) for each in kept) or any(is_within(place, own) for own in layout.own):
-        raise ToolError(f"the sandbox can't let a program write to {place} for {path}; use another folder")
+    place = place_outside(path, layout)
     found = WorkspaceSurvey(place).result() if Path(place).is_dir() else None
     mounts = MountPlan(place).for_workspace(found).mounts if found else {}
     plan.add([Mount(place, "write")], ())

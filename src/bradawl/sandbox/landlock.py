@@ -218,6 +218,11 @@ class LandlockBackend:
         """Its name and the guarantees it lacks."""
         return Sandbox(NAME, self._lacks)
 
+    def check_grant(self, grant: Grant) -> None:
+        """See `ChecksGrants`."""
+        for _ in self._writable(grant):  # raises for what can't be written
+            pass
+
     def launch(self, program: Program, grant: Grant) -> Launch:
         """The command that starts a program within a grant. Raises `ToolError` if it can't be confined."""
         if any(len(os.fsencode(word)) > _LONGEST_ARGUMENT for word in program.argv):

@@ -4,7 +4,7 @@ import codecs
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -12,7 +12,7 @@ from bradawl.core.effects import Effects, is_within
 from bradawl.core.errors import ToolError
 from bradawl.core.events import Cwd
 from bradawl.core.messages import Text
-from bradawl.core.permissions import Sandbox
+from bradawl.core.permissions import Grant, Sandbox
 from bradawl.core.ports import CallContext, Jobs, Process, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Command, CommandResult
@@ -85,6 +85,15 @@ def _nowhere(_: str) -> bool:
 
 def _nothing_else(_folder: str, **_: bool) -> tuple[str, ...]:
     return ()
+
+
+@runtime_checkable
+class ChecksGrants(Protocol):
+    """`Processes` that can tell before a start that a sandbox can't give what a grant permits."""
+
+    def check_grant(self, command: Command, grant: Grant) -> None:
+        """Raises the `ToolError` that `start` would raise."""
+        ...
 
 
 class Bash(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,8 +179,11 @@ class Bash(msgspec.Struct, frozen=True, kw_only=True):
         return effects.is_read_only and inside
 
     async def check_can_run(self, params: UnattendedBashParams, context: CallContext) -> None:
-        """Raises `ToolError` for what no answer of a user makes possible: see `_check_can_run`."""
-        _check_can_run(params, self.effects(params, context), context)
+        """Raises `ToolError` for what no answer of a user makes possible."""
+        effects, command = self._judged(params, context)
+        _check_can_run(params, effects, context)
+        if context.grant is not None and isinstance(context.processes, ChecksGrants):
+            context.processes.check_grant(command, context.grant)
 
     async def run(self, params: UnattendedBashParams, context: CallContext) -> ToolOutput:
         """Run the line to its end or its timeout. The result contains the exit code."""

@@ -82,16 +82,7 @@ class LocalProcesses:
         that are neither helpers nor granted to run outside; its owner closes it. `roots` are folders that programs may
         write to: output that is too large for memory is never kept there.
         """
-        kept = {
-            name: value
-            for name, value in environment.items()
-            if name not in _NOT_OURS and not name.startswith(_FUNCTIONS)
-        }
-        self._environment = {**kept, **_OWN_ENVIRONMENT}
-        if libraries := self._environment.get("LD_LIBRARY_PATH"):
-            # An empty or relative entry would load libraries from the working directory.
-            absolute = (each for each in libraries.replace(";", ":").split(":") if each.startswith("/"))
-            self._environment["LD_LIBRARY_PATH"] = ":".join(absolute)
+        self._environment = _without_traps(environment)
         self._folder = PrivateFolder(_temporary(environment, roots))
         self._programs = programs or trusted_programs(self._environment, (), "")
         self._bash = self._programs.find("bash") if bash is None else bash
@@ -127,6 +118,14 @@ class LocalProcesses:
         given = (f"{name}={value}" for name, value in variables)
         parts = (*command.argv, place, self._bash or "", *given, "", *held, "", *runs)
         return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def check_grant(self, command: Command, grant: Grant) -> None:
+        """Raises the `ToolError` with which the sandbox would refuse to start the command with this grant."""
+        from bradawl.sandbox.backend import ChecksGrants
+
+        backend = self._sandbox_backend() if _is_sandboxed(command, grant) else None
+        if isinstance(backend, ChecksGrants):
+            backend.check_grant(grant)
 
     async def run(
         self, command: Command, grant: Grant | None, progress: Progress | None = None, permit: Permit | None = None
@@ -367,6 +366,19 @@ def _init_of(launch: "Launch", mark: str, on_known: Callable[[int], None]) -> "N
     from bradawl.workspace.namespace_init import NamespaceInit
 
     return NamespaceInit(launch.info_fd, mark, on_known)
+
+
+def _without_traps(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of programs, without variables that make them wait for input or run code."""
+    kept = {
+        name: value for name, value in environment.items() if name not in _NOT_OURS and not name.startswith(_FUNCTIONS)
+    }
+    found = {**kept, **_OWN_ENVIRONMENT}
+    if libraries := found.get("LD_LIBRARY_PATH"):
+        # An empty or relative entry would load libraries from the working directory.
+        absolute = (each for each in libraries.replace(";", ":").split(":") if each.startswith("/"))
+        found["LD_LIBRARY_PATH"] = ":".join(absolute)
+    return found
 
 
 def _is_sandboxed(command: Command, grant: Grant) -> bool:
