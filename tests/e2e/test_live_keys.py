@@ -61,8 +61,12 @@ def test_escape_twice_without_text_chooses_a_step(talk):
     talk.send("hello")
     talk.wait_turns(1)
     talk.press("esc esc")
-    talk.wait_for("/rewind")
+    talk.wait_for_question("Go back to before which prompt?")
+    talk.wait_for("1. hello", "no files")
+    talk.press("esc")
+    talk.wait_for("Nothing was changed.")
     talk.wait_idle()
+    assert talk.typed == ""
     talk.assert_no_leaks()
 
 

@@ -18,7 +18,7 @@ from bradawl.app.session_choice import kept_flags
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.settings import Settings
 from bradawl.app.slash_commands import CommandResult
-from bradawl.app.terminal_user import Option
+from bradawl.app.terminal_user import Dialogs, Option
 from bradawl.core.deltas import Notice
 from bradawl.core.events import Envelope, Event, Live
 from bradawl.core.http import HttpRequest
@@ -35,6 +35,7 @@ class FakeUser:
     """`TerminalUser` with answers in order; an option is picked by a text in its label."""
 
     def __init__(self, *answers: str) -> None:
+        self.dialogs: Dialogs | None = None
         self._answers = list(answers)
         self.asked: list[tuple[str, str]] = []
         self.offered: list[tuple[str, tuple[Option, ...]]] = []

@@ -81,7 +81,7 @@ class Undo:
         self._store: ContentStore | None = None
         self._opened_restores: SessionRestores | None = None
         self._roots = tuple(roots)
-        self._compare = compare
+        self.compare = compare
         self._restores_elsewhere = restores
         self._line = line
 
@@ -298,7 +298,7 @@ class Undo:
 
     def diff(self, changes: Sequence[Change]) -> str:
         """Changes as unified diffs, long ones cut; empty for none. Raises `OSError` if the store can't be read."""
-        return diff_text(changes, self.store, self.root, self._compare)
+        return diff_text(changes, self.store, self.root, self.compare)
 
     def preview(self, plan: UndoPlan) -> tuple[Change, ...]:
         """The changes that a plan would make to files, without conflicts and git's data."""

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 
 from bradawl.app import undo_text
 from bradawl.app.frontend import FrontendSession
@@ -13,6 +13,9 @@ from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, has_onl
 from bradawl.checkpoints.record import Change
 from bradawl.core.errors import BradawlError
 from bradawl.folds.undo_history import Part
+
+if TYPE_CHECKING:
+    from bradawl.app.undo_dialogs import UndoDialogs
 
 _Part = Annotated[
     Literal["code", "talk", "both"],
@@ -51,14 +54,17 @@ async def redo_step(session: FrontendSession) -> CommandResult:
 
 @command("rewind")
 async def rewind_to_step(session: FrontendSession, step: str = "", part: _Part | None = None) -> CommandResult:
-    """List the steps of the session, or show what going back to one would change, and ask.
+    """Choose a prompt to go back to, and what goes back: the files, the conversation or both.
 
-    Without a user nothing is asked and nothing changes: use /undo STEP then.
+    With STEP it asks about that step at once, with PART about that part alone. In a terminal by lines (--plain) it
+    lists the steps. Without a user nothing is asked and nothing changes: use /undo STEP then.
     """
     with _undo_of(session) as undo:
+        name, wanted = _step_and_part(step, part)
+        if (dialogs := _dialogs(session, undo)) is not None and await _has_points(undo):
+            return await _rewind_in_dialogs(session, undo, dialogs, name, wanted)
         if not step:
             return CommandResult(await _listed(session, undo))
-        name, wanted = _step_and_part(step, part)
         plan = await undo.plan(name, wanted or "both")
         shown = _with_diff(undo_text.plan_text(plan, undo.root), undo, undo.preview(plan))
         if (user := session.frontend.user) is None:
@@ -69,6 +75,38 @@ async def rewind_to_step(session: FrontendSession, step: str = "", part: _Part |
             return CommandResult("Nothing was changed.")
         chosen = cast("Part", answer)
         return await _carry_out(session, undo, await undo.plan(name, chosen), _line_of(session).of(name, chosen))
+
+
+async def _has_points(undo: Undo) -> bool:
+    """Whether there is a step to go back to, and no undo that stopped in the middle has to be finished first."""
+    history = await undo.history()
+    return bool(history.steps) and undo.unfinished(history) is None
+
+
+async def _rewind_in_dialogs(
+    session: FrontendSession, undo: Undo, dialogs: "UndoDialogs", name: str, part: Part | None
+) -> CommandResult:
+    if name:
+        answer = await dialogs.part(name, part)
+        chosen = None if answer is None or answer == "stay" else (name, answer)
+    else:
+        history = await undo.history()
+        if rest := undo.unrestored(history):
+            session.session.conversation.warn(undo_text.unrestored_text(len(rest), _line_of(session)))
+        chosen = await dialogs.point(history, part)
+    if chosen is None:
+        return CommandResult("Nothing was changed.")
+    return await _carry_out(session, undo, await undo.plan(*chosen), _line_of(session).of(*chosen))
+
+
+def _dialogs(session: FrontendSession, undo: Undo) -> "UndoDialogs | None":
+    """The questions of a terminal that has more than lines."""
+    user = session.frontend.user
+    if user is None or user.dialogs is None:
+        return None
+    from bradawl.app.undo_dialogs import UndoDialogs
+
+    return UndoDialogs(user.dialogs, undo, session.frontend.symbols, session.frontend.agent.clock.now_ms())
 
 
 async def _listed(session: FrontendSession, undo: Undo) -> str:
@@ -144,12 +182,8 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan, line:
 
     overwrite, keep = (), False
     if conflicts := conflicts_of(plan):
-        text = undo_text.plan_text(plan, undo.root)
-        if (user := session.frontend.user) is None:
-            raise UndoRefused(undo_text.conflicts_text(plan, undo.root, line))
-        has_others = not has_only_conflicts(plan)
-        answer = (await user.ask(text, _CONFLICTS if has_others else _ONLY_CONFLICTS)).strip().lower()
-        if answer not in (("o", "others", "a", "all") if has_others else ("a", "all")):
+        answer = await _answer_to_conflicts(session, undo, plan, line)
+        if answer not in (("o", "others", "a", "all") if not has_only_conflicts(plan) else ("a", "all")):
             is_no = answer in ("", "n", "no")
             return CommandResult(
                 "Nothing was changed." if is_no else f"Nothing was changed: {answer[:20]!r} is no answer."
@@ -169,6 +203,16 @@ async def _carry_out(session: FrontendSession, undo: Undo, plan: UndoPlan, line:
     code = 0 if outcome.is_complete else 1
     text = undo_text.outcome_text(outcome, undo.root, line)
     return CommandResult(text, style="diff", exit_code=code, draft=_draft(plan))
+
+
+async def _answer_to_conflicts(session: FrontendSession, undo: Undo, plan: UndoPlan, line: UndoLine) -> str:
+    """What the user says about files that were changed since. Raises `UndoRefused` without a user."""
+    if (user := session.frontend.user) is None:
+        raise UndoRefused(undo_text.conflicts_text(plan, undo.root, line))
+    if (dialogs := _dialogs(session, undo)) is not None:
+        return await dialogs.conflicts(plan)
+    question = _ONLY_CONFLICTS if has_only_conflicts(plan) else _CONFLICTS
+    return (await user.ask(undo_text.plan_text(plan, undo.root), question)).strip().lower()
 
 
 def _draft(plan: UndoPlan) -> str:

@@ -70,10 +70,10 @@ def _lines_of(change: Change, store: "ContentStore", root: str, compare: Compare
         return [title, *links]
     if "file" not in (_kind(change.before), _kind(change.after)) or _same_content(change):
         return [title]
-    before, after = _data(change.path, change.before, store), _data(change.path, change.after, store)
+    before, after = content_of(change.path, change.before, store), content_of(change.path, change.after, store)
     if before is None or after is None:
         return [f"{title} ({_sizes(change)}; the content is not available)"]
-    texts = _text(before), _text(after)
+    texts = text_in(before), text_in(after)
     if texts[0] is None or texts[1] is None:
         return [f"{title} (binary, {_sizes(change)})"]
     added, removed, hunks = compare(texts[0], texts[1])
@@ -103,7 +103,7 @@ def _sizes(change: Change) -> str:
     return f"{' -> '.join(sizes)} bytes"
 
 
-def _data(path: bytes, state: FileState | None, store: "ContentStore") -> bytes | None:
+def content_of(path: bytes, state: FileState | None, store: "ContentStore") -> bytes | None:
     """The content of a file in this state; empty for a missing file, None if it is not available or too large."""
     if state is None or state.kind != "file":
         return b""
@@ -118,7 +118,7 @@ def _data(path: bytes, state: FileState | None, store: "ContentStore") -> bytes 
     return data if data is not None and hashlib.sha256(data).hexdigest() == state.content else None
 
 
-def _text(data: bytes) -> str | None:
+def text_in(data: bytes) -> str | None:
     """The content as text; None if it is binary."""
     try:
         return None if b"\0" in data else data.decode()

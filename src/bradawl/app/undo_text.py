@@ -155,6 +155,13 @@ def _plan_lines(plan: UndoPlan, root: str) -> list[str]:
     return lines + _impossible_lines(files, root) + _caches_line(files.caches, root)
 
 
+def conflict_lines(plan: UndoPlan, root: str) -> list[str]:
+    """The files that were changed since, each with the reason why it is restored only if the user says so."""
+    conflicts = () if plan.files is None else plan.files.conflicts
+    lines = [f"{shown_path(each.path, root)}: {each.conflict}" for each in conflicts if not each.job]
+    return lines + _texts_of_jobs(plan, root)
+
+
 def _impossible_lines(files: "RestorePlan | None", root: str) -> list[str]:
     impossible = () if files is None else files.impossible
     return _group(

@@ -69,7 +69,6 @@ class Actions:
             view.screen.editor.take()
         elif not view.is_running:
             view.submit_line("/rewind")
-            view.screen.editor.set_text("/rewind ")  # the number of a step follows
 
     def _next_mode(self) -> None:
         if self.session is None:

@@ -21,7 +21,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "newline": Action(("ctrl+j", "alt+enter"), "begin a new line (also Shift+Enter, or \\ before Enter)"),
     "queue": Action(("ctrl+q",), "send after the running turn"),
     "interrupt": Action(("esc",), "end the running turn"),
-    "rewind": Action(("esc esc",), "clear the text; without one, choose a step to go back to"),
+    "rewind": Action(("esc esc",), "clear the text; without one, choose a prompt to go back to"),
     "clear": Action(("ctrl+c",), "end the turn, else clear the text; twice leaves"),
     "leave": Action(("ctrl+d",), "leave, when there is no text"),
     "mode": Action(("shift+tab",), "next permission mode"),

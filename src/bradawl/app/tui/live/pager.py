@@ -21,6 +21,8 @@ _AHEAD: Final = 200
 """Earlier lines that are drawn at once, where they are drawn as they are wanted."""
 _AT_ONCE: Final = 2_000
 """The same for a search."""
+_LEAST_HELP: Final = 36
+"""Cells of the foot that a long title leaves to the place and to the first keys."""
 _HELP: Final = "q closes · / search · n next · ↑ ↓ PgUp PgDn Home End"
 
 
@@ -124,7 +126,9 @@ class Pager:
         else:
             last = min(len(self._lines), self._top + room)
             more = "" if self._lazy is None or self._lazy.is_whole else "+"
-            foot = f"{self._title} · {self._top + 1 if last else 0}-{last} of {len(self._lines)}{more} · {_HELP}"
+            place = f"{self._top + 1 if last else 0}-{last} of {len(self._lines)}{more} · {_HELP}"
+            title = cut(self._title, columns - _LEAST_HELP)
+            foot = f"{title} · {place}" if title else place
         foot = cut(foot, columns)
         foot = theme.paint(foot + " " * (columns - width(foot)), "status")
         return to_formatted_text(ANSI("\n".join([*shown, foot])))

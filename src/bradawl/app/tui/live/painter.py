@@ -113,6 +113,10 @@ class LivePainter:
 
         self._block("line", partial(context_lines, report))
 
+    def folded(self, shown: Full, full: Full) -> None:
+        """Print a block that is longer where the user opens it."""
+        self._block(lambda _, width: shown(width), full=full)
+
     def prompt(self, text: str) -> None:
         """Print a prompt of the user."""
         self._block("prompt", lambda theme, width: blocks.prompt_lines(clean(text), theme, width))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bradawl.app.console import Console
 from bradawl.app.submission import Submission
 from bradawl.app.symbols import ASCII, UNICODE, Symbols
-from bradawl.app.terminal_user import Option
+from bradawl.app.terminal_user import Dialogs, Option
 from bradawl.app.tui.live.actions import Actions
 from bradawl.app.tui.live.application import does_reflow
 from bradawl.app.tui.live.bindings import key_bindings
@@ -27,6 +27,7 @@ from bradawl.app.tui.live.painter import LivePainter
 from bradawl.app.tui.live.picker import Picker
 from bradawl.app.tui.live.screen import Screen
 from bradawl.app.tui.live.status import StatusLine
+from bradawl.app.tui.live.user_dialogs import LiveDialogs
 from bradawl.app.tui.live.view import LiveView
 from bradawl.app.tui.render.palettes import Depth
 from bradawl.app.tui.render.theme import ThemeName, theme_for_background, theme_named
@@ -98,6 +99,7 @@ class LiveTerminal:
             self._touched,
         )
         self.view.attach(self.screen)
+        self.dialogs: Dialogs | None = LiveDialogs(self.view, self.painter)
         self.status = StatusLine(settings.model.name, settings.cwd)
         self.painter.status = self.status.lines
         self.painter.activity.model = settings.model.name

@@ -10,7 +10,7 @@ from bradawl.app.rendering import cut, one_line
 from bradawl.app.slash_commands import is_command
 from bradawl.app.submission import Submission
 from bradawl.app.symbols import symbols_for
-from bradawl.app.terminal_user import Option
+from bradawl.app.terminal_user import Dialogs, Option
 from bradawl.app.tui.plain.approver import TerminalApprover
 from bradawl.app.tui.plain.lines import PlainReader, TurnInput
 from bradawl.app.tui.plain.painter import Painter
@@ -66,6 +66,8 @@ def _briefly(text: str, mark: str = "") -> list[str]:
 
 class PlainTerminal:
     """`Prompts` and `TerminalUser` by lines."""
+
+    dialogs: Dialogs | None = None
 
     def __init__(self, console: Console) -> None:
         self.painter = Painter(console)
