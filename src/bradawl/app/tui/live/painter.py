@@ -115,7 +115,7 @@ class LivePainter:
 
     def folded(self, shown: Full, full: Full) -> None:
         """Print a block that is longer where the user opens it."""
-        self._block(lambda _, width: shown(width), full=full)
+        self._block("line", lambda _, width: shown(width), full)
 
     def prompt(self, text: str) -> None:
         """Print a prompt of the user."""
@@ -128,12 +128,12 @@ class LivePainter:
     def _remark(self, text: str, role: Role) -> None:
         self._block("remark", lambda theme, width: _wrapped(text, theme, width, role))
 
-    def _block(self, kind: BlockKind, draw: Callable[[Theme, int], list[str]]) -> None:
-        """Print a block; an open text ends before it. Drawn anew, in full, where the user opens it."""
+    def _block(self, kind: BlockKind, draw: Callable[[Theme, int], list[str]], full: Full | None = None) -> None:
+        """Print a block; an open text ends before it. Drawn anew, or in full, where the user opens it."""
         self._end_text()
         self._end_thinking()
         theme = self.theme
-        self._add(kind, draw(theme, self._width()), lambda width: draw(theme, width))
+        self._add(kind, draw(theme, self._width()), full or (lambda width: draw(theme, width)))
 
     def _add(self, kind: BlockKind, lines: Sequence[str], full: Full) -> None:
         self.printed.add(kind, lines)
