@@ -159,3 +159,55 @@ def test_list_and_question_fit_forty_columns(start, project):
     talk.wait_idle()
     assert (project / "app.py").read_text() == ORIGINAL
     talk.leave()
+
+
+def test_a_short_difference_is_printed_below_its_summary(talk):
+    talk.send("/diff app.py")
+    talk.wait_for("1 file +2 " + MINUS + "1", f"2 {MINUS} two", "4 + four")
+    talk.wait_idle()
+    assert "Ctrl+O" not in talk.text and "new.txt" not in talk.lines[-8:]
+    talk.send("/diff nothing/here")
+    talk.wait_for("No file has changed at nothing/here.")
+    talk.wait_idle()
+    talk.leave()
+
+
+def test_a_long_difference_opens_and_leaves_its_summary_behind(talk):
+    talk.send("/diff")
+    talk.wait_for("what has changed", "q closes")
+    talk.press("q")
+    talk.wait_for(f"2 files +52 {MINUS}1", f"new.txt  +50 {MINUS}0  new", "Ctrl+O shows all of it")
+    talk.wait_idle()
+    assert "49 + x" not in talk.whole_text
+    talk.press("ctrl+o")
+    talk.wait_for("the conversation in full", "50 + x")
+    talk.press("q")
+    talk.wait_idle()
+    talk.send("/diff 2")
+    talk.wait_for("what has changed", "new.txt: new (+50 -0)")
+    talk.press("q")
+    talk.wait_idle()
+    talk.leave()
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_help_is_short_and_help_all_opens_everything(live, columns):
+    talk = live([], "-y", size=(24, columns))
+    talk.wait_idle()
+    talk.send("/help")
+    talk.wait_for("Undo: /undo /redo /rewind /diff", "Ctrl+O shows all of it")
+    talk.wait_idle()
+    begin = max(number for number, line in enumerate(talk.whole) if line == f"{MARK} /help")
+    end = next(number for number, line in enumerate(talk.whole) if "Ctrl+O shows all of it" in line)
+    assert end - begin <= 21, talk.whole_text
+    talk.send("/help all")
+    talk.wait_for("help", "q closes", "Conversation")
+    continued = [line for line in talk.lines if line.startswith(" " * 16)]
+    assert any("plan or auto" in line for line in continued), "a wrapped line stays in its column"
+    talk.type("/next permission")
+    talk.press("enter")
+    talk.wait_for("next permission")
+    talk.press("q")
+    talk.wait_idle()
+    assert "next permission" not in talk.whole_text
+    talk.leave()

@@ -18,7 +18,7 @@ from bradawl.app.session_choice import kept_flags
 from bradawl.app.settings.load import load_settings
 from bradawl.app.settings.settings import Settings
 from bradawl.app.slash_commands import CommandResult
-from bradawl.app.terminal_user import Dialogs, Option
+from bradawl.app.terminal_user import Dialogs, KeyChoice, Option, Whole
 from bradawl.core.deltas import Notice
 from bradawl.core.events import Envelope, Event, Live
 from bradawl.core.http import HttpRequest
@@ -63,6 +63,25 @@ class FakeUser:
         if self.has_clipboard:
             self.copied.append(text)
         return self.has_clipboard
+
+
+class FakeDialogs:
+    """`Dialogs` that keeps what is shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[str, str, Whole, bool | None]] = []
+
+    async def choose(
+        self, title: str, text: str, choices: Sequence[KeyChoice], whole: Callable[[], Whole]
+    ) -> str | None:
+        """The user leaves each question."""
+
+    async def pick_from(self, title: str, options: Sequence[Option], start: str) -> str | None:
+        """The user leaves each list."""
+
+    async def show(self, summary: str, title: str, whole: Whole, *, opens: bool | None = None) -> None:
+        """Remember it."""
+        self.shown.append((summary, title, whole, opens))
 
 
 class Conversation:

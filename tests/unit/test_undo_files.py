@@ -7,7 +7,7 @@ import pytest
 
 from bradawl.app.symbols import ASCII
 from bradawl.app.terminal_user import FileDiff
-from bradawl.app.undo_files import ChangesSince, Comparison, counts_text, summary_text
+from bradawl.app.undo_files import ChangesSince, Comparison, changes_at, counts_text, summary_text
 from bradawl.checkpoints.record import Change, ChangeRecord, FileState
 from bradawl.checkpoints.store import ContentStore
 from bradawl.tools.editing.diffs import describe_change
@@ -89,3 +89,11 @@ def test_texts_are_drawn_and_everything_else_is_named(store, change):
     assert binary == "img: changed (binary, 1 -> 2 bytes)"
     assert long == "b: changed (so much has changed that this is not compared)"
     assert counts_text(changes, Comparison(store, ROOT, describe_change, most_bytes=100), ASCII) == "3 files +1 -1"
+
+
+def test_a_path_chooses_a_file_or_what_is_in_a_folder(change):
+    changes = [change("src/a.py", None, "x"), change("src/b\n", None, "x"), change("src2", None, "x")]
+    assert changes_at(changes, "src", ROOT) == changes_at(changes, "/project/src/", ROOT) == tuple(changes[:2])
+    assert changes_at(changes, "./src/../src/a.py", ROOT) == tuple(changes[:1])
+    assert changes_at(changes, "src/b\\n", ROOT) == tuple(changes[1:2]), "as lists show it"
+    assert changes_at(changes, ".", ROOT) == tuple(changes) and changes_at(changes, "sr", ROOT) == ()

@@ -8,8 +8,8 @@ function that can't be a command is refused where it is defined. `commands` hold
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from types import NoneType, UnionType
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -217,9 +217,12 @@ def commands_in(namespace: Mapping[str, object]) -> tuple[SlashCommand, ...]:
 class CommandRegistry:
     """The commands of a run, found by name or alias."""
 
-    def __init__(self, commands: Iterable[SlashCommand]) -> None:
-        """Raises `ValueError` where two commands have a name in common."""
+    def __init__(
+        self, commands: Iterable[SlashCommand], groups: Mapping[str, Sequence[SlashCommand]] = MappingProxyType({})
+    ) -> None:
+        """`groups`: the headings of commands in `/help`. Raises `ValueError` where two have a name in common."""
         self.commands = tuple(commands)
+        self._groups = groups
         self._by_name: dict[str, SlashCommand] = {}
         for each in self.commands:
             for name in (each.name, *each.aliases):
@@ -261,6 +264,15 @@ class CommandRegistry:
             kind = type(result).__name__
             raise CommandFailed(f"/{found.name} failed: it returned {kind}, and not a str or a CommandResult.")
         return CommandResult(result) if isinstance(result, str) else result
+
+    def groups(self, *, user_is_there: bool) -> Iterator[tuple[str, list[SlashCommand]]]:
+        """The commands that can run with or without a user, by their headings; those without one last."""
+        shown = [each for each in self.commands if user_is_there or not each.needs_user]
+        grouped = {each.name for group in self._groups.values() for each in group}
+        others = [each for each in shown if each.name not in grouped]
+        for title, group in (*self._groups.items(), ("Others", others)):
+            if found := [each for each in group if each in shown]:
+                yield title, found
 
     def help_lines(self, *, user_is_there: bool) -> Iterator[str]:
         """One line for each command that can run with or without a user."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 
 from bradawl.app import undo_text
 from bradawl.app.frontend import FrontendSession
-from bradawl.app.slash_commands import CommandError, CommandResult, command
+from bradawl.app.slash_commands import CommandError, CommandResult, Rest, command
 from bradawl.app.undo import Undo, UndoRefused, UndoStopped
 from bradawl.app.undo_line import UndoLine, places_of
 from bradawl.app.undo_plan import NothingToUndo, UndoPlan, conflicts_of, has_only_conflicts, refused_whole
@@ -125,14 +125,29 @@ async def _listed(session: FrontendSession, undo: Undo) -> str:
 
 
 @command("diff")
-async def show_diff(session: FrontendSession, step: str = "") -> CommandResult:
+async def show_diff(session: FrontendSession, step: str = "", path: Rest = "") -> CommandResult:
     """Show what has changed in the files since the session began, or in one step.
 
-    STEP is a number of /rewind, as 3 or 3.2.
+    STEP is a number of /rewind, as 3 or 3.2. With PATH it shows that file alone, or the files of that folder:
+    /diff src/app.py. In the terminal a long difference opens on a screen of its own.
     """
+    if not step.replace(".", "", 1).isdigit():
+        step, path = "", f"{step} {path}".strip()
     with _undo_of(session) as undo:
         changes = await undo.changes(step)
-        return CommandResult(undo.diff(changes) or "No file has changed.", style="diff")
+        if path:
+            from bradawl.app.undo_files import changes_at
+
+            changes = changes_at(changes, path, undo.root)
+        if not changes:
+            return CommandResult(f"No file has changed{f' at {path[:200]}' if path else ''}.", style="diff")
+        if (user := session.frontend.user) is None or user.dialogs is None:
+            return CommandResult(undo.diff(changes), style="diff")
+        from bradawl.app.undo_files import comparison_of, summary_text
+
+        summary = summary_text(changes, comparison_of(undo), session.frontend.symbols)
+        await user.dialogs.show(summary, "what has changed", comparison_of(undo).drawn(changes))
+        return CommandResult()
 
 
 async def stopped_undo_text(session: FrontendSession) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bradawl.app.symbols import Symbols
@@ -96,6 +97,17 @@ class ChangesSince:
         """The first state before and the last after of each path, where they differ; sorted by path."""
         found = sorted(self._states.items())
         return [Change(path, *states) for path, states in found if states[0] != states[1]]
+
+
+def changes_at(changes: Sequence[Change], name: str, root: str) -> tuple[Change, ...]:
+    """The changes of a file, or of what is in a folder; `name` is relative to the project, or as lists show it."""
+    wanted = os.fsencode(os.path.normpath(Path(root, name)))
+    below = wanted.rstrip(b"/") + b"/"
+    return tuple(
+        each
+        for each in changes
+        if each.path == wanted or each.path.startswith(below) or shown_path(each.path, root) == name
+    )
 
 
 def files_in(changes: Iterable[Change], root: str) -> tuple[list[Change], int]:

@@ -33,5 +33,7 @@ GROUPS: Final[dict[str, tuple[ModuleType, ...]]] = {
 
 def builtin_commands() -> CommandRegistry:
     """All commands of `GROUPS`."""
-    modules = (module for group in GROUPS.values() for module in group)
-    return CommandRegistry(each for module in modules for each in commands_in(vars(module)))
+    groups = {
+        title: [each for module in modules for each in commands_in(vars(module))] for title, modules in GROUPS.items()
+    }
+    return CommandRegistry((each for group in groups.values() for each in group), groups)

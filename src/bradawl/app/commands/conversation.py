@@ -1,23 +1,44 @@
 """Slash commands about the conversation itself: `/help`, `/mode`, `/plan`, `/compact`, `/exit`."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.modes import mode_text
 from bradawl.app.rendering import compaction_text
-from bradawl.app.slash_commands import CommandResult, Rest, command
+from bradawl.app.slash_commands import CommandResult, Rest, SlashCommand, command
 from bradawl.core.permissions import Mode
+
+_MORE_HELP: Final = """
+/help NAME explains a command, /help all lists what each does.
+? on an empty line lists the keys. @ attaches a file, ! runs a command of yours."""
 
 
 @command("help", "?")
-def show_help(session: FrontendSession, name: str = "") -> str:
-    """List the commands, or explain the one named NAME."""
-    commands = session.frontend.commands
-    if name:
+async def show_help(session: FrontendSession, name: str = "") -> str:
+    """Name the commands by groups, or explain the one named NAME.
+
+    /help all explains each in a line, and the keys.
+    """
+    frontend = session.frontend
+    commands, keys = frontend.commands, frontend.keys_help
+    if name and name.lower() != "all":
         return commands.find(name).help
-    lines = commands.help_lines(user_is_there=session.frontend.user_is_there)
-    keys = session.frontend.keys_help
-    return "\n".join((*lines, *(("", keys) if keys else ())))
+    if frontend.user is None or (dialogs := frontend.user.dialogs) is None:
+        lines = commands.help_lines(user_is_there=frontend.user_is_there)
+        return "\n".join((*lines, *(("", keys) if keys else ())))
+    groups = list(commands.groups(user_is_there=True))
+    names = [f"{title}: {' '.join(f'/{each.name}' for each in group)}" for title, group in groups]
+    column = max(len(each.name) for _, group in groups for each in group)
+    whole = [_explained(title, group, column) for title, group in groups]
+    summary = "" if name else "\n".join((*names, _MORE_HELP))
+    await dialogs.show(summary, "help", [*whole, keys], opens=bool(name))
+    return ""
+
+
+def _explained(title: str, commands: Sequence[SlashCommand], column: int) -> str:
+    lines = (f"  /{each.name:<{column}}  {each.summary}" for each in commands)
+    return "\n".join((title, *lines, ""))
 
 
 @command("mode")

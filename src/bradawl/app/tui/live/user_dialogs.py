@@ -1,5 +1,6 @@
 """Questions and long texts of slash commands in the live region."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -7,7 +8,7 @@ from bradawl.app.terminal_user import FileDiff, KeyChoice, Option, Whole
 from bradawl.app.tui.live.dialogs import CLOSED, Key, KeyDialog
 from bradawl.app.tui.live.pager import Pager
 from bradawl.app.tui.live.picker import Picker
-from bradawl.app.tui.render.cells import cut, wrap
+from bradawl.app.tui.render.cells import cut, wrap, wrap_behind
 from bradawl.app.tui.render.diff import change_lines
 from bradawl.app.tui.render.theme import Theme
 from bradawl.safety.control_characters import clean, escape
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from bradawl.app.tui.live.view import LiveView
 
 _WHOLE: Final = "whole"
+_COLUMN: Final = re.compile(r"( *\S+ {2,})(?=\S)")
+"""A first column, behind which the rest of a line is wrapped."""
+_MORE: Final = "Ctrl+O shows all of it"
 _PAGE_TITLE: Final = 30
 _ROWS_AROUND: Final = 8
 """Rows of the screen that a printed text leaves to the input line, the status line and what was said before."""
@@ -54,10 +58,11 @@ class LiveDialogs:
         painter = self._painter
 
         def head(width: int) -> list[str]:
-            return self._lines([summary], width) if summary else []
+            more = painter.theme.paint(_MORE, "dim")
+            return [*self._lines([summary], width), *wrap(more, width)] if summary else []
 
         def full(width: int) -> list[str]:
-            return [*head(width), *self._lines(whole, width)]
+            return [*(self._lines([summary], width) if summary else []), *self._lines(whole, width)]
 
         is_long = opens is not None or len(full(self._view.screen.width)) > self._view.screen.rows - _ROWS_AROUND
         painter.folded(head if is_long else full, full)
@@ -75,6 +80,11 @@ class LiveDialogs:
     def _block_lines(self, block: str | FileDiff, width: int) -> list[str]:
         theme = self._painter.theme
         if isinstance(block, str):
-            return [part for line in clean(block).split("\n") for part in wrap(line, width)]
+            return [part for line in clean(block).split("\n") for part in _wrapped(line, width)]
         title = [theme.paint(line, "verb") for line in wrap(escape(block.title), width)]
         return [*title, *change_lines(block.old, block.new, theme, width, path=block.path)]
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    found = _COLUMN.match(line)
+    return wrap_behind(found[1], line[found.end() :], width) if found else wrap(line, width)
