@@ -142,6 +142,24 @@ def test_a_session_without_steps_has_no_list(live):
     talk.leave()
 
 
+def test_changes_that_were_not_saved_are_listed_so_and_the_conversation_alone_goes_back(live, project):
+    talk = live([writing("new.txt", "x\n"), {"text": "Made."}], "-y", "--no-undo")
+    talk.wait_idle()
+    talk.send("make a file")
+    talk.wait_turns(1)
+    talk.send("/rewind")
+    talk.wait_for_question(WHICH)
+    talk.wait_for("1. make a file  just now · not saved")
+    talk.press("enter")
+    talk.wait_for_question("Conversation only")
+    talk.wait_for("Not all can be restored (1).")
+    talk.press("c")
+    talk.until(lambda: talk.typed == "make a file", "the prompt")
+    assert (project / "new.txt").exists()
+    talk.press("ctrl+c")
+    talk.leave()
+
+
 def test_list_and_question_fit_forty_columns(start, project):
     talk = start(size=(24, 40))
     talk.press("esc esc")

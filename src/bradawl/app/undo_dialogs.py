@@ -72,7 +72,9 @@ class UndoDialogs:
                     is_kept = False
             del calls[left:]
             text = counts_text(since.changes, comparison, self._symbols) if is_kept else "not kept any more"
-            yield text if is_whole else f"{text}, not all saved"
+            if not is_whole:
+                text = f"{text}, not all saved" if since.changes else "not saved"
+            yield text
 
     async def part(self, step: str, wanted: Part | None = None) -> Answer | None:
         """What is to go back to before a step: the files, the conversation or both; `stay` for nothing.
