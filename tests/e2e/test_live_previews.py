@@ -85,3 +85,17 @@ def test_an_edit_that_matches_loosely_says_so(ask, project):
     talk.press("y")
     talk.wait_for("Done.")
     assert "sum(xs) - 1" not in (project / "app.py").read_text()
+
+
+@pytest.mark.parametrize("command", ["pip install requests", "touch t-1", "make test"])
+def test_a_question_about_an_ordinary_command_takes_eight_rows(ask, command):
+    """Defect: it took several paragraphs."""
+    talk = ask(bash(command), {"text": "Done."})
+    talk.wait_for_question("Run this command?")
+    talk.wait_for("asked because")
+    first = next(number for number, line in enumerate(talk.lines) if "Run this command?" in line)
+    last = next(number for number, line in enumerate(talk.lines) if "asked because" in line)
+    assert last - first + 1 <= 8
+    talk.press("v")
+    talk.until(lambda: "Run this command?" not in talk.text, "the pager")
+    talk.wait_for("in the sandbox it may write to")

@@ -18,6 +18,7 @@ from bradawl.app.tui.plain.approver import (
     parse_answer,
     question_text,
 )
+from bradawl.app.tui.question_text import brief_text
 from bradawl.core.effects import UNKNOWN, Effects
 from bradawl.core.messages import ToolCall
 from bradawl.core.permissions import Answer, Grant, Question, Request
@@ -89,6 +90,29 @@ def test_paths_are_shown_as_they_were_resolved():
     assert shown == "  writes /etc/real\\u202e"
     many = tuple(f"/ws/{number}" for number in range(40))
     assert granted_text(question({}, Effects(writes=many), "multi_edit")).count("\n") == 39
+
+
+OWN_TMP = "/h/.local/share/bradawl/projects/p/tmp/01hzzzzzzzzzzzzzzzzzzzzzzz"
+
+
+def test_the_sessions_own_tmp_is_named_as_commands_name_it():
+    """Defect: its path was shown as one outside of the project."""
+    own = OWN_TMP
+    effects = Effects(writes=(f"{own}/x", "/ws/a"), seal="s")
+    asked = question(effects=effects, grant=Grant(writable=("/ws", own)))
+    for shown in (granted_text(asked), brief_text(asked)):
+        assert "/tmp/x" in shown and own not in shown
+    other = question(effects=effects, grant=Grant(writable=("/ws", f"{own}/x")))
+    assert f"{own}/x" in granted_text(other), "of another session"
+
+
+def test_what_is_dangerous_is_shown_in_full():
+    effects = Effects(writes=("/ws/a",), seal="s", lifts=("sandbox",))
+    asked = question(effects=effects, grant=UNSANDBOXED)
+    assert brief_text(asked) == granted_text(asked)
+    for grant in (Grant(writable=("/ws",), uncovered=("/ws/.git/config",)),):
+        asked = question(effects=Effects(seal="s"), grant=grant)
+        assert "protected otherwise: /ws/.git/config" in brief_text(asked)
 
 
 def test_no_name_or_path_can_begin_a_new_line():

@@ -12,6 +12,7 @@ _NOT_RUN: Final = re.compile(r"^\S+ was not run: ")
 _DECLINED: Final = re.compile(r"the user declined\.(?: They said: (.*)| Do something else.*)?", re.DOTALL)
 _NEEDED: Final = re.compile(r"it needs permission \((.*)\), and no user is present to give it\..*", re.DOTALL)
 _OF_THE_USER: Final = re.compile(r"\b(\w+) of the user\b")
+_UNTOLD: Final = ", and what it would change can't be told"
 _EXAMPLES: Final = re.compile(r" \(plain ls, [^)]*\)")
 _VERBS: Final = (
     "add|ask|call|cd|change|check|do|end|examine|give|go|install|keep|leave|look|make|mend|name|pass|put|read|read_file|"
@@ -31,6 +32,11 @@ def refusal_reason(text: str) -> str:
     if needed := _NEEDED.fullmatch(text):
         return f"it needs permission: {user_words(needed[1])}"
     return user_words(text).removesuffix(".")
+
+
+def why_asked(reason: str) -> str:
+    """The reason of a question, without what the question shows beside it."""
+    return user_words(reason.removesuffix(_UNTOLD)).replace("it reaches *", "it reaches any host")
 
 
 def user_words(reason: str) -> str:

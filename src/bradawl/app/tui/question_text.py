@@ -6,15 +6,17 @@ from typing import Final
 
 from bradawl.app.refusal_reasons import user_words
 from bradawl.core.arguments import parse_arguments
-from bradawl.core.effects import Effects
+from bradawl.core.effects import Effects, is_within
 from bradawl.core.permissions import Grant, Question
 from bradawl.safety.control_characters import escape
+from bradawl.safety.permissions.protected_paths import is_scratch
 
 _LONG: Final = frozenset({"content", "old_string", "new_string"})
 _LINES_SHOWN: Final = 20
 _VARIABLES_SHOWN: Final = 20
 _HOSTS_SHOWN: Final = 10
 _VALUE_SHOWN: Final = 500
+_TMP: Final = "/tmp"  # noqa: S108 - as commands name it
 # Blanks that push the following text out of sight; an indentation may be longer than a gap.
 _GAP: Final = r"(?<=[^ \t\n])[ \t]{20,}|(?m:^)[ \t]{80,}"
 _EMPTY_LINES: Final = r"\n(?:[ \t]*\n){4,}"
@@ -45,10 +47,10 @@ def granted_text(question: Question) -> str:
     effects, grant = question.request.effects, question.grant
     if is_about_a_host(question):
         return "\n".join(_connection_lines(effects))
-    lines = [f"  {verb} {in_line(name)}" for verb, names in _touched(effects) for name in names]
+    lines = [f"  {verb} {_named(name, _own_tmp(question))}" for verb, names in _touched(effects) for name in names]
     if effects.seal:
         lines += [f"  in the folder {in_line(question.place)}"] * bool(question.place)
-        lines += _held(effects, grant)
+        lines += _held(effects, grant, _own_tmp(question))
         if grant.outside_sandbox or grant.network:
             lines += _exported(question)
     elif effects.unknown or effects.external:
@@ -58,6 +60,42 @@ def granted_text(question: Question) -> str:
     if effects.session and grant.environment:
         lines.append(f"  changes for all later commands: {', '.join(map(in_line, grant.environment))}")
     return "\n".join(lines)
+
+
+def is_dangerous(question: Question) -> bool:
+    """Whether a yes grants more than an ordinary command gets: a question then says all of it at once."""
+    effects, grant = question.request.effects, question.grant
+    lifts = grant.outside_sandbox and "sandbox" in effects.lifts
+    is_changing = bool(effects.session and grant.environment)
+    return bool(lifts or grant.uncovered or is_changing or effects.forced or effects.discards)
+
+
+def brief_text(question: Question) -> str:
+    """What an ordinary command touches, in one line; what of it is unusual follows. For other calls as
+    `granted_text`.
+    """
+    effects, grant = question.request.effects, question.grant
+    if not effects.seal or is_about_a_host(question) or is_dangerous(question):
+        return granted_text(question)
+    own = _own_tmp(question)
+    below = f"{question.place}/" if question.place else ""
+    inside = [_named(path, own).removeprefix(below) for path in effects.writes]
+    reads = [_named(path, own) for path in effects.reads if not is_within(path, question.place)]
+    parts = [f"writes {', '.join(inside)}"] if inside else []
+    if not inside and effects.unknown:
+        parts.append("may change anything you can" if grant.outside_sandbox else "may change files in the project")
+    parts += [f"reads {', '.join(reads)}"] if reads else []
+    parts += [f"in {in_line(question.place)}"] if question.place else []
+    hosts = [*_connection_hosts(effects, grant)]
+    exported = _exported(question) if grant.outside_sandbox or grant.network else ()
+    return "\n".join(("; ".join(parts), *hosts, *exported))
+
+
+def _connection_hosts(effects: Effects, grant: Grant) -> Iterator[str]:
+    """What a command that asks for the whole network can do."""
+    if not grant.outside_sandbox and grant.network:
+        named = ", ".join(map(in_line, _named_hosts(effects)))
+        yield "it can send what it can read, to any host" + (f"; it names {named}" if named else "")
 
 
 def destinations(question: Question) -> str:
@@ -77,6 +115,17 @@ def _named_hosts(effects: Effects) -> tuple[str, ...]:
     words = "\n".join(word for argv in (*effects.commands, *effects.inner) for word in argv)
     found = re.findall(r"(?:https?|ftp|ssh|git)://(?:[^\s/@]*@)?([A-Za-z0-9._-]+)", words)
     return tuple(dict.fromkeys(found))[:_HOSTS_SHOWN]
+
+
+def _own_tmp(question: Question) -> str:
+    """The folder that commands of this session call `/tmp`; empty if the sandbox grants none."""
+    writes = question.request.effects.writes
+    return next((path for path in question.grant.writable if is_scratch(path) and path not in writes), "")
+
+
+def _named(path: str, own_tmp: str) -> str:
+    """A path; one in the session's own `/tmp` as commands name it."""
+    return in_line(f"{_TMP}{path[len(own_tmp) :]}" if own_tmp and is_within(path, own_tmp) else path)
 
 
 def _touched(effects: Effects) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -100,13 +149,13 @@ def _exported(question: Question) -> Iterator[str]:
         yield f"  and with {', '.join(map(in_line, left))}, from earlier commands"
 
 
-def _held(effects: Effects, grant: Grant) -> Iterator[str]:
+def _held(effects: Effects, grant: Grant, own: str) -> Iterator[str]:
     if grant.outside_sandbox and "sandbox" in effects.lifts:
         yield "  it asks to run WITHOUT the sandbox: it can change what you can, and reach the network"
     elif grant.outside_sandbox:
         yield "  there is NO SANDBOX: it can change what you can, and reach the network"
     else:
-        writes = ", ".join(map(in_line, grant.writable))
+        writes = ", ".join(_named(path, own) for path in grant.writable)
         yield f"  in the sandbox it may write to: {writes}" if writes else "  in the sandbox it may write nowhere"
         asked = ", as it asks" if "network" in effects.lifts else ""
         if not grant.network:

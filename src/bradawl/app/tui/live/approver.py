@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from bradawl.app.refusal_reasons import user_words
+from bradawl.app.refusal_reasons import why_asked
 from bradawl.app.rendering import one_line
 from bradawl.app.tui.live.dialogs import CLOSED, Key, KeyDialog
 from bradawl.app.tui.live.pager import Pager
@@ -110,7 +110,7 @@ class LiveApprover:
     def _after(self, question: Question) -> str:
         more = self._waiting - 1
         waiting = f" · {more} more question{'s' if more > 1 else ''} after this one" if more else ""
-        return f"asked because {one_line(user_words(question.reason))}{waiting}"
+        return f"asked because {one_line(why_asked(question.reason))}{waiting}"
 
     async def _saved(self, question: Question, rules: tuple[str, ...], *, is_edited: bool) -> Answer | None:
         """A yes for the project, once its rules are on disk; None to ask again."""
@@ -189,7 +189,7 @@ def _keys(question: Question, rules: tuple[str, ...]) -> "Sequence[Key]":
         keys.append(Key("a", f"Yes, {covered}", "session", short="session"))
     if "project" in scopes:
         keys.append(Key("p", f"Always here: {escape(', '.join(rules))}", "project", short="always here"))
-        keys.append(Key("e", "Always here, but let me edit the rule", "rule", short="edit rule"))
+        keys.append(Key("e", "edit that rule", "rule", short="edit rule"))
     keys.append(Key("n", "No, and say why", "no", short="no"))
     if is_about_a_host(question):
         keys.append(Key("x", "No, and no further host of this command", "no host", short="no host"))

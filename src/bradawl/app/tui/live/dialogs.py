@@ -147,15 +147,17 @@ class KeyDialog:
         return f" {mark} {theme.paint(key.key, 'verb')}  {label}"
 
     def _key_lines(self, theme: Theme, cells: int) -> list[str]:
+        """The answers, as many on a line as fit."""
         listed = [each for each in self._keys if not each.is_hidden]
         lines: list[str] = []
-        column = max(len(each.key) for each in listed)
         for number, each in enumerate(listed):
-            mark = theme.paint(theme.symbols.prompt, "accent") if number == self._chosen else " "
-            first, *rest = wrap(each.label, max(10, cells - 6 - column))
-            key = theme.paint(pad(each.key, column), "verb")
-            lines.append(f" {mark} {key}  {first}")
-            lines += [" " * (5 + column) + line for line in rest]
+            shown = self._key_line(theme, each, "", is_chosen=number == self._chosen)
+            first, *rest = wrap(each.label, max(10, cells - 6 - len(each.key)))
+            if lines and not rest and cells_of(lines[-1]) + cells_of(shown + first) + 1 <= cells:
+                lines[-1] += f" {shown}{first}"
+                continue
+            lines.append(f"{shown}{first}")
+            lines += [" " * (5 + len(each.key)) + line for line in rest]
         if self._after:
             lines += [theme.paint(f"   {line}", "dim") for line in wrap(self._after, max(10, cells - 4))]
         return lines

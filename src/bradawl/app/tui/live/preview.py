@@ -4,7 +4,15 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from bradawl.app.regular_files import read_regular
-from bradawl.app.tui.question_text import destinations, granted_text, in_line, is_about_a_host, question_text, visible
+from bradawl.app.tui.question_text import (
+    brief_text,
+    destinations,
+    granted_text,
+    in_line,
+    is_about_a_host,
+    question_text,
+    visible,
+)
 from bradawl.app.tui.render import code, diff
 from bradawl.app.tui.render.cells import cut, wrap
 from bradawl.app.tui.render.theme import Theme
@@ -34,7 +42,7 @@ class Preview(NamedTuple):
 def preview_of(question: Question) -> Preview:
     """The title, the text and the foot of a question."""
     arguments, _ = parse_arguments(question.call.raw_arguments)
-    granted = granted_text(question).splitlines()
+    granted, brief = granted_text(question).splitlines(), brief_text(question).splitlines()
 
     drawn: dict[tuple[str, int], list[str]] = {}
 
@@ -45,6 +53,8 @@ def preview_of(question: Question) -> Preview:
         return drawn[key]
 
     def fixed(theme: Theme, width: int) -> list[str]:
+        if brief != granted:  # one line each: the rest is in the whole text
+            return [theme.paint(cut(line.strip(), width, theme.symbols.ellipsis), "dim") for line in brief]
         return [theme.paint(part, "dim") for line in granted for part in wrap(line.strip(), width)]
 
     def whole(width: int) -> list[str]:
