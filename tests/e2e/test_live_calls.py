@@ -71,11 +71,17 @@ def test_sub_agents_are_shown_with_what_they_do_now(live, project):
     talk = live(script, "-y")
     talk.wait_idle()
     talk.send("go")
-    talk.wait_for("agent-1", "until [ -e go ]", "esc stops")
+    talk.wait_for("agent-1 · 1 step", "until [ -e go ]", "esc stops")
+    assert talk.text.count("find the place") + talk.text.count("find it") == 2  # the call, and what is running
     (project / "go").touch()
     talk.wait_for("All done.")
     talk.wait_turns(1)
-    assert "find the place" in talk.whole_text
+    told = [line for line in talk.whole_text.split("\n") if "Agent" in line or "agent-1" in line]
+    assert len(told) == 1 and "find" in told[0] and "2 steps" in told[0], told
+    talk.press("ctrl+o")
+    talk.wait_for("in line 1")
+    talk.press("q")
+    talk.wait_idle()
     talk.leave()
 
 

@@ -206,10 +206,11 @@ class LivePainter:
                 text = self.notes.pop(note_id)
                 step = self._step + 1
                 self._block("note", lambda theme, width: [blocks.note_delivered_line(clean(text), step, theme, width)])
-            case AgentSpawned(name, _, kind, prompt):
-                self.agents.begin(name, kind, prompt)
+            case AgentSpawned(name, call_id, kind, prompt):
+                self.calls.attach(call_id, self.agents.begin(name, kind, prompt))
             case AgentEnded():
-                self._block("call", self.agents.ended(event))
+                if draw := self.agents.ended(event):
+                    self._block("call", draw)
             case JobStarted(job_id, _, command):
                 self._jobs[job_id] = command
                 self._block("remark", lambda theme, width: [blocks.job_started_line(job_id, command, theme, width)])

@@ -7,7 +7,7 @@ from typing import Final
 from bradawl.app.call_details import finished_detail, state_of
 from bradawl.app.call_words import call_phrase
 from bradawl.app.rendering import cut as cut_text
-from bradawl.app.rendering import main_argument, one_line
+from bradawl.app.rendering import main_argument, one_line, usage_text
 from bradawl.app.tui.render import blocks, calls
 from bradawl.app.tui.render.cells import cut
 from bradawl.app.tui.render.theme import Theme
@@ -15,6 +15,7 @@ from bradawl.core.arguments import parse_arguments
 from bradawl.core.events import AgentEnded, ToolFinished
 from bradawl.core.messages import Assistant, Text, calls_of
 from bradawl.core.tools import ToolSpec
+from bradawl.core.usage import Usage
 from bradawl.safety.control_characters import clean
 
 _FOLDED_LINES: Final = {"diff": 24, "output": 5}
@@ -33,6 +34,8 @@ class Call:
     def __init__(self, spec: ToolSpec, raw_arguments: str) -> None:
         self.spec, self.raw_arguments = spec, raw_arguments
         self.finished: ToolFinished | None = None
+        self.agent: RunningAgent | None = None
+        """The sub-agent that the call started."""
         self.output = ""
         self.began = time.monotonic()
         self.elapsed_s = 0.0
@@ -40,8 +43,12 @@ class Call:
     def lines(self, theme: Theme, width: int, *, is_open: bool, output: str | None = None) -> list[str]:
         """The line of the call, and what is shown of its result, or of `output` in its place."""
         if (finished := self.finished) is None:
-            return [calls.call_line(self.spec, self.raw_arguments, theme, width, state="running")]
-        detail = finished_detail(self.spec, self.raw_arguments, finished)
+            detail = self.agent.progress(theme.symbols.dot) if self.agent else ""
+            line = calls.call_line(self.spec, self.raw_arguments, theme, width, state="running", detail=detail)
+            latest = self.agent.latest if self.agent else ""
+            return [line, theme.paint(cut(f"    {latest}", width, theme.symbols.ellipsis), "dim")] if latest else [line]
+        used = self.agent.used if self.agent else ""
+        detail = used or finished_detail(self.spec, self.raw_arguments, finished)
         line = calls.call_line(
             self.spec,
             self.raw_arguments,
@@ -109,6 +116,11 @@ class RunningCalls:
             call = self._calls[event.call_id] = Call(ToolSpec("earlier call"), "")
         call.finished, call.elapsed_s = event, time.monotonic() - call.began
 
+    def attach(self, call_id: str, agent: "RunningAgent") -> None:
+        """A running call started the sub-agent, and shows what it does."""
+        if (call := self._calls.get(call_id)) is not None and call.finished is None:
+            call.agent, agent.call = agent, call
+
     def take_finished(self) -> Iterator[Call]:
         """Remove and yield the ended calls up to the first that runs."""
         for call_id, call in tuple(self._calls.items()):
@@ -123,7 +135,7 @@ class RunningCalls:
         shown = list(self._calls.values())[-_CALLS_SHOWN:]
         lines: list[str] = []
         for call in shown:
-            lines.append(call.lines(theme, width, is_open=False)[0])
+            lines += call.lines(theme, width, is_open=False)[: 2 if call.agent and call.finished is None else 1]
             if call.finished is None and call.output:
                 last = call.output.rstrip("\n").split("\n")[-rows:]
                 lines += [theme.paint(cut(f"    {line.expandtabs(4)}", width), "dim") for line in last]
@@ -131,40 +143,55 @@ class RunningCalls:
 
 
 class RunningAgents:
-    """Sub-agents that run, with their latest call."""
+    """Sub-agents that run, with their latest call. One that a call shows has no lines of its own."""
 
     def __init__(self) -> None:
-        self._agents: dict[str, _Agent] = {}
+        self._agents: dict[str, RunningAgent] = {}
 
-    def begin(self, name: str, kind: str, prompt: str) -> None:
+    def begin(self, name: str, kind: str, prompt: str) -> "RunningAgent":
         """A sub-agent began."""
-        self._agents[name] = _Agent(kind, one_line(prompt))
+        agent = self._agents[name] = RunningAgent(name, kind, one_line(prompt))
+        return agent
 
     def replied(self, name: str, message: Assistant, specs: Mapping[str, ToolSpec]) -> None:
         """A sub-agent made a step."""
-        agent = self._agents.setdefault(name, _Agent("", ""))
+        agent = self._agents.setdefault(name, RunningAgent(name, "", ""))
         agent.steps += 1
         called = [(specs.get(each.name) or ToolSpec(each.name), each.raw_arguments) for each in calls_of(message)]
         agent.latest = ", ".join(call_phrase(spec, raw) for spec, raw in called)
 
-    def ended(self, event: AgentEnded) -> Callable[[Theme, int], list[str]]:
-        """Draws that a sub-agent ended."""
-        agent = self._agents.pop(event.spawned, _Agent("", ""))
+    def ended(self, event: AgentEnded) -> Callable[[Theme, int], list[str]] | None:
+        """Draws that a sub-agent ended; None if its call says it."""
+        agent = self._agents.pop(event.spawned, RunningAgent(event.spawned, "", ""))
+        if agent.call is not None and agent.call.finished is None:
+            agent.used = usage_text(agent.steps, event.usage or Usage(), event.cost)
+            agent.latest = ""
+            return None
         return lambda theme, width: [
             blocks.agent_ended_line(event.spawned, event.reason, agent.steps, event.usage, event.cost, theme, width)
         ]
 
     def lines(self, theme: Theme, width: int) -> list[str]:
-        """What each running sub-agent is to do, and its latest calls."""
+        """What each running sub-agent that no call shows is to do, and its latest calls."""
         lines: list[str] = []
         for name, each in self._agents.items():
+            if each.call is not None and each.call.finished is None:
+                continue
             lines.append(blocks.agent_started_line(name, each.kind, each.prompt, theme, width))
             if each.latest:
                 lines.append(blocks.agent_step_line(f"step {each.steps}", each.latest, theme, width))
         return lines
 
 
-class _Agent:
-    def __init__(self, kind: str, prompt: str) -> None:
-        self.kind, self.prompt = kind, prompt
-        self.steps, self.latest = 0, ""
+class RunningAgent:
+    """A sub-agent from its start to its end."""
+
+    def __init__(self, name: str, kind: str, prompt: str) -> None:
+        self.name, self.kind, self.prompt = name, kind, prompt
+        self.steps, self.latest, self.used = 0, "", ""
+        self.call: Call | None = None
+
+    def progress(self, dot: str) -> str:
+        """`agent-1 · 3 steps`."""
+        steps = f" {dot} {self.steps} step{'' if self.steps == 1 else 's'}" if self.steps else ""
+        return f"{one_line(self.name)}{steps}"
