@@ -133,6 +133,13 @@ def test_the_file_of_the_history_holds_no_long_texts(tmp_path):
     assert editor.take().text == whole.text  # in the same program it is whole
 
 
+def test_an_entry_that_an_earlier_version_stored_whole_is_cut(tmp_path):
+    path = tmp_path / "history"
+    path.write_text("\n# 2026-01-01\n+short\n\n# 2026-01-02\n+" + "x" * 5_000_000 + "\n")
+    long, short = PrivateHistory(str(path)).load_history_strings()
+    assert short == "short" and len(long) < 5_000 and "not kept" in long
+
+
 def test_the_same_text_twice_is_one_entry(tmp_path):
     history = open_history(tmp_path / "history")
     for text in ("one", "one", "two", "one"):

@@ -10,6 +10,8 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 _ENTRY_CHARACTERS: Final = 4_000
 """Of one entry in the file."""
+_LOADED_CHARACTERS: Final = 100_000
+"""Of one entry that an earlier version stored whole; a longer text would make each key slow."""
 _NUMBER: Final = re.compile(r"\[(Pasted text|Image) #\d{1,9}([^\]\n]*)\]")
 """A mark, whose number means nothing to a later program."""
 
@@ -25,9 +27,10 @@ class PrivateHistory(FileHistory):
     def load_history_strings(self) -> Iterable[str]:
         """See `History`."""
         try:
-            return list(super().load_history_strings())
+            entries = list(super().load_history_strings())
         except OSError:
             return []
+        return [_stored(each) if len(each) > _LOADED_CHARACTERS else each for each in entries]
 
     def store_string(self, string: str) -> None:
         """See `History`."""

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from bradawl.core.ports import Approver
 
 _TICK_S: Final = 0.1
+_LAST_S: Final = 5.0
+"""Seconds that cancelled work has to give the terminal back."""
 _INTERRUPTS_TO_EXIT: Final = 3
 """SIGINT this often during one turn exits at once, in case ending the turn does not work."""
 
@@ -139,7 +141,7 @@ class LiveTerminal:
                 for task in self._tasks:
                     task.cancel()
                 if self._tasks:
-                    await asyncio.wait(self._tasks)  # they have the terminal until then
+                    await asyncio.wait(self._tasks, timeout=_LAST_S)  # they have the terminal until then
                 self.screen.editor.take()  # what was not sent is in the history
                 await self._close(application)
 
