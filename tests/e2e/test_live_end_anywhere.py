@@ -6,6 +6,7 @@ import signal
 import pytest
 from live_terminal import bash
 from pseudo_terminal import PATIENCE_S
+from terminal import START
 from test_live_approvals import RUN
 from test_live_end import error_reports
 
@@ -120,6 +121,15 @@ def test_a_terminal_that_is_closed(live, state):
     assert talk.process.wait(PATIENCE_S) in (0, 128 + signal.SIGHUP)
     assert DRAFT in history(talk) and "secret reason" not in history(talk)
     assert error_reports(talk.folder) == []
+
+
+def test_a_closed_terminal_whose_signal_is_ignored(live):
+    """Defect: the exit code was 2, with a message that there was no prompt."""
+    talk = with_draft(start(live, program=("sh", "-c", 'trap \'\' HUP; exec "$0" "$@"', *START)))
+    os.close(talk.fd)
+    talk.fd = os.open(os.devnull, os.O_RDONLY)
+    assert talk.process.wait(PATIENCE_S) == 0
+    assert DRAFT in history(talk)
 
 
 @pytest.mark.parametrize("keys", ["ctrl+c", "esc esc"])

@@ -46,6 +46,7 @@ async def run_repl(request: RunRequest, console: Console) -> int:
 async def converse(request: RunRequest, console: Console, terminal: Terminal) -> int:
     """Build the agent, and converse at a terminal. Returns the exit code. Raises as `run_repl`."""
     repl = Repl(terminal)
+    has_user = console.has_user  # asked before the terminal may be gone
     with Interrupts(on_interrupt=terminal.interrupt) as interrupts:
         try:
             settings = await _settings_after_trust_question(request, terminal)
@@ -61,7 +62,7 @@ async def converse(request: RunRequest, console: Console, terminal: Terminal) ->
             if not interrupts.has_arrived:
                 raise
             return interrupts.exit_code
-    if repl.had_no_input and session_id is None and not console.has_user:
+    if repl.had_no_input and session_id is None and not has_user:
         raise SettingsError("The prompt is empty: use `bradawl -p PROMPT`, pipe it in, or talk at a terminal.")
     return 0
 
