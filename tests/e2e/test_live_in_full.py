@@ -59,6 +59,28 @@ def test_during_a_turn_earlier_runs_are_shown_as_well(live):
     talk.leave()
 
 
+def test_a_question_that_comes_while_a_text_is_open_leaves_that_text_alone(live, project, server):
+    talk = live((), "--permission-mode", "default", environ=server.environ)
+    talk.wait_idle()
+    talk.send("go on")
+    request = server.request()
+    talk.press("ctrl+o")
+    talk.wait_for("the conversation in full")
+    shown = talk.lines[:-1]
+    assert f"{MARK} go on" in shown
+    request.call("bash", command="touch t-1")
+    request.end()
+    talk.wait_for_output(b"needs your answer")
+    talk.type("/word")
+    talk.wait_for("/word")
+    assert talk.lines[:-1] == shown
+    talk.type("\rq")
+    talk.wait_for_question("touch t-1")
+    talk.press("esc")
+    talk.wait_idle()
+    talk.leave()
+
+
 def test_only_the_last_blocks_are_drawn_until_earlier_ones_are_wanted():
     drawn = []
 

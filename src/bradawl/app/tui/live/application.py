@@ -73,8 +73,18 @@ class LiveApplication(Application[None]):
     def timeoutlen(self, value: float | None) -> None:
         """The base class sets a default, which does not depend on the key."""
 
+    @property
+    def _is_shown(self) -> bool:
+        """The region is on the screen: no other program and no opened text has the terminal."""
+        return self.is_running and not getattr(self, "_running_in_terminal", False)
+
+    def erase(self) -> None:
+        """Erase the region, where it is shown; the next frame draws all of it."""
+        if self._is_shown:
+            self.renderer.erase()
+
     def _redraw(self, render_as_done: bool = False) -> None:
-        if not self.is_running or getattr(self, "_running_in_terminal", False):
+        if not self._is_shown:
             return
         with self._frames.frame():
             self._erase_moved()

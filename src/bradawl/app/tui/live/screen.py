@@ -197,7 +197,7 @@ class Screen:
     def _draw_anew(self) -> None:
         """Draw a frame on erased rows. In others some terminals keep the length of what was erased, and break them."""
         with self.output.frame():
-            self.app.renderer.erase()
+            self.app.erase()
             self.draw()
 
     @property
