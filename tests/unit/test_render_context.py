@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from test_context_text import NOT_BEGUN, REPORT, part, report
 
 from bradawl.app.tui.render.cells import width as cells_of
-from bradawl.app.tui.render.context import cells_of_groups, context_lines, groups_of
+from bradawl.app.tui.render.context import cells_of_groups, context_lines, context_summary, groups_of
 from bradawl.app.tui.render.theme import theme_named
 
 PLAIN = theme_named("plain", "none")
@@ -38,6 +38,14 @@ def test_the_grid_has_each_part_in_proportion_and_the_legend_its_figures(width):
     assert all(cells_of(line) <= width for line in lines)
     text = " ".join(" ".join(lines).split())
     assert "results: bash 22,500, read_file 13,500" in text and "Next compaction: snip, at 84,000" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_picture_fits_on_a_screen_and_says_how_to_see_the_rest(width):
+    lines = context_summary(REPORT, PLAIN, width)
+    assert len(lines) <= 19 and len(grid_of(lines)) == 140
+    assert "Next compaction: snip" in " ".join(lines) and lines[-1].startswith("Ctrl+O shows")
+    assert [line for line in lines[:-1] if line not in context_lines(REPORT, PLAIN, width)] == []
 
 
 def test_the_figures_are_those_of_the_json():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
-from typing import Final
+from typing import Final, NamedTuple
 
 from bradawl.app.context_report import CompactionForecast, ContextReport, Request, Spent
 from bradawl.app.rendering import cut, one_line, price_text, usage_text
@@ -49,11 +49,22 @@ def context_text(report: ContextReport, width: int = USUAL_WIDTH) -> str:
     return "\n\n".join("\n".join(block) for block in map(list, blocks) if block)
 
 
-def text_around_picture(report: ContextReport, width: int) -> tuple[list[str], list[str]]:
-    """What stands above and below a picture of the window that a terminal draws itself."""
+class TextAroundPicture(NamedTuple):
+    """What stands around a picture of the window that a terminal draws itself."""
+
+    above: list[str]
+    compaction: list[str]
+    """What is compacted next."""
+    details: list[str]
+    """The parts, the cache and the requests."""
+
+
+def text_around_picture(report: ContextReport, width: int) -> TextAroundPicture:
+    """Lines of at most `width` columns; 32 is the least."""
     page = _Page(report, max(_NARROWEST, width), has_bar=False)
-    blocks = (page.inner_parts(), page.compaction(), page.cache(), page.requests(), page.rest())
-    return [*page.head()], "\n\n".join("\n".join(block) for block in map(list, blocks) if block).split("\n")
+    blocks = (page.inner_parts(), page.cache(), page.requests(), page.rest())
+    details = "\n\n".join("\n".join(block) for block in map(list, blocks) if block).split("\n")
+    return TextAroundPicture([*page.head()], [*page.compaction()], details)
 
 
 _NOT_COMPACTED: Final = "Nothing is compacted: a request that does not fit any more fails. /compact makes room."

@@ -109,9 +109,10 @@ class LivePainter:
 
     def context(self, report: "ContextReport") -> None:
         """Print what fills the context window."""
-        from bradawl.app.tui.render.context import context_lines
+        from bradawl.app.tui.render.context import context_lines, context_summary
 
-        self._block("line", partial(context_lines, report))
+        full = partial(context_lines, report, self.theme)
+        self._block("line", partial(context_summary, report), full)
 
     def folded(self, shown: Full, full: Full) -> None:
         """Print a block that is longer where the user opens it."""
@@ -332,7 +333,8 @@ class LivePainter:
 
         While a question waits the user is who works, so there is no spinner.
         """
-        foot = [*self._queue_lines(held, width), *self.hint.lines(self.theme, width)]
+        waiting = [*self.notes.values(), *held]
+        foot = [*_queue_lines(waiting, self.theme, width), *self.hint.lines(self.theme, width)]
         running = [*self.calls.running_lines(self.theme, width, _PROGRESS_ROWS), *self.agents.lines(self.theme, width)]
         spinner = "" if is_asking else self.activity.line(self.theme, width)
         rest = len(foot) + (2 if spinner else 0)
@@ -351,14 +353,15 @@ class LivePainter:
         """Something moves: frames are due without an event."""
         return self.activity.is_active or self.hint.is_shown
 
-    def _queue_lines(self, held: tuple[str, ...], width: int) -> list[str]:
-        texts = [*self.notes.values(), *held]
-        shown = texts[-_QUEUE_ROWS:]
-        lines = [f" {blocks.note_queued_line(clean(text), self.theme, width - len(_EDITS) - 1)}" for text in shown]
-        if lines:
-            lines[-1] += self.theme.paint(_EDITS, "dim")
-        left = len(texts) - len(shown)
-        return [self.theme.paint(f"   {left} more", "dim"), *lines] if left else lines
+
+def _queue_lines(texts: Sequence[str], theme: Theme, width: int) -> list[str]:
+    """The last of the messages that wait."""
+    shown = texts[-_QUEUE_ROWS:]
+    lines = [f" {blocks.note_queued_line(clean(text), theme, width - len(_EDITS) - 1)}" for text in shown]
+    if lines:
+        lines[-1] += theme.paint(_EDITS, "dim")
+    left = len(texts) - len(shown)
+    return [theme.paint(f"   {left} more", "dim"), *lines] if left else lines
 
 
 def _with_diff(text: str, theme: Theme, width: int) -> list[str]:

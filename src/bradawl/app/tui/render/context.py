@@ -1,6 +1,6 @@
 """The picture of `/context`: the window as a grid of coloured cells, with a legend."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from bradawl.app.context_report import ContextReport
@@ -45,18 +45,32 @@ def groups_of(report: ContextReport) -> list[Group]:
     ]
 
 
+def context_summary(report: ContextReport, theme: Theme, width: int) -> list[str]:
+    """The picture and what is compacted next; it fits on a usual screen."""
+    text = text_around_picture(report, min(width, _WIDEST))
+    hint = theme.paint("Ctrl+O shows the parts, the cache and the requests", "dim")
+    return _wrapped((*text.above, "", *_picture(report, theme, width), "", *text.compaction, hint), width)
+
+
 def context_lines(report: ContextReport, theme: Theme, width: int) -> list[str]:
     """All of it, at most `width` cells wide; letters stand for colours where there are none."""
-    above, below = text_around_picture(report, min(width, _WIDEST))
+    text = text_around_picture(report, min(width, _WIDEST))
+    picture = _picture(report, theme, width)
+    return _wrapped((*text.above, "", *picture, "", *text.compaction, "", *text.details), width)
+
+
+def _wrapped(lines: Iterable[str], width: int) -> list[str]:
+    return [part for line in lines for part in wrap(line, width)]
+
+
+def _picture(report: ContextReport, theme: Theme, width: int) -> list[str]:
     groups = groups_of(report)
     columns = min(_COLUMNS, max(1, (width + 1) // 2))
     grid = [*_grid(groups, columns, theme)]
     legend = [_legend_line(group, report.window.tokens, theme) for group in groups]
     if width >= _BESIDE:
-        picture = [f"{pad(row, 2 * columns - 1)}{_GAP}{line}" for row, line in zip(grid, legend, strict=True)]
-    else:
-        picture = [*grid, "", *legend]
-    return [part for line in (*above, "", *picture, "", *below) for part in wrap(line, width)]
+        return [f"{pad(row, 2 * columns - 1)}{_GAP}{line}" for row, line in zip(grid, legend, strict=True)]
+    return [*grid, "", *legend]
 
 
 def _grid(groups: Sequence[Group], columns: int, theme: Theme) -> Iterator[str]:
