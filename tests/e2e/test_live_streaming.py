@@ -39,7 +39,8 @@ def answer_in(lines: list[str]) -> list[str]:
     """The lines between the prompt and the line about its cost."""
     begin = next(number for number, line in enumerate(lines) if line.startswith(f"{MARK} "))
     end = next(number for number, line in enumerate(lines) if re.match(r"\S [\d.]+s · \d+ steps?", line))
-    return lines[begin + 2 : end]
+    assert lines[end - 1] == ""
+    return lines[begin + 2 : end - 1]
 
 
 @pytest.mark.parametrize("size", [(24, 80), (40, 120), (10, 50)], ids=str)

@@ -82,7 +82,7 @@ def test_a_project_that_was_removed_comes_back_once_its_folder_exists(project: P
         terminal.wait_for("cost unknown")
         assert not project.root.exists()
         terminal.type("/undo\r")
-        terminal.wait_for("does not exist any more. Make it again")
+        terminal.wait_for("Make it again")
         project.root.mkdir()
         terminal.type("/undo\r")
         terminal.wait_for("Restore the [o]ther files")  # git has no objects any more for the rest

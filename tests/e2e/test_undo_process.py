@@ -271,7 +271,7 @@ def test_a_job_is_ended_at_the_terminal_and_then_undone(project: Project) -> Non
         terminal.wait_for("finished one")
         terminal.wait_for("cost unknown")  # the turn is over
         terminal.type("/undo\r")
-        terminal.wait_for("`/jobs end job-1` ends it")
+        terminal.wait_for("`/jobs end job-1`")
         terminal.type("/jobs\r")
         terminal.wait_for("job-1  running")
         terminal.type("/jobs end job-2\r")

@@ -165,7 +165,7 @@ async def test_honest_git_in_a_job_is_left_alone(session, name):
             assert report.restored == ()
     result = job.result()
     assert result.exit_code == 0, result.stderr
-    assert result.restored == () and checks > 3
+    assert result.restored == () and checks  # how many depends on how fast the machine is
 
 
 async def test_a_stopped_rebase_of_the_user_gets_no_program(session):

@@ -132,7 +132,7 @@ def test_a_folder_that_became_a_link_is_not_followed(project):
 @pytest.mark.parametrize("path", ["pipe", "/dev/zero", "."])
 def test_what_became_a_pipe_a_device_or_a_folder_is_not_read(project, path):
     os.mkfifo(project / "pipe")
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         read_regular(os.path.realpath(project / path), 100)
 
 
