@@ -36,7 +36,9 @@ TEXT = [
     *("echo 'open", 'echo "open', "ls &&", "ls |", "; ls", "ls ;; ls", "ls \\", "ls && ; ls", "| ls"),
 ]
 WORDS = cases(r"""
-    ls $HOME  ls $  ls "$x"  ls `pwd`  ls $(pwd)  echo "a\b"  echo "!x"  echo $((1))  echo ${x}  ls {a,b}  ls {a}
+    ls $HOME  ls $  ls "$x"  ls `pwd`  ls $(pwd)  echo "a\$b"  echo "a\`b"  echo "a\\"  echo "a\"b"
+    echo "a$1"  echo "$-"  echo "$(x)"  echo "!x"  echo $((1))  echo ${x}
+    ls {a,b}  ls {a}
     ls a\ b  find . -\delete  find . {-delete,-print}  find . -d*  ls [ab]  ls a#b  ls $'a'  ls ~u  ls ~+
     echo a=~/x  echo a:~/x  r''m x  'ls'  /bin/ls  ./ls  l?  -ls  ls a=~  @(ls)  ls !(a)  ls +(a)  %1  A+=b  A=(1)
     A[1]=b  ls -*  ls '*'*  cat -?
@@ -65,7 +67,8 @@ OPTIONS = cases(r"""
     find *  rg --pre x y  rg --pre=x y  rg -z x  rg -L x  rg --hostname-bin x y  rg  tree -o x  tree -l  tree -R
     file -C -m x  file -f x  file  date -s x  date 0101  date -f x  diff -r a b  diff a  diff -l a b
     diff --from-file=a b  md5sum -c x  strings @x  df -  ls -  sed s/a/b/ f  sed -n '1e ls' f  sed -n 'w x' f
-    sed -i s/a/b/ f  sed -ni p f  sed -n 1p -i f  sed -n '/a/p' f  jq env f  jq '$ENV' f  jq 'import "x" as x; 1' f
+    sed -i s/a/b/ f  sed -ni p f  sed -n 1p -i f  sed -n '/a/w x' f  sed -n '/a/e' f  sed -n '/a/p;w x' f
+    sed -n '/a\/p' f  sed -n '\,a,p' f  jq env f  jq '$ENV' f  jq 'import "x" as x; 1' f
     jq -f x f  jq -L x . f  jq  jq --arg a b . f  printf -v x y  printf '%n' x  printf  printf '%(%F)T' 1
     printf '%*d' 1 2  test -v x  test -v 'a[$(ls)]'  [ -v x ]  [ -f x  [ -f x -a -f y ]  test 'a[0]' -eq 0
     [ x -R y ]  test -R x  ps e  ps aux e  ps -o environ  hostname x  hostname -F x  sleep  sleep x  sleep infinity

@@ -77,6 +77,8 @@ class Token(msgspec.Struct, frozen=True):
     end: int
 
 
+# In double quotes `\` stays where the character behind it has no meaning there, and so does a `$` that begins nothing.
+_IN_DOUBLE_QUOTES = r"""(?:[^"\\$`!]|\\[A-Za-z0-9_.*+?^|(){}<>\[\]/,:;=@%&~#' -]|\$(?=["| ]|\\[|)]))*"""
 _TOKEN = re.compile(
     r"(?P<blank>[ \t]+)"
     r"|(?P<newline>\n)"
@@ -84,7 +86,7 @@ _TOKEN = re.compile(
     r"|(?P<joint>(?:&&|\|\||;|\|)(?![;&|]))"
     r"|(?P<duplicate>(?:1?>&2|2>&1)(?=[ \t\n;|&]|$))"
     r"|(?P<redirect>(?:[12]?>>?|&>>?|0?<)(?![&<>|(]))"
-    r"""|(?P<word>(?:'[^']*'|"[^"\\$`!]*"|[A-Za-z0-9_./:,@%+^=*?~!\[\]-]+)+)"""
+    rf"""|(?P<word>(?:'[^']*'|"{_IN_DOUBLE_QUOTES}"|[A-Za-z0-9_./:,@%+^=*?~!\[\]-]+)+)"""
 )
 _PIECE = re.compile(r"""'([^']*)'|"([^"]*)"|([^'"]+)""")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")

@@ -287,7 +287,8 @@ _FIND_ALONE = frozenset(
     | {"-prune", "-true", "-false", "-mount", "-xdev", "-daystart", "-depth", "-d", "-nouser", "-nogroup", "-quit"}
     | {"-noleaf", "(", ")", "!", ","}
 )
-_SED_PRINTS = r"(?:[0-9]+|\$)(?:,(?:[0-9]+|\$))?p"
+_SED_LINE = r"(?:[0-9]+|\$|/(?:[^/\\\n]|\\[^\n])+/I?)"
+_SED_PRINTS = rf"{_SED_LINE}(?:,(?:{_SED_LINE}|\+[0-9]+))?p"
 _JQ = options(
     "rnecCMSsja",
     "raw-output null-input exit-status compact-output color-output monochrome-output sort-keys slurp raw-input"
