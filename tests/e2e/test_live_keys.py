@@ -134,6 +134,29 @@ def test_a_search_can_be_left(talk, key):
     talk.leave()
 
 
+@pytest.mark.parametrize("key", ["esc", "enter"])
+def test_a_draft_that_a_search_replaces_is_in_the_history(talk, key):
+    talk.send("the first prompt")
+    talk.wait_turns(1)
+    talk.type("precious draft")
+    talk.press("ctrl+r")
+    talk.wait_for("search:")
+    talk.type("first")
+    talk.until(lambda: talk.typed == "the first prompt", "the prompt that was found")
+    talk.press(key)
+    talk.wait_until_gone("search:")
+    talk.press("ctrl+c")
+    talk.until(lambda: talk.typed == "", "no text")
+    for _ in range(3):
+        if talk.typed != "precious draft":
+            talk.press("up")
+            talk.until(lambda: talk.typed != "", "an entry")
+            talk.read(0.2)
+    talk.until(lambda: talk.typed == "precious draft", "the draft")
+    talk.press("ctrl+c")
+    talk.leave()
+
+
 def test_up_and_down_walk_through_earlier_prompts_and_back_to_the_text(talk):
     for number, text in enumerate(("one", "two"), 1):
         talk.send(text)

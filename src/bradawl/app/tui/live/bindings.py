@@ -11,6 +11,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.bindings.search import abort_search, accept_search
 from prompt_toolkit.keys import Keys
 
+from bradawl.app.tui.live.history import remember
 from bradawl.app.tui.live.keys import KeyTable
 from bradawl.app.tui.live.screen import Screen, key_of
 
@@ -61,8 +62,8 @@ def key_bindings(
             keys.add(*sequence, filter=condition)(_run(act))
     keys.add("up", filter=in_line & is_empty & Condition(waiting))(_run(take_back))
     keys.add("tab", filter=in_line & ~has_completions)(_complete(editor))
-    keys.add("enter", filter=is_searching, eager=True)(_accept_search)
-    keys.add("escape", filter=is_searching, eager=True)(accept_search)
+    for key in ("enter", "escape"):
+        keys.add(key, filter=is_searching, eager=True)(_take_match(editor))
     keys.add("c-c", filter=is_searching, eager=True)(abort_search)
     keys.add("escape", filter=has_completions & in_line)(_close_completions)
     keys.add("backspace", filter=in_line)(_backspace(editor))
@@ -128,11 +129,17 @@ def _complete(editor: "Editor") -> Callable[[KeyPressEvent], None]:
     return handle
 
 
-def _accept_search(event: KeyPressEvent) -> None:
-    """Take the text that was found into the input line; Enter once more sends it."""
-    accept_search.call(event)
-    buffer = get_app().current_buffer
-    buffer.cursor_position = len(buffer.text)
+def _take_match(editor: "Editor") -> Callable[[KeyPressEvent], None]:
+    """Take the text that was found into the input line; Enter once more sends it. A draft goes to the history."""
+
+    def handle(event: KeyPressEvent) -> None:
+        draft = editor.text
+        accept_search.call(event)
+        if draft.strip() and draft != editor.text:
+            remember(editor.buffer.history, draft, draft)
+        editor.buffer.cursor_position = len(editor.text)
+
+    return handle
 
 
 def _close_completions(_: KeyPressEvent) -> None:
