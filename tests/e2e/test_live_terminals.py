@@ -149,3 +149,12 @@ def test_one_side_is_a_pipe_and_the_other_a_terminal(project, piped):
     for mode in (b"\x1b[?", b"\x1b]", b"\x1b[>", b"\x1b[J"):
         assert mode not in shown, shown
     assert LEAKS.search(done.stderr.decode()) is None
+
+
+def test_doctor_describes_the_terminal_of_the_conversation(live):
+    talk = live([], "-y")
+    talk.wait_idle()
+    talk.send("/doctor")
+    talk.until(lambda: "xterm-256color, 80 x 24" in " ".join(talk.whole_text.split()), "the terminal")
+    talk.until(lambda: talk.is_idle, "the end of the command")
+    talk.leave()

@@ -189,6 +189,8 @@ async def test_a_name_that_the_endpoint_does_not_list_is_asked_about(world):
         assert options[0].value == "anthropic/claude-sonnet-5-5" and options[-1].value == "anthropic/claude-sonet-5-5"
         assert "anthropic/my-own (" in await talk.type("/model anthropic/my-own")
         assert await talk.type("/model anthropic/nonsense") == "anthropic/my-own goes on answering."
+        offered = [option.value.removeprefix("anthropic/") for option in user.offered[-1][1]]
+        assert offered == ["claude-sonnet-5-5", "claude-new", "claude-opus-5", "nonsense"], "all, where none is near"
 
 
 async def test_without_a_user_a_name_that_the_endpoint_does_not_list_is_refused(world):

@@ -55,8 +55,8 @@ class NotListed(NamedTuple):
 
     near: tuple[str, ...]
     """The names that may be meant, as `choose` takes them."""
-    listed: int
-    """Models in the list; 0 if the endpoint gives none."""
+    listed: tuple[str, ...]
+    """All names of the list, as `choose` takes them; none if the endpoint gives no list."""
 
 
 class RunModels:
@@ -130,7 +130,8 @@ class RunModels:
         if chosen.name in known:
             return None
         near = near_names(chosen.name, sorted(known))
-        return NotListed(tuple(f"{chosen.provider}/{name}" for name in near), len(names))
+        in_full = (tuple(f"{chosen.provider}/{name}" for name in each) for each in (near, names))
+        return NotListed(*in_full)
 
     async def _listed_names(self, chosen: ModelSettings) -> list[str]:
         """The names in the endpoint's list; none if it gives no list in time."""

@@ -78,14 +78,14 @@ async def _listed(session: FrontendSession, models: RunModels, chosen: ChosenMod
     if not found.listed:
         note = f"{chosen.settings.provider} gives no list of its models, so the name is taken as it is."
         return chosen._replace(notes=(*chosen.notes, note))
-    count = f"{found.listed} model{'' if found.listed == 1 else 's'}"
+    count = f"{len(found.listed)} model{'' if len(found.listed) == 1 else 's'}"
     unlisted = f"{one_line(chosen.name)} is not among the {count} that {chosen.settings.provider} lists"
     user = session.frontend.user
     if user is None:
         meant = f"; did you mean {' or '.join(map(one_line, found.near))}?" if found.near else "."
         see = f" `bradawl models {chosen.settings.provider}` lists them all."
         raise CommandError(f"{unlisted}{meant}{see}")
-    options = [Option(name, one_line(name)) for name in found.near]
+    options = [Option(name, one_line(name)) for name in dict.fromkeys((*found.near, *found.listed))]
     options.append(Option(chosen.name, f"{one_line(chosen.name)} all the same", "a request may fail"))
     picked = await user.pick(f"{unlisted}. Which one is meant?", options)
     if picked is None or picked == chosen.name:

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import sys
 from pathlib import Path
 from typing import Final, Literal
 
@@ -131,5 +132,7 @@ async def doctor_report(session: FrontendSession, *, as_json: bool) -> tuple[str
     printed = io.StringIO()
     environment = {"COLUMNS": _COLUMNS, **settings.environment}
     console = Console(io.StringIO(), printed, printed, environment)
-    code = await asyncio.to_thread(run_doctor, options, environment, console, settings.cwd)
+    has_user = session.frontend.user is not None
+    terminal = Console(sys.stdin, sys.stdout, sys.stderr, settings.environment) if has_user else console
+    code = await asyncio.to_thread(run_doctor, options, environment, console, settings.cwd, terminal)
     return printed.getvalue().rstrip("\n"), code

@@ -33,15 +33,24 @@ if TYPE_CHECKING:
     from bradawl.agent.agent import Agent
 
 
-def run_doctor(options: Mapping[str, object], environ: Mapping[str, str], console: Console, cwd: str) -> int:
-    """Run all checks, print their results, and return the exit code: 0 without a problem, 1 with one."""
+def run_doctor(
+    options: Mapping[str, object],
+    environ: Mapping[str, str],
+    console: Console,
+    cwd: str,
+    terminal: Console | None = None,
+) -> int:
+    """Run all checks, print their results, and return the exit code: 0 without a problem, 1 with one.
+
+    `terminal` is checked as the terminal; the console by default.
+    """
     from bradawl.app.build.agent import build_agent
     from bradawl.app.build.model import build_http
 
     def build(settings: Settings, notify: Callable[[str], None]) -> "Agent":
         return build_agent(settings, notify=notify)
 
-    diagnosis = asyncio.run(diagnose(options, environ, cwd, build_http, build, console))
+    diagnosis = asyncio.run(diagnose(options, environ, cwd, build_http, build, terminal or console))
     if options.get("json"):
         console.answer(json_for_terminals(msgspec.json.format(msgspec.json.encode(diagnosis)).decode()) + "\n")
     else:
