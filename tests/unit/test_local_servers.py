@@ -102,6 +102,12 @@ async def test_lm_studio_is_found_through_both_versions_of_its_api():
     assert (server.kind, server.models) == ("lmstudio", (LocalModel("m", 4096, 32768),))
 
 
+async def test_a_server_that_answers_at_any_path_is_of_no_known_kind():
+    answer = listed("m")
+    (server,) = await found_with({f"8000{path}": answer for path in ("/v1/models", "/api/tags", "/api/v1/models")})
+    assert (server.kind, [model.name for model in server.models]) == ("other", ["m"])
+
+
 async def test_llama_cpp_is_recognized_by_its_header_and_reports_the_context_length_of_a_slot():
     answers = {
         "8080/v1/models": {"object": "list", "data": [{"id": "m.gguf", "meta": {"n_ctx_train": 32768}}]},

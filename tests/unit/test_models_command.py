@@ -352,4 +352,4 @@ def test_without_settings_the_error_suggests_the_local_server_that_runs(user_hom
     code, _, stderr = command(["-p", "hello"], {"HOME": str(user_home), "OLLAMA_HOST": place})
     assert code == 2
     assert "No model is chosen" in stderr
-    assert f"\n  bradawl -m lmstudio/scripted --base-url {wire_server.base_url}" in stderr
+    assert f"\n  bradawl -m openai/scripted --base-url {wire_server.base_url}" in stderr

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from bradawl.core.arguments import is_object
 from bradawl.core.http import HttpError, HttpRequest
 from bradawl.core.ports import Http
 from bradawl.providers.hosts import is_loopback
@@ -145,9 +146,9 @@ class _Server:
         if owner is not None or "llama.cpp" in self._software:
             return owner or "llamacpp"
         # The list of a server without models does not identify it.
-        if isinstance(await self._get("/api/tags"), dict):
+        if _has_models(await self._get("/api/tags")):
             return "ollama"
-        return "lmstudio" if isinstance(await self._get("/api/v1/models"), dict) else "other"
+        return "lmstudio" if _has_models(await self._get("/api/v1/models")) else "other"
 
     async def _details(self, kind: ServerKind, answer: object) -> tuple[LocalModel, ...]:
         match kind:
@@ -217,3 +218,8 @@ _LISTS: tuple[tuple[str, Callable[[object], tuple[LocalModel, ...]]], ...] = (
     ("/api/v1/models", lm_studio),
     ("/api/v0/models", lm_studio_v0),
 )
+
+
+def _has_models(answer: object) -> bool:
+    """A list of models as Ollama and LM Studio give it at their own paths; other servers may answer at any path."""
+    return is_object(answer) and isinstance(answer.get("models"), list)

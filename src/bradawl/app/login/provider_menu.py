@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from bradawl.app.login.dialogue import Choice, Dialogue
-from bradawl.app.settings.model_choice import ModelSources, find_key
+from bradawl.app.settings.model_choice import ModelSources, address_of, find_key
 from bradawl.app.settings.providers import (
     SCRIPTED,
     Provider,
@@ -54,7 +54,11 @@ def label(name: str) -> str:
 
 def choose_provider(dialogue: Dialogue, given: ModelSources, servers: Sequence[LocalServer]) -> str:
     """The name of a provider, or `OTHER`. Raises `EOFError`."""
-    running = {server.kind: server for server in servers if server.kind in given.providers}
+    running = {
+        server.kind: server
+        for server in servers
+        if (one := given.providers.get(server.kind)) and address_of(given, one, is_selected=False) == server.base_url
+    }
     listed = [one for one in given.providers.values() if one.name != SCRIPTED]
     listed.sort(key=lambda one: (one.name not in running, not one.is_users))
     choices = [Choice(one.name, (one.name, _description(given, one, running)), label(one.name)) for one in listed]
