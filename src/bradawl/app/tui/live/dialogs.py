@@ -12,6 +12,11 @@ from bradawl.safety.control_characters import escape
 
 CLOSED: Final = "closed"
 """The answer when the user leaves the question, by Esc or Ctrl+C."""
+TYPED: Final = "typed"
+"""The answer when the user began to type one, to a question that takes a text."""
+_MOVES: Final = {"up": -1, "c-p": -1, "down": 1, "c-n": 1}
+_NAMES: Final = {"c-i": "tab", "c-o": "v"}
+"""Keys that press the one with another name."""
 _LEAST_BODY: Final = 2
 _COMPLETIONS: Final = 6
 _LOW: Final = 6
@@ -51,34 +56,41 @@ class KeyDialog:
         self._role: Role = role
         self._after = after
         self._fixed = fixed or (lambda _theme, _width: [])
+        self.takes_text = False
+        """A letter is no key: it begins an answer of the user's own."""
         self._chosen = 0
+        self.typed = ""
+        """What was typed behind the answer while the question was there, or the begin of an own answer."""
         self.is_cut = False
         """The last drawing left lines of the body out."""
 
     def press(self, key: str, text: str) -> None:
         """See `Dialog`."""
-        listed = [each for each in self._keys if not each.is_hidden]
-        if key in ("escape", "c-c"):
-            self._answer(CLOSED)
-        elif key in ("up", "c-p"):
-            self._chosen = (self._chosen - 1) % len(listed)
-        elif key in ("down", "c-n"):
-            self._chosen = (self._chosen + 1) % len(listed)
-        elif key in ("c-m", "enter"):
-            self._answer(listed[self._chosen].value)
-        elif key == "c-i":
-            self._press_named("tab")
-        elif key == "c-o":
-            self._press_named("v")
-        elif text.isascii() and text.isdigit() and 0 < int(text) <= len(listed):
-            self._answer(listed[int(text) - 1].value)
-        else:
-            self._press_named(text.lower())
+        shown = text if text.isprintable() else ""
+        if self.answer.done():
+            self.typed += shown
+        elif key in _MOVES:
+            self._chosen = (self._chosen + _MOVES[key]) % len(self._listed())
+        elif value := self._value_of(key, shown):
+            self._answer(value)
 
-    def _press_named(self, name: str) -> None:
-        for each in self._keys:
-            if each.key == name:
-                self._answer(each.value)
+    def _listed(self) -> list[Key]:
+        return [each for each in self._keys if not each.is_hidden]
+
+    def _value_of(self, key: str, text: str) -> str:
+        """The answer that a key gives; empty for none."""
+        listed = self._listed()
+        if key in ("escape", "c-c"):
+            return CLOSED
+        if key in ("c-m", "enter"):
+            return listed[self._chosen].value
+        if text.isascii() and text.isdigit() and 0 < int(text) <= len(listed):
+            return listed[int(text) - 1].value
+        if self.takes_text and text:
+            self.typed = text
+            return TYPED
+        name = _NAMES.get(key, text.lower())
+        return next((each.value for each in self._keys if each.key == name), "")
 
     def _answer(self, value: str) -> None:
         if not self.answer.done():
