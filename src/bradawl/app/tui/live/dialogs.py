@@ -159,15 +159,18 @@ class KeyDialog:
         return f" {mark} {theme.paint(key.key, 'verb')}  {label}"
 
     def _key_lines(self, theme: Theme, cells: int) -> list[str]:
-        """The answers, as many on a line as fit."""
+        """The answers, as many on a line as fit; one that needs several lines shares none of them."""
         listed = [each for each in self._keys if not each.is_hidden]
         lines: list[str] = []
+        is_alone = True
         for number, each in enumerate(listed):
             shown = self._key_line(theme, each, "", is_chosen=number == self._chosen)
             first, *rest = wrap(each.label, max(10, cells - 6 - len(each.key)))
-            if lines and not rest and cells_of(lines[-1]) + cells_of(shown + first) + 1 <= cells:
+            is_alone = is_alone or bool(rest)
+            if not is_alone and cells_of(lines[-1]) + cells_of(shown + first) + 1 <= cells:
                 lines[-1] += f" {shown}{first}"
                 continue
+            is_alone = bool(rest)
             lines.append(f"{shown}{first}")
             lines += [" " * (5 + len(each.key)) + line for line in rest]
         if self._after:
