@@ -99,3 +99,23 @@ def test_only_the_last_blocks_are_drawn_until_earlier_ones_are_wanted():
     moved = lines.extend(None)
     assert lines.lines[moved:] == before and lines.is_whole and lines.extend(None) == 0
     assert sorted(drawn) == list(range(10_000)) and "\n\n\n" not in "\n".join(lines.lines)
+
+
+def test_a_search_that_finds_nothing_says_so_until_the_next_key(live):
+    """Defect: it said nothing."""
+    talk = live([{"text": "Done."}], "-y")
+    talk.wait_idle()
+    talk.send("begin")
+    talk.wait_turns(1)
+    talk.press("ctrl+o")
+    talk.wait_for("the conversation in full")
+    talk.type("/zzqq\r")
+    talk.wait_for("not found: zzqq")
+    talk.press("n")
+    talk.press("down")
+    talk.wait_until_gone("not found")
+    talk.type("/done\r")
+    talk.wait_for("the conversation in full")
+    talk.type("q")
+    talk.wait_idle()
+    talk.leave()

@@ -39,6 +39,8 @@ class Pager:
         self._search: str | None = None
         """What is being typed after `/`; None while nothing is."""
         self._wanted = ""
+        self._is_missing = False
+        """The last search found nothing; said until the next key."""
 
     async def show(self, screen: "Screen") -> None:
         """Show it until the user closes it."""
@@ -66,6 +68,7 @@ class Pager:
         key, text = key_of(event)
         key = "enter" if key == "c-m" else key
         page = max(1, screen.rows - 2)
+        self._is_missing = False
         if self._search is not None:
             self._press_in_search(key, text)
         elif key in ("q", "escape", "c-c", "c-o", "c-d"):
@@ -101,6 +104,7 @@ class Pager:
         while not (places := self._places()) and self._lazy is not None and not self._lazy.is_whole:
             self._draw_earlier(_AT_ONCE)
         if not places:
+            self._is_missing = True
             return
         later = [place for place in places if (place > self._top if step else place >= self._top)]
         earlier = [place for place in places if place < self._top]
@@ -123,6 +127,8 @@ class Pager:
         shown += [""] * (room - len(shown))
         if self._search is not None:
             foot = f"/{self._search}"
+        elif self._is_missing:
+            foot = f"not found: {self._wanted}"
         else:
             last = min(len(self._lines), self._top + room)
             more = "" if self._lazy is None or self._lazy.is_whole else "+"
