@@ -57,7 +57,7 @@ def test_a_long_path_in_a_title_is_cut_and_the_whole_is_in_the_text():
     path = "notes.md? " + " ".join(["\u2500" * 60] * 40) + "/Makefile"
     preview = preview_of(question("write_file", {"file_path": path, "content": "x\n"}, writes=(f"/ws/{path}",)))
     assert len(preview.title) < 120 and "Makefile" in preview.title
-    assert "Makefile" in "".join(preview.whole(80)).replace(" ", "")
+    assert "Makefile" in "".join(preview.whole(THEME, 80)).replace(" ", "")
 
 
 def test_a_run_of_blanks_hides_nothing():
@@ -72,7 +72,7 @@ def test_a_run_of_blanks_hides_nothing():
 def test_invisible_characters_of_a_question_are_spelled_out(key):
     arguments = {key: HOSTILE, "content": HOSTILE} if key == "file_path" else {key: HOSTILE}
     preview = preview_of(question("write_file" if key == "file_path" else "bash", arguments, seal="s"))
-    shown = [preview.title, *preview.body(THEME, 76), *preview.fixed(THEME, 76), *preview.whole(76)]
+    shown = [preview.title, *preview.body(THEME, 76), *preview.fixed(THEME, 76), *preview.whole(THEME, 76)]
     assert all(line.isprintable() for line in shown), shown
     assert "\\x1b]0;pwned" in "".join(shown)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from bradawl.app.refusal_reasons import user_words
-from bradawl.core.arguments import parse_arguments
+from bradawl.core.arguments import Arguments, parse_arguments
 from bradawl.core.effects import Effects, is_within
 from bradawl.core.permissions import Grant, Question
 from bradawl.safety.control_characters import escape
@@ -22,13 +22,13 @@ _GAP: Final = r"(?<=[^ \t\n])[ \t]{20,}|(?m:^)[ \t]{80,}"
 _EMPTY_LINES: Final = r"\n(?:[ \t]*\n){4,}"
 
 
-def question_text(question: Question, *, whole: bool = False) -> str:
-    """The tool, the reason for the question, and all arguments.
+def question_text(question: Question, *, whole: bool = False, rest: Arguments | None = None) -> str:
+    """The tool, the reason for the question, and all arguments, or those of `rest` where the others are shown already.
 
     Unless `whole`, a long text that is written to a file is cut, with the number of lines left; nothing else is.
     """
     call = question.call
-    arguments, _ = parse_arguments(call.raw_arguments)
+    arguments = rest if rest is not None else parse_arguments(call.raw_arguments)[0]
     lines = [f"{in_line(call.name)} wants to run ({in_line(user_words(question.reason))}):"]
     if is_about_a_host(question):
         lines = [f"This command wants to connect to {destinations(question)} ({in_line(user_words(question.reason))}):"]

@@ -83,7 +83,8 @@ class LiveApprover:
                 scope = "session" if pressed == "no host" else "once"
                 return None if reason is None else Answer(False, by="user", scope=scope, message=reason.strip())
             case _:
-                await Pager(in_line(question.call.name), preview_of(question).whole).show(self._view.screen)
+                screen, whole = self._view.screen, preview_of(question).whole
+                await Pager(in_line(question.call.name), lambda width: whole(screen.theme, width)).show(screen)
                 return None
 
     async def _with_note(self) -> Answer | None:

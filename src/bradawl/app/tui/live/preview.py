@@ -24,6 +24,7 @@ _READ_BYTES: Final = 200_000
 _COMPARED: Final = 60_000
 """Characters of both texts up to which they are compared; of longer ones the new text is shown."""
 _TITLE: Final = 90
+_EDIT_KEYS: Final = frozenset({"file_path", "old_string", "new_string"})
 _INEXACT: Final = "not word for word in the file, so blanks may differ, or the edit fails:"
 
 
@@ -35,8 +36,8 @@ class Preview(NamedTuple):
     fixed: Callable[[Theme, int], list[str]]
     """What a yes would grant; it is shown below the text, also where that is cut."""
     foot: str
-    whole: Callable[[int], list[str]]
-    """All of it for a width, without colours."""
+    whole: Callable[[Theme, int], list[str]]
+    """All of it: a change as a diff, below it the rest of the call and what a yes would grant."""
 
 
 def preview_of(question: Question) -> Preview:
@@ -57,9 +58,13 @@ def preview_of(question: Question) -> Preview:
             return [theme.paint(cut(line.strip(), width, theme.symbols.ellipsis), "dim") for line in brief]
         return [theme.paint(part, "dim") for line in granted for part in wrap(line.strip(), width)]
 
-    def whole(width: int) -> list[str]:
-        text = "\n".join((question_text(question, whole=True), *granted))
-        return [part for line in text.split("\n") for part in wrap(line, width)]
+    def whole(theme: Theme, width: int) -> list[str]:
+        found = _diff(question, arguments, theme, width) if arguments else None
+        if found and (not found.lines or found.rest == arguments):
+            found = None
+        call = question_text(question, whole=True, rest=found.rest if found else None)
+        below = [part for line in (*call.split("\n"), *granted) for part in wrap(line, width)]
+        return [*found.lines, "", *below] if found else below
 
     return Preview(_title(question, arguments), body, fixed, _foot(question), whole)
 
@@ -91,21 +96,46 @@ def _short(name: str) -> str:
 def _what(question: Question, arguments: Arguments | None, theme: Theme, width: int) -> list[str]:
     if arguments is None:
         return wrap(escape(question.call.raw_arguments), width)
-    if edits := _edits(arguments):
-        return [line for edit in edits for line in _edit_lines(edit, theme, width)]
-    if change := _change(question, arguments):
-        path = str(arguments.get("file_path", ""))
-        if len(change.old) + len(change.new) > _COMPARED:
-            return [
-                theme.paint("too long to be compared; the new text:", "warning"),
-                *wrap(escape(change.new[:_COMPARED]), width),
-            ]
-        shown = diff.change_lines(escape(change.old), escape(change.new), theme, width, path=path)
-        return shown if change.is_exact else [theme.paint(cut(_INEXACT, width), "warning"), *shown]
+    if change := _diff(question, arguments, theme, width):
+        return change.lines
     if isinstance(command := arguments.get("command"), str):
         return code.highlight(visible(command), "bash", theme, width)
     text = question_text(question).split("\n")[1:]
     return [part for line in text for part in wrap(line.strip(), width)]
+
+
+class _Diff(NamedTuple):
+    lines: list[str]
+    rest: Arguments
+    """The arguments of which the lines do not show all."""
+
+
+def _diff(question: Question, arguments: Arguments, theme: Theme, width: int) -> _Diff | None:
+    """What a call that edits or writes files would change; None for other calls."""
+    if edits := _edits(arguments):
+        return _Diff([line for edit in edits for line in _edit_lines(edit, theme, width)], _beside(arguments, "edits"))
+    if not (change := _change(question, arguments)):
+        return None
+    if len(change.old) + len(change.new) > _COMPARED:
+        warning = theme.paint("too long to be compared; the new text:", "warning")
+        return _Diff([warning, *wrap(escape(change.new[:_COMPARED]), width)], arguments)
+    path = str(arguments.get("file_path", ""))
+    lines = diff.change_lines(escape(change.old), escape(change.new), theme, width, path=path)
+    if not change.is_exact:
+        lines = [theme.paint(cut(_INEXACT, width), "warning"), *lines]
+    names = ("content",) if isinstance(arguments.get("content"), str) else ("old_string", "new_string")
+    return _Diff(lines, _beside(arguments, *names))
+
+
+def _beside(arguments: Arguments, *names: str) -> Arguments:
+    """The arguments but those of these names; of several edits what is no text of them."""
+    rest = {key: value for key, value in arguments.items() if key not in names}
+    edits = arguments.get("edits") if "edits" in names else None
+    others = [
+        {key: value for key, value in each.items() if key not in _EDIT_KEYS}
+        for each in (edits if isinstance(edits, list) else ())
+    ]
+    return {**rest, "edits": others} if any(others) else rest
 
 
 class _Edit(NamedTuple):
@@ -152,9 +182,10 @@ def _change(question: Question, arguments: Arguments) -> _Change | None:
         return None
     text = _text_of(question)
     times = -1 if arguments.get("replace_all") is True else 1
-    if old and (text.count(old) == 1 or (times < 0 and old in text)):
+    is_exact = bool(old) and (text.count(old) == 1 or (times < 0 and old in text))
+    if is_exact and 2 * len(text) + len(new) <= _COMPARED:
         return _Change(text, text.replace(old, new, times))
-    return _Change(old, new, is_exact=not text)
+    return _Change(old, new, is_exact=is_exact or not text)
 
 
 def _text_of(question: Question) -> str:
