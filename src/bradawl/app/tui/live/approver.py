@@ -2,21 +2,25 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from bradawl.app.refusal_reasons import why_asked
 from bradawl.app.rendering import one_line
 from bradawl.app.tui.live.dialogs import CLOSED, Key, KeyDialog
+from bradawl.app.tui.live.journal import markdown_lines
 from bradawl.app.tui.live.pager import Pager
 from bradawl.app.tui.live.preview import preview_of
 from bradawl.app.tui.plain.approver import parse_choice
-from bradawl.app.tui.question_text import destinations, in_line, indented, is_about_a_host, scopes_of
+from bradawl.app.tui.question_text import destinations, in_line, is_about_a_host, scopes_of, visible
 from bradawl.app.tui.render.cells import wrap
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.theme import Theme
 from bradawl.app.tui.rule_saving import save_rules
 from bradawl.core.permissions import Answer, Choice, Question
-from bradawl.safety.control_characters import escape
+from bradawl.safety.control_characters import clean, escape
 
 if TYPE_CHECKING:
     from bradawl.app.remembered_rules import RememberedRules
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 _NO_REASON: Final = "Say why, or Enter alone"
 _NOTE: Final = "A note for the model"
 _RULE: Final = "The rule; Enter saves it"
+_ASKS: Final = "The model asks"
 _OWN, _WHOLE = "own", "whole"
 
 
@@ -136,26 +141,22 @@ class LiveApprover:
         """The user's answer to a question of the model; None if the user leaves it."""
         async with self._one:
             self._asks("The model asks you something")
-            keys = [Key(str(number), escape(text), text) for number, text in enumerate(choice.options, 1)]
-            if not keys:
-                return await self._typed(choice)
-            keys.append(Key("o", "another answer", _OWN))
-
-            def body(_: Theme, width: int) -> list[str]:
-                return [part for line in indented(choice.question) for part in wrap(line.strip(), width)]
-
-            keys.append(Key("v", "", _WHOLE, is_hidden=True, short="show all"))
-            while True:
-                pressed = await self._view.open_dialog(KeyDialog("The model asks", body, "Esc: no answer", keys))
-                if pressed != _WHOLE:
-                    break
-                await Pager("The model asks", lambda width: body(self._view.screen.theme, width)).show(
-                    self._view.screen
-                )
+            screen = self._view.screen
+            text, asked = _parted(choice.question)
+            if text:
+                shown = partial(markdown_lines, clean(text), screen.theme)
+                self._view.painter.folded(shown, shown)
+            short = msgspec.structs.replace(choice, question=asked)
+            if not choice.options:
+                return await self._typed(short)
+            dialog = partial(_choice_dialog, short, "v shows all of it · Esc: no answer" if text else "Esc: no answer")
+            while (pressed := await self._view.open_dialog(dialog())) == _WHOLE:
+                whole = partial(markdown_lines, clean(choice.question), screen.theme)
+                await Pager(_ASKS, whole).show(screen)
             if pressed == _OWN:
-                return await self._typed(choice)
+                return await self._typed(short)
             answer = None if pressed in (CLOSED, None) else pressed
-            self._show_answer(choice, answer)
+            self._show_answer(short, answer)
             return answer
 
     async def _typed(self, choice: Choice) -> str | None:
@@ -169,6 +170,23 @@ class LiveApprover:
         """Leave a trace of the question and of what was answered."""
         said = "(no answer)" if answer is None else escape(answer)
         self._show(f"The model asked: {escape(choice.question)}\nYou answered: {said}")
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """What a question is about, as a plan, and its last paragraph if that alone asks it, in one line."""
+    before, gap, last = text.strip().rpartition("\n\n")
+    is_asked = bool(gap and before.strip()) and last.endswith("?") and "\n" not in last
+    return (before, last) if is_asked else ("", text)
+
+
+def _choice_dialog(choice: Choice, foot: str) -> KeyDialog:
+    def body(_: Theme, width: int) -> list[str]:
+        return [part for line in visible(choice.question).split("\n") for part in wrap(line, width)]
+
+    keys = [Key(str(number), escape(text), text) for number, text in enumerate(choice.options, 1)]
+    keys.append(Key("o", "another answer", _OWN))
+    keys.append(Key("v", "", _WHOLE, is_hidden=True, short="show all"))
+    return KeyDialog(_ASKS, body, foot, keys)
 
 
 def _role(question: Question) -> Role:
