@@ -204,11 +204,34 @@ def test_a_question_of_the_model_is_answered_with_a_key(ask, keys, answer):
 def test_a_question_of_the_model_can_have_another_answer(ask):
     talk = ask(ASK, {"text": "So it is.", "expect": "The user says: neither"})
     talk.wait_for_question("The model asks")
-    talk.press("o")
+    talk.press("3")
     talk.wait_for("Your answer")
     talk.type("neither of them")
     talk.press("enter")
     talk.wait_for("So it is.")
+
+
+@pytest.mark.parametrize("typed", ["neither", "oMongo", "v2 of it", "no"])
+def test_an_answer_can_be_typed_at_once(ask, typed):
+    """Defect: its first letters were keys, and the rest was the answer."""
+    talk = ask(ASK, {"text": "So it is.", "expect": f"The user says: {typed}"})
+    talk.wait_for_question("The model asks")
+    talk.type(typed)
+    talk.until(lambda: talk.typed == typed, "the answer")
+    talk.press("enter")
+    talk.wait_for("So it is.")
+    talk.leave()
+
+
+def test_what_comes_with_the_key_of_a_refusal_is_its_reason(ask, project):
+    talk = ask(bash("touch t-1"), {"text": "I see.", "expect": "because I said so"})
+    talk.wait_for_question("touch t-1")
+    talk.type("nbecause I said so")
+    talk.until(lambda: talk.typed == "because I said so", "the reason")
+    talk.press("enter")
+    talk.wait_for("I see.")
+    assert not made(project)
+    talk.leave()
 
 
 def test_a_question_of_the_model_that_is_left_is_no_answer_and_the_turn_goes_on(ask):

@@ -52,7 +52,7 @@ def test_a_plan_is_printed_as_markdown_and_the_question_holds_its_answers(talk):
 
 def test_all_of_a_plan_is_shown_as_markdown(talk):
     """Defect: every line began in the first column."""
-    talk.press("v")
+    talk.press("ctrl+o")
     talk.wait_for("q closes")
     assert_rendered(talk.lines)
     talk.press("end")

@@ -9,7 +9,7 @@ import msgspec
 
 from bradawl.app.refusal_reasons import why_asked
 from bradawl.app.rendering import one_line
-from bradawl.app.tui.live.dialogs import CLOSED, Key, KeyDialog
+from bradawl.app.tui.live.dialogs import CLOSED, TYPED, Key, KeyDialog
 from bradawl.app.tui.live.journal import markdown_lines
 from bradawl.app.tui.live.pager import Pager
 from bradawl.app.tui.live.preview import preview_of
@@ -67,24 +67,25 @@ class LiveApprover:
     async def _answer(self, question: Question) -> Answer:
         rules = self._memory.proposals(question.request)
         while True:
-            pressed = await self._view.open_dialog(self._dialog(question, rules)) or CLOSED
+            dialog = self._dialog(question, rules)
+            pressed = await self._view.open_dialog(dialog) or CLOSED
             if pressed == CLOSED:
                 self._view.stop()
                 return Answer(False, by="user")
-            if (answer := await self._answered(pressed, question, rules)) is not None:
+            if (answer := await self._answered(pressed, question, rules, dialog.typed)) is not None:
                 return answer
 
-    async def _answered(self, pressed: str, question: Question, rules: tuple[str, ...]) -> Answer | None:
-        """The answer for a key; None if the question is to be shown again."""
+    async def _answered(self, pressed: str, question: Question, rules: tuple[str, ...], typed: str) -> Answer | None:
+        """The answer for a key; None if the question is to be shown again. `typed` was typed behind the key."""
         match pressed:
             case "yes" | "session":
                 return Answer(True, by="user", scope="once" if pressed == "yes" else "session")
             case "project" | "rule":
                 return await self._saved(question, rules, is_edited=pressed == "rule")
             case "note":
-                return await self._with_note()
+                return await self._with_note(typed)
             case "no" | "no host":
-                reason = await self._view.type_text(_NO_REASON)
+                reason = await self._view.type_text(_NO_REASON, typed)
                 scope = "session" if pressed == "no host" else "once"
                 return None if reason is None else Answer(False, by="user", scope=scope, message=reason.strip())
             case _:
@@ -92,9 +93,9 @@ class LiveApprover:
                 await Pager(in_line(question.call.name), lambda width: whole(screen.theme, width)).show(screen)
                 return None
 
-    async def _with_note(self) -> Answer | None:
+    async def _with_note(self, begin: str) -> Answer | None:
         """A yes, after which the model gets what the user typed."""
-        note = await self._view.type_text(_NOTE)
+        note = await self._view.type_text(_NOTE, begin)
         if note is None:
             return None
         if note.strip():
@@ -149,19 +150,21 @@ class LiveApprover:
             short = msgspec.structs.replace(choice, question=asked)
             if not choice.options:
                 return await self._typed(short)
-            dialog = partial(_choice_dialog, short, "v shows all of it · Esc: no answer" if text else "Esc: no answer")
-            while (pressed := await self._view.open_dialog(dialog())) == _WHOLE:
+            foot = "Ctrl+O shows all of it · Esc: no answer" if text else "Esc: no answer"
+            dialog = _choice_dialog(short, foot)
+            while (pressed := await self._view.open_dialog(dialog)) == _WHOLE:
                 whole = partial(markdown_lines, clean(choice.question), screen.theme)
                 await Pager(_ASKS, whole).show(screen)
-            if pressed == _OWN:
-                return await self._typed(short)
+                dialog = _choice_dialog(short, foot)
+            if pressed in (_OWN, TYPED):
+                return await self._typed(short, dialog.typed)
             answer = None if pressed in (CLOSED, None) else pressed
             self._show_answer(short, answer)
             return answer
 
-    async def _typed(self, choice: Choice) -> str | None:
+    async def _typed(self, choice: Choice, begin: str = "") -> str | None:
         self._show(f"The model asks: {escape(choice.question)}")
-        typed = await self._view.type_text("Your answer")
+        typed = await self._view.type_text("Your answer", begin)
         answer = None if typed is None else parse_choice(typed, choice.options)
         self._show_answer(choice, answer)
         return answer
@@ -184,9 +187,11 @@ def _choice_dialog(choice: Choice, foot: str) -> KeyDialog:
         return [part for line in visible(choice.question).split("\n") for part in wrap(line, width)]
 
     keys = [Key(str(number), escape(text), text) for number, text in enumerate(choice.options, 1)]
-    keys.append(Key("o", "another answer", _OWN))
-    keys.append(Key("v", "", _WHOLE, is_hidden=True, short="show all"))
-    return KeyDialog(_ASKS, body, foot, keys)
+    keys.append(Key(str(len(keys) + 1), "another answer; or just type it", _OWN, short="another"))
+    keys.append(Key("v", "", _WHOLE, is_hidden=True))
+    dialog = KeyDialog(_ASKS, body, foot, keys)
+    dialog.takes_text = True
+    return dialog
 
 
 def _role(question: Question) -> Role:

@@ -143,7 +143,8 @@ class KeyDialog:
         self.is_cut = len(body) > room
         if self.is_cut:
             left = len(body) - room + 1
-            body = [*body[: room - 1], theme.paint(f"… {left} more lines · v shows all", "dim")]
+            key = "Ctrl+O" if self.takes_text else "v"
+            body = [*body[: room - 1], theme.paint(f"… {left} more lines · {key} shows all", "dim")]
         return [*framed(theme, width, self._title, [*body, *fixed], self._foot, self._role), *keys]
 
     def _few_key_lines(self, theme: Theme, cells: int, rows: int) -> list[str]:
