@@ -46,7 +46,7 @@ def test_a_plan_is_printed_as_markdown_and_the_question_holds_its_answers(talk):
     talk.wait_for("So it is.")
     talk.wait_turns(1)
     assert talk.whole_text.count("step 7") == 1 and "You answered: Yes, and ask me" in talk.whole_text
-    assert "**limit**" not in talk.whole_text and "```" not in talk.whole_text
+    assert "**limit**" not in talk.whole_text and "```" not in talk.whole_text and "##" not in talk.whole_text
     talk.leave()
 
 

@@ -146,3 +146,13 @@ def test_symbols_can_be_ascii():
     drawn = call_line(EDIT, '{"file_path": "a.py"}', theme, 40, state="ok", detail="+1 -1")
     assert drawn == "+ Edit   a.py  +1 -1"
     assert all(part.isascii() for part in call_block(EDIT, "{}", (Text(EDITED),), "ok", theme, 40, limit=1))
+
+
+def test_a_plan_is_one_line_with_its_heading_and_markdown_when_it_is_open():
+    """Defect: the source of its first lines was one line, and all of its source was shown when it was open."""
+    plan = {"plan": "\n## Move the **parser**\n\n- read\n  - line *by* line\n\n```python\nif x:\n    y()\n```\n"}
+    spec = spec_of("exit_plan")
+    assert line(spec, plan) == "\u2713 Plan   Move the parser"
+    rows = [row.strip() for row in block(spec, "Approved.", limit=None, arguments=plan)]
+    assert "Move the parser" in rows[0].replace("*", "") and "```" not in rows
+    assert rows.index("y()") == rows.index("if x:") + 1 and rows[-1] == "Approved."

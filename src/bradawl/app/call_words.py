@@ -1,5 +1,6 @@
 """The words that stand for a call on one line: what it does, and to what."""
 
+import re
 from typing import Final, Literal
 
 from bradawl.app.rendering import main_argument, one_line
@@ -27,6 +28,8 @@ _VERBS: Final = {
     "exit_plan": "Plan",
 }
 _LONGEST_NAME: Final = 30
+_MARKS: Final = re.compile(r"^#+\s+|\*\*|`")
+"""Marks of Markdown that a heading may have."""
 
 
 def verb_of(spec: ToolSpec) -> str:
@@ -34,12 +37,20 @@ def verb_of(spec: ToolSpec) -> str:
     return _VERBS.get(spec.name) or cut(one_line(spec.name) or "?", _LONGEST_NAME)
 
 
+def shows_markdown(spec: ToolSpec) -> bool:
+    """Whether the argument that stands for a call is a text in Markdown, of which one line shows the heading."""
+    return spec.shows == ("plan",)
+
+
 def call_argument(spec: ToolSpec, raw_arguments: str) -> str:
     """What stands for a call's arguments, on one line: `total in shop`."""
     arguments, _ = parse_arguments(raw_arguments)
     if arguments is None:
         return one_line(raw_arguments)
-    main = one_line(main_argument(arguments, spec.shows))
+    main = main_argument(arguments, spec.shows)
+    if shows_markdown(spec):
+        main = _MARKS.sub("", main.strip().partition("\n")[0])
+    main = one_line(main)
     path = arguments.get("path")
     is_inside = spec.shows == ("pattern",) and isinstance(path, str) and path
     return f"{main} in {one_line(str(path))}" if is_inside else main

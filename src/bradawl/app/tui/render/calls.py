@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from bradawl.app.call_details import Shown
-from bradawl.app.call_words import VERB_CELLS, CallState, call_argument, verb_of
+from bradawl.app.call_words import VERB_CELLS, CallState, call_argument, shows_markdown, verb_of
 from bradawl.app.durations import duration_text
 from bradawl.app.refusal_reasons import shown_reason
 from bradawl.app.rendering import command_error, command_output, main_argument, one_line
@@ -14,6 +14,7 @@ from bradawl.app.tui.render.cells import width as cells_of
 from bradawl.app.tui.render.code import highlight
 from bradawl.app.tui.render.diff import unified_lines
 from bradawl.app.tui.render.folding import OPENS, first_lines, last_lines
+from bradawl.app.tui.render.markdown import MarkdownStream
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.theme import Theme
 from bradawl.core.arguments import parse_arguments
@@ -108,6 +109,10 @@ def _whole_argument(spec: ToolSpec, raw_arguments: str, theme: Theme, cells: int
     if "\n" not in main.strip("\n") and cells_of(printable(main)) <= cells - 40:
         return []
     inner = max(1, cells - len(INDENT))
+    if shows_markdown(spec):
+        stream = MarkdownStream(theme, inner)
+        stream.feed(clean(main))
+        return [*stream.finish(), ""]
     return [*highlight(clean(main).strip("\n"), "bash" if spec.result == "output" else "", theme, inner), ""]
 
 
