@@ -1,6 +1,7 @@
 """Ctrl+O shows the whole session, also what an earlier run showed and what was cut for the model."""
 
 import re
+from base64 import b64encode
 from pathlib import Path
 
 from live_terminal import MARK, bash
@@ -36,6 +37,36 @@ def test_after_a_resume_earlier_calls_are_shown_and_cut_output_is_whole(live, pr
     talk.type("q")
     talk.wait_idle()
     talk.leave()
+
+
+def test_an_answer_that_came_with_the_check_is_the_last_answer_everywhere(live):
+    check = bash("touch done", text="I check.")
+    check["tool_calls"][0]["arguments"]["answer_if_ok"] = "It was the **sum**."
+
+    def opened(talk):
+        talk.press("ctrl+o")
+        talk.wait_for("q closes")
+        shown = talk.words
+        talk.press("q")
+        talk.wait_until_gone("q closes")
+        talk.wait_idle()
+        return shown
+
+    first = live([check], "-y")
+    first.wait_idle()
+    first.send("go on")
+    first.wait_turns(1)
+    assert opened(first).count("It was the sum.") == 1
+    first.send("/copy")
+    first.wait_for_output(b"\x1b]52;c;" + b64encode(b"It was the **sum**.") + b"\x07")
+    first.wait_idle()
+    first.leave()
+    again = live([], "-y", "-c")
+    again.wait_for("It was the sum.")
+    again.wait_idle()
+    assert "I check." not in again.text
+    assert opened(again).count("It was the sum.") == 1
+    again.leave()
 
 
 def test_during_a_turn_earlier_runs_are_shown_as_well(live):

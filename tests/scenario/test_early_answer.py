@@ -12,6 +12,7 @@ from bradawl.agent.agent import Agent
 from bradawl.core.deltas import TextDelta
 from bradawl.core.events import Live
 from bradawl.core.messages import ToolResults, User
+from bradawl.folds.answers import answers_in
 from bradawl.testing.fakes import RecordingEmit
 
 ANSWER = "The sum was wrong; it is right now."
@@ -236,3 +237,23 @@ async def test_a_reply_that_may_lack_calls_does_not_end_the_task(tmp_path, stop)
 async def test_a_refused_call_is_nothing_done(tmp_path):
     refused = {"name": "write_file", "arguments": {"file_path": "a.txt", "content": ""}}
     assert (await run(tmp_path, [refused], [bash("ls")], permission_mode="plan"))[0] == "late"
+
+
+@pytest.mark.parametrize(
+    ("replies", "latest"),
+    [
+        ([[CHECK]], ANSWER),
+        ([[bash("touch done && echo 3 passed")]], f"{ANSWER}\n\nThe check ended with: 3 passed"),
+        ([[bash("touch done; exit 3")]], "late"),
+        ([[WRONG_EDIT, CHECK], "other"], "other"),
+    ],
+)
+async def test_the_log_gives_the_answer_of_the_turn_again(tmp_path, replies, latest):
+    agent = built(tmp_path, *replies)
+    try:
+        async with agent.open() as session:
+            result = await session.run("go")
+            answers = answers_in(session.conversation.entries())
+    finally:
+        await agent.aclose()
+    assert result.text == answers.latest == answers.of_turn == latest

@@ -91,6 +91,21 @@ def test_what_was_taken_back_is_not_in_the_transcript_to_be_read():
     assert "anew" in text and "I look." not in text
 
 
+CHECK = ToolCall("a", "bash", '{"command": "check", "answer_if_ok": "It is **mended**."}')
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_an_answer_that_came_with_the_check_ends_the_transcript_as_the_models_text(form):
+    passed = ToolFinished("a", "ok", (Text("3 passed"), Text("exit code 0")))
+    begun = [PromptSubmitted((Text("go"),)), reply(Text("I check."), CHECK), passed]
+    text = exported(log(*begun, TurnFinished("completed")), "t", form)
+    end = text.rpartition("</details>")[2]
+    assert "It is **mended**." in end and "The check ended with: 3 passed" in end
+    for result, reason in ((passed, "cancelled"), (ToolFinished("a", "error", passed.shown), "completed")):
+        text = exported(log(*begun[:2], result, TurnFinished(reason)), "t", form)
+        assert "mended" not in text.rpartition("</details>")[2]
+
+
 @pytest.fixture
 def world(tmp_path) -> CommandWorld:
     made = CommandWorld(tmp_path)

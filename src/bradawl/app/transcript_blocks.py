@@ -21,6 +21,7 @@ from bradawl.core.events import (
     TurnFinished,
 )
 from bradawl.core.messages import Document, Image, Opaque, Part, Refusal, Text, Thinking, ToolCall
+from bradawl.folds.answers import Answers
 from bradawl.folds.transcript import branch
 
 
@@ -74,6 +75,7 @@ def blocks_of(entries: Iterable[Envelope]) -> list[Block]:
 class _Fold:
     def __init__(self) -> None:
         self.blocks: list[Block] = []
+        self._answers = Answers()
         self._prompts = 0
         self._notes: dict[str, str] = {}
         self._calls: dict[str, Called] = {}
@@ -82,6 +84,8 @@ class _Fold:
         """Results of calls whose reply is not in the log yet."""
 
     def take(self, event: Event) -> None:
+        if answer := self._answers.take(event):
+            self.blocks.append(Said(answer))
         match event:
             case PromptSubmitted(parts):
                 self._prompts += 1

@@ -4,25 +4,16 @@ Most tasks end with a check. A model that knows what it will say if the check su
 request with the whole conversation is saved.
 """
 
-import re
 from collections.abc import Callable
 
 from bradawl.agent.middleware import Finish, Middleware, MiddlewareContext, StepOutcome
-from bradawl.core.arguments import parse_arguments
 from bradawl.core.deltas import TextDelta
 from bradawl.core.events import CallPrepared, Event, RequestParams, ToolFinished, TurnFinished
-from bradawl.core.messages import Assistant, Text, ToolCall, ToolResult, ToolResults, calls_of
+from bradawl.core.messages import ToolResult, ToolResults, calls_of
+from bradawl.folds.answers import early_text
 
-PARAMETER = "answer_if_ok"
-"""The parameter of `TOOL` with the answer."""
-TOOL = "bash"
 _WHOLE = ("tool_use", "end_turn", "stop_sequence")
 """Reasons why a reply ended that say that nothing of it is missing."""
-_LONGEST_LINE = 300
-_SEARCHED_LINES = 15
-_SUMMARY = r"\b\d+ (?:\w+ )?(?:tests?|passed|passing|examples?|specs?)\b|^(?:test result|Tests:|Ran \d+|OK\b)|\bok\s*$"
-"""Lines in which a test program sums up; others may print warnings after it."""
-_NO_OUTPUT = "(no output)"
 _NOT_GIVEN = "The answer in answer_if_ok was not given, because {why}."
 _IN_PART = "a part of the command failed, or it still runs: see the last lines of its result"
 _NOT_LAST = _NOT_GIVEN.format(why="it belongs to the last call of a reply: what comes after a check is not checked")
@@ -65,15 +56,14 @@ class EarlyAnswer(Middleware):
             return None
         if outcome.failure is not None or outcome.ending is not None or self._has_schema:
             return None
-        call_id, answer = _answer_in(outcome.reply)
-        if not answer or self._conversation.inbox.waiting:  # the user said something, or a job has ended
+        early = early_text(outcome.reply, {result.call_id: result.parts for result in self._results()})
+        if early is None or self._conversation.inbox.waiting:  # the user said something, or a job has ended
             return None
-        if why := self._why_not() or ("" if call_id == calls_of(outcome.reply)[-1].id else _NOT_LAST):
+        if why := self._why_not() or ("" if early.call_id == calls_of(outcome.reply)[-1].id else _NOT_LAST):
             self._conversation.note(why)
             return None
-        text = f"{answer}{self._last_line_of(call_id)}"
-        self._conversation.show(TextDelta(len(outcome.reply.parts), text))
-        return Finish(TurnFinished("refused" if self._gave_up() else "completed"), text)
+        self._conversation.show(TextDelta(len(outcome.reply.parts), early.text))
+        return Finish(TurnFinished("refused" if self._gave_up() else "completed"), early.text)
 
     def _follow(self, event: Event) -> None:
         match event:
@@ -96,29 +86,3 @@ class EarlyAnswer(Middleware):
         if failed or self._hides_failure:
             return _NOT_GIVEN.format(why=f"{', '.join(failed)} failed" if failed else _IN_PART)
         return "" if self._did_something else _NOTHING_DONE
-
-    def _last_line_of(self, call_id: str) -> str:
-        """The last line with a sum of tests that the check printed, else its last line; empty if it printed nothing."""
-        texts = [
-            result.parts[0].text
-            for result in self._results()
-            if result.call_id == call_id and len(result.parts) > 1 and isinstance(result.parts[0], Text)
-        ]
-        lines = texts[-1].strip().splitlines() if texts else []
-        if not lines or lines == [_NO_OUTPUT]:
-            return ""
-        summary = next((line for line in reversed(lines[-_SEARCHED_LINES:]) if re.search(_SUMMARY, line)), lines[-1])
-        return f"\n\nThe check ended with: {summary.strip()[:_LONGEST_LINE]}"
-
-
-def _answer_in(reply: Assistant) -> tuple[str, str]:
-    """The call of the reply that carries an answer, and the answer; both empty if none does."""
-    return next(((call.id, answer) for call in calls_of(reply) if (answer := _answer_of(call))), ("", ""))
-
-
-def _answer_of(call: ToolCall) -> str:
-    if call.name != TOOL or PARAMETER not in call.raw_arguments:
-        return ""
-    arguments, _ = parse_arguments(call.raw_arguments)
-    answer = arguments.get(PARAMETER) if arguments else None
-    return answer.strip() if isinstance(answer, str) else ""

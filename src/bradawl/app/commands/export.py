@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, cast
 
+from bradawl.app.answers import answers_of
 from bradawl.app.frontend import FrontendSession
 from bradawl.app.new_file import write_new_file
 from bradawl.app.rendering import one_line
 from bradawl.app.slash_commands import CommandError, CommandFailed, Rest, command
 from bradawl.app.transcript_export import FORMS, Form, exported
-from bradawl.core.messages import Assistant, text_of
 from bradawl.safety.control_characters import clean
 from bradawl.session.store import LocalStore
 
@@ -71,8 +71,7 @@ async def copy_reply(session: FrontendSession, block: int | None = None) -> str:
 
     Where the terminal can't be told to, and with -p, the text is written into a file.
     """
-    replies = (each for each in reversed(session.messages) if isinstance(each, Assistant))
-    text = next((found for each in replies if (found := text_of(each.parts)).strip()), "")
+    text = answers_of(session).latest
     if not text:
         raise CommandError("There is no reply to copy yet.")
     what = "The last reply"

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from bradawl._version import __version__
+from bradawl.app.answers import answers_of
 from bradawl.app.console import Console
 from bradawl.app.frontend import Frontend, FrontendSession, RunRequest
 from bradawl.app.interrupts import Interrupts
@@ -20,7 +21,7 @@ from bradawl.app.tui.terminal import Terminal
 from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.errors import SessionError, SettingsError
 from bradawl.core.events import Pin
-from bradawl.core.messages import Assistant, Message, User, text_of
+from bradawl.core.messages import Message, User, text_of
 
 if TYPE_CHECKING:
     from bradawl.agent.session import Prompt, TurnResult
@@ -266,9 +267,8 @@ class Repl:
 
     async def _recall(self, session: FrontendSession) -> None:
         """Show a resumed session's last exchange, and an undo of it that did not end."""
-        prompt, reply = last_exchange(session.messages, session.session.transcript.pins)
-        if prompt:
-            self._terminal.show_exchange(prompt, reply)
+        if prompt := last_prompt(session.messages, session.session.transcript.pins):
+            self._terminal.show_exchange(prompt, answers_of(session).of_turn)
             from bradawl.app.undo_commands import stopped_undo_text
 
             if text := await stopped_undo_text(session):
@@ -279,17 +279,15 @@ class Repl:
             self._print.line(f"To resume this session: bradawl -r {session.id}")
 
 
-def last_exchange(messages: Sequence[Message], pins: Sequence[Pin] = ()) -> tuple[str, str]:
-    """The last prompt and the reply to it; empty texts if there is none.
+def last_prompt(messages: Sequence[Message], pins: Sequence[Pin] = ()) -> str:
+    """The last prompt; empty if there is none.
 
     With `pins` the first message is that of a compaction, which holds them.
     """
     prompts = [place for place, message in enumerate(messages) if isinstance(message, User) and message.parts]
     own = [place for place in prompts if place or not pins]
     if not prompts:
-        return "", ""
+        return ""
     prompt = messages[own[-1]] if own else None
     pinned = [pin.text.partition("\n")[2].rpartition("\n")[0] for pin in pins if pin.kind == "request"]
-    text = text_of(prompt.parts) if isinstance(prompt, User) else (pinned or [""])[-1]
-    replies = [message for message in messages[own[-1] if own else 0 :] if isinstance(message, Assistant)]
-    return text, text_of(replies[-1].parts) if replies else ""
+    return text_of(prompt.parts) if isinstance(prompt, User) else (pinned or [""])[-1]

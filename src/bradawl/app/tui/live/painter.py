@@ -49,6 +49,7 @@ from bradawl.core.events import (
 )
 from bradawl.core.messages import text_of
 from bradawl.core.ports import Tool
+from bradawl.folds.answers import Answers
 from bradawl.safety.control_characters import clean
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class LivePainter:
         """Messages of the user that the model has not seen, by the ids of their notes."""
         self._width, self._refresh = width, refresh
         self._text = StreamedText()
+        self._answers = Answers()
         self._has_text = False
         self._thinking: list[str] = []
         self._thinking_since = 0.0
@@ -175,6 +177,9 @@ class LivePainter:
                 pass
 
     def _main(self, event: Event) -> None:
+        if answer := self._answers.take(event):
+            self._end_text()
+            self.printed.keep("text", partial(markdown_lines, clean(answer), self.theme))
         match event:
             case RequestSent(step):
                 self._end_text()
