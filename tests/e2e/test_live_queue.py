@@ -65,6 +65,46 @@ def test_ctrl_q_sends_after_the_turn(live, project):
     talk.leave()
 
 
+def test_a_message_during_a_compaction_is_the_next_prompt(live, server):
+    """Defect: it came back into the input line, unsent."""
+    talk = live((), "-y", environ=server.environ)
+    talk.wait_idle()
+    for number in range(2):
+        talk.send(f"turn {number}")
+        request = server.request()
+        request.text("A long answer of many words. " * 800)
+        request.end()
+        talk.wait_turns(number + 1)
+    talk.send("/compact")
+    summary = server.request()
+    talk.wait_for("Running /compact")
+    talk.send("and now the rest")
+    talk.wait_for('queued: "and now the rest"', "edits it")
+    summary.text("They talked.")
+    summary.end()
+    request = server.request()
+    assert "and now the rest" in str(request.body["messages"][-1])
+    request.text("The rest.")
+    request.end()
+    talk.wait_turns(3)
+    assert "The rest." in talk.whole_text and talk.typed == "" and "queued" not in talk.text
+    assert prompts(talk.home) == ["turn 0", "turn 1", "and now the rest"]
+    talk.leave()
+
+
+def test_a_message_during_a_command_of_the_user_is_the_next_prompt(live, project):
+    talk = live([{"text": "Heard.", "expect": "what was that"}], "-y")
+    talk.wait_idle()
+    talk.send("!until [ -e go ]; do sleep 0.02; done; echo over")
+    talk.wait_for("esc stops")
+    talk.send("what was that")
+    talk.wait_for('queued: "what was that"')
+    (project / "go").touch()
+    talk.wait_turns(1)
+    assert "Heard." in talk.text and talk.typed == "" and prompts(talk.home) == ["what was that"]
+    talk.leave()
+
+
 def test_a_command_waits_for_the_end_of_the_turn(live, project):
     talk = busy(live, {"text": "First turn."})
     talk.send("/status")

@@ -148,6 +148,21 @@ def test_a_question_stays_readable_while_other_calls_end(terminal, tmp_path):
     assert talk.end() == 0
 
 
+def test_a_message_during_a_command_of_the_user_is_the_next_prompt(terminal, tmp_path):
+    talk = terminal([{"text": "Heard.", "expect": "what was that"}], "--yolo")
+    talk.wait_for_prompt()
+    talk.type("!echo begun; until [ -e go ]; do sleep 0.02; done\r")
+    talk.wait_for("\nbegun")
+    talk.type("what was that\r")
+    talk.wait_for("that waits for the end of the work")
+    (tmp_path / "go").touch()
+    talk.wait_for("Heard.")
+    talk.wait_for_prompt()
+    assert "with your next prompt" not in talk.text
+    talk.type("\x04")
+    assert talk.end() == 0
+
+
 def test_an_answer_that_came_with_the_last_check_is_shown_below_it(terminal):
     arguments = {"command": "touch done && echo 3 passed", "answer_if_ok": "It was the sum."}
     check = {"text": "Now the check.", "tool_calls": [{"id": "a", "name": "bash", "arguments": arguments}]}

@@ -46,8 +46,8 @@ class Prompts(Protocol):
         """The session that is open from now on; None after it is closed."""
         ...
 
-    def begin_turn(self, what: str = "Starting") -> None:
-        """A turn, or other work, begins: what is typed reaches the model."""
+    def begin_turn(self, work: str = "") -> None:
+        """A turn begins: what is typed reaches the model. Or other `work` begins: what is typed waits for its end."""
         ...
 
     def end_turn(self) -> None:

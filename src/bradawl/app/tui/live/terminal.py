@@ -71,6 +71,8 @@ class LiveTerminal:
         self.view = LiveView(self.painter)
         self.keys = load_keys(Path(settings.config_home or settings.home, "keys.toml"))
         self._session: FrontendSession | None = None
+        self._is_turn = False
+        """What runs, or ran last, is a turn, which takes messages."""
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._interrupts = 0
         self._ticker: asyncio.TimerHandle | None = None
@@ -207,11 +209,12 @@ class LiveTerminal:
         self.view.take_back = self._take_back
         self.screen.refresh()
 
-    def begin_turn(self, what: str = "Starting") -> None:
+    def begin_turn(self, work: str = "") -> None:
         """See `Prompts`."""
         self._interrupts = 0
+        self._is_turn = not work
         self.view.is_running = True
-        self.painter.activity.begins(what)
+        self.painter.activity.begins(work or "Starting")
         self.attention.title("working")
         self._tick()
 
@@ -231,7 +234,7 @@ class LiveTerminal:
         self.painter.prompt(submission.typed)
 
     def _send(self, submission: Submission) -> bool:
-        return self._session is not None and self._session.send(submission.text)
+        return self._is_turn and self._session is not None and self._session.send(submission.text)
 
     def _take_back(self) -> str:
         return self._session.session.conversation.take_back_note() if self._session is not None else ""

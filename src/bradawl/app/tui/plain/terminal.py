@@ -78,7 +78,7 @@ class PlainTerminal:
         self._turn_input = TurnInput(console, self._typed_during_turn)
         self._queued: list[str] = []
         self._session: FrontendSession | None = None
-        self._is_running = False
+        self._is_running = self._is_turn = False
         self._interrupts = 0
 
     # -------------------------------------------------------------- prompts
@@ -107,9 +107,10 @@ class PlainTerminal:
         """See `Prompts`."""
         self._session = session
 
-    def begin_turn(self, what: str = "Starting") -> None:
+    def begin_turn(self, work: str = "") -> None:
         """See `Prompts`."""
         self._is_running, self._interrupts = True, 0
+        self._is_turn = not work
         self._turn_input.listen()
 
     def end_turn(self) -> None:
@@ -120,13 +121,13 @@ class PlainTerminal:
             self.painter.dim("What you typed meanwhile goes along with your next prompt.")
 
     def _typed_during_turn(self, text: str) -> None:
-        """Pass a text on to the model, for its next step; a command waits for the turn's end."""
-        session = self._session if self._is_running else None
+        """Pass a text on to the model, for its next step; a command, and any text in other work, waits for the end."""
+        session = self._session if self._is_running and self._is_turn else None
         if session is not None and not is_command(text) and session.send(text):
             return
         self._queued.append(text)
         if self._is_running:
-            self.painter.dim("  that waits for the end of the turn")
+            self.painter.dim(f"  that waits for the end of the {'turn' if self._is_turn else 'work'}")
 
     def _typed_before_question(self, text: str) -> None:
         """Say that a text was typed before a question was shown, and during a turn pass it on to the model."""
