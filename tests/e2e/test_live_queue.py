@@ -93,15 +93,17 @@ def test_a_message_during_a_compaction_is_the_next_prompt(live, server):
 
 
 def test_a_message_during_a_command_of_the_user_is_the_next_prompt(live, project):
-    talk = live([{"text": "Heard.", "expect": "what was that"}], "-y")
+    talk = live([{"text": "Hello."}, {"text": "Heard.", "expect": "what was that"}], "-y")
     talk.wait_idle()
+    talk.send("hello")
+    talk.wait_turns(1)
     talk.send("!until [ -e go ]; do sleep 0.02; done; echo over")
     talk.wait_for("esc stops")
     talk.send("what was that")
     talk.wait_for('queued: "what was that"')
     (project / "go").touch()
-    talk.wait_turns(1)
-    assert "Heard." in talk.text and talk.typed == "" and prompts(talk.home) == ["what was that"]
+    talk.wait_turns(2)
+    assert "Heard." in talk.text and talk.typed == "" and prompts(talk.home) == ["hello", "what was that"]
     talk.leave()
 
 

@@ -69,8 +69,8 @@ class Activity:
             self._set(f"Preparing {name}")
 
     def runs(self, label: str) -> None:
-        """A call runs."""
-        self._set(f"Running {label}")
+        """Calls run; without a label they only wait."""
+        self._set(f"Running {label}" if label else "Working")
 
     def used(self, tokens: int) -> None:
         """A reply with so many tokens has ended."""

@@ -191,9 +191,10 @@ class LivePainter:
                 self._end_text()
                 self._end_thinking()
                 self.calls.begin(call_id, name, raw_arguments)
-                self.activity.runs(self.calls.label(call_id))
+                self.activity.runs(self.calls.label())
             case ToolStarted(call_id) | PermissionDecided(call_id):
-                self.calls.start(call_id)
+                self.calls.start(call_id, runs=isinstance(event, ToolStarted))
+                self.activity.runs(self.calls.label())
             case ToolFinished():
                 self.calls.finish(event)
                 self._print_finished()
@@ -328,7 +329,9 @@ class LivePainter:
         for call in self.calls.take_finished():
             lines = call.lines(self.theme, self._width(), is_open=False)
             self._add("call", lines, partial(lines_in_full, call, self.read_kept, self.theme))
-        if not self.calls.are_running:
+        if self.calls.are_running:
+            self.activity.runs(self.calls.label())
+        else:
             self.activity.waits_for_model()
 
     # -------------------------------------------------------------- drawing

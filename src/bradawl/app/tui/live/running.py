@@ -37,6 +37,8 @@ class Call:
         self.agent: RunningAgent | None = None
         """The sub-agent that the call started."""
         self.output = ""
+        self.has_started = False
+        """It runs, or has ended; until then it may wait for an answer or for another call."""
         self.began = time.monotonic()
         self.elapsed_s = 0.0
 
@@ -92,22 +94,28 @@ class RunningCalls:
         spec = self.specs.get(name) or ToolSpec(name)
         self._calls[call_id] = Call(spec, raw_arguments)
 
-    def label(self, call_id: str) -> str:
-        """A few words for a call: what it runs or reads."""
-        call = self._calls[call_id]
-        arguments, _ = parse_arguments(call.raw_arguments)
-        shown = one_line(main_argument(arguments or {}, call.spec.shows))
-        return cut_text(shown or call.spec.name, _LABEL)
+    def label(self) -> str:
+        """A few words for the calls that run now: what the first runs or reads, and the number of the others.
+
+        Empty if none runs.
+        """
+        running = [call for call in self._calls.values() if call.has_started and call.finished is None]
+        if not running:
+            return ""
+        arguments, _ = parse_arguments(running[0].raw_arguments)
+        shown = one_line(main_argument(arguments or {}, running[0].spec.shows))
+        others = f" +{len(running) - 1}" if len(running) > 1 else ""
+        return cut_text(shown or running[0].spec.name, _LABEL) + others
 
     def progress(self, call_id: str, text: str) -> None:
         """Output of a running call."""
         if (call := self._calls.get(call_id)) is not None:
             call.output = (call.output + clean(text))[-_KEPT_PROGRESS:]
 
-    def start(self, call_id: str) -> None:
-        """A call runs from now on: until then it may have waited for an answer."""
+    def start(self, call_id: str, *, runs: bool) -> None:
+        """A call may run from now on, or `runs`: until then it may have waited for an answer."""
         if (call := self._calls.get(call_id)) is not None:
-            call.began = time.monotonic()
+            call.began, call.has_started = time.monotonic(), call.has_started or runs
 
     def finish(self, event: ToolFinished) -> None:
         """A call ended; one that did not begin here belongs to an earlier run."""
