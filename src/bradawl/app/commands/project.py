@@ -133,6 +133,6 @@ async def doctor_report(session: FrontendSession, *, as_json: bool) -> tuple[str
     environment = {"COLUMNS": _COLUMNS, **settings.environment}
     console = Console(io.StringIO(), printed, printed, environment)
     has_user = session.frontend.user is not None
-    terminal = Console(sys.stdin, sys.stdout, sys.stderr, settings.environment) if has_user else console
+    terminal = Console(sys.stdin, printed, printed, settings.environment) if has_user else console
     code = await asyncio.to_thread(run_doctor, options, environment, console, settings.cwd, terminal)
     return printed.getvalue().rstrip("\n"), code
