@@ -116,6 +116,26 @@ def test_what_a_call_did(name: str, text: str, detail: str):
     assert call_detail(spec_of(name), "{}", (Text(text),)) == detail
 
 
+@pytest.mark.parametrize(
+    ("arguments", "text", "detail"),
+    [
+        ({"output_mode": "content"}, "a.py\n1: x\n  in f (2-9)\n3- y\n4: x\n\n", "2 matches"),
+        ({"output_mode": "content"}, "a.py\n1: x\n--\n9: y\nb.py\n2: [3 files: x", "3 matches in 2 files"),
+        ({}, "a.py\n1: x\nb.py\n2: y\n[40 matches in 3 files: 2 shown, likely files first]", "40 matches in 3 files"),
+        ({}, "a.py\n1: x\n[more than 900 matches: 6 shown; narrow the pattern]", "more than 900 matches"),
+        (
+            {"output_mode": "files"},
+            "a.py\nb.py\n[16 matches in 2 files]\n[limit is at most 2000]",
+            "16 matches in 2 files",
+        ),
+        ({"output_mode": "count"}, "a.py: 1\n[1 match in 1 file]", "1 match in 1 file"),
+    ],
+)
+def test_a_search_has_the_numbers_that_its_tool_counted(arguments: dict[str, str], text: str, detail: str):
+    """Defect: with `output_mode` given each line of 16 matches in 2 files was counted as a file."""
+    assert call_detail(spec_of("grep"), json.dumps(arguments), (Text(text),)) == detail
+
+
 def test_an_image_is_counted():
     assert call_detail(READ, "{}", (Image("image/png", b""),)) == "1 image"
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from bradawl.app.call_words import CallState
 from bradawl.app.rendering import command_error
+from bradawl.core.arguments import parse_arguments
 from bradawl.core.events import ToolFinished
 from bradawl.core.messages import Document, Image, Text, text_of
 from bradawl.core.tools import ToolSpec
@@ -12,9 +13,12 @@ from bradawl.core.tools import ToolSpec
 Shown = tuple[Text | Image | Document, ...]
 _CHANGE: Final = re.compile(r"(?m)^(?:Edited|Wrote) .*: \+(\d+) -(\d+)")
 _WRITTEN: Final = re.compile(r"Wrote (\d[\d,]* lines?) ")
-_REMARK: Final = re.compile(r"(?m)^\[(\d[\d,]*) (match|file)\w*:")
+_TOTAL: Final = re.compile(r"(?m)^\[(?:more than )?\d[\d,]* (?:match|file)(?:es|s)?(?: in \d[\d,]* files?)?(?=[]:,])")
+"""How many there are in all, as the tool says below its result."""
 _PART: Final = re.compile(r"\[(lines? [\d,-]+ of [\d,]+)\b")
 _MATCH: Final = re.compile(r"(?m)^\d+:")
+_NO_FILE: Final = re.compile(r"\d+[:-] |--$|\[.*\]$|  in |$")
+"""What a line of a search begins with that names no file."""
 _CODES: Final = re.compile(r"\((?:pipeline|earlier pipelines?|a command before it failed): ([\d ;]+)\)")
 _BROKEN_PIPE: Final = 141
 """The code of a part of a pipeline whose reader had enough, such as `head`: no failure."""
@@ -73,7 +77,7 @@ def call_detail(spec: ToolSpec, raw_arguments: str, shown: Shown) -> str:
     if spec.result == "state":
         return text.partition("\n")[0].partition(";")[0].removesuffix(" todos completed") + " done" if text else ""
     if spec.name in ("grep", "glob"):
-        return _found(text, "match" if spec.name == "grep" and '"output_mode"' not in raw_arguments else "file")
+        return _found(text, has_lines=spec.name == "grep" and _output_mode(raw_arguments) == "content")
     return _size(shown, text)
 
 
@@ -91,14 +95,22 @@ def _changes(text: str) -> str:
     return written[1] if written else ""
 
 
-def _found(text: str, what: str) -> str:
+def _output_mode(raw_arguments: str) -> object:
+    arguments, _ = parse_arguments(raw_arguments)
+    return (arguments or {}).get("output_mode", "content")
+
+
+def _found(text: str, *, has_lines: bool) -> str:
+    """What a search counted; `has_lines` if it shows lines of files, and not names of files alone."""
     if text.startswith("No "):
-        return f"no {'matches' if what == 'match' else 'files'}"
-    if remark := _REMARK.search(text):
-        return counted(int(remark[1].replace(",", "")), remark[2])
-    if what == "match":
-        return counted(len(_MATCH.findall(text)), "match")
-    return counted(sum(bool(line.strip()) and not line.startswith("[") for line in text.split("\n")), "file")
+        return f"no {'matches' if has_lines else 'files'}"
+    if total := _last(_TOTAL, text):
+        return total[0][1:]
+    files = sum(not _NO_FILE.match(line) for line in text.split("\n"))
+    if not has_lines:
+        return counted(files, "file")
+    where = f" in {counted(files, 'file')}" if files > 1 else ""
+    return counted(len(_MATCH.findall(text)), "match") + where
 
 
 def _size(shown: Shown, text: str) -> str:
