@@ -28,7 +28,7 @@ async def show_status(session: FrontendSession) -> str:
     """
     inner, settings = session.session, session.frontend.settings
     state, window = inner.state, await inner.model.window()
-    used = state.context_tokens if state.is_anchored else inner.prefix.context_tokens()
+    used = inner.prefix.context_tokens()
     effort = inner.model.params.effort
     facts = (
         ("session", session.id),

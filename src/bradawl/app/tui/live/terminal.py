@@ -104,7 +104,7 @@ class LiveTerminal:
         )
         self.view.attach(self.screen)
         self.dialogs: Dialogs | None = LiveDialogs(self.view, self.painter)
-        self.status = StatusLine(settings.model.name, settings.cwd)
+        self.status = StatusLine(settings.model.name, settings.cwd, self.begin, self._refresh)
         self.painter.status = self.status.lines
         self.painter.activity.model = settings.model.name
 
@@ -200,7 +200,6 @@ class LiveTerminal:
             self.painter.printed.begin_session()
             self.painter.read_kept = reader_of(session.session)
         self.status.follow(session)
-        self.begin(self.status.find_window(self._refresh))
         self._completer.follow(session)
         if session is not None and self.screen.editor.text.startswith("/"):
             self.screen.editor.buffer.start_completion()  # what was typed before could not be completed
