@@ -107,6 +107,15 @@ def test_a_call_in_which_a_part_failed_says_so(name, text, end):
     assert progress(prepared("a", name, "{}"), done).split() == end.split()
 
 
+def test_a_call_that_read_some_of_its_files_says_how_many():
+    """Defect: it had a check mark and a number of lines."""
+    raw = '{"file_paths": ["tox.ini", "CHANGELOG", "nosuch"]}'
+    text = "==> tox.ini <==\na\n\n==> CHANGELOG <==\nb\n\n==> nosuch <==\nError: nosuch does not exist"
+    done = envelope(ToolFinished("a", "ok", (Text(text),), has_failed_part=True))
+    line = "! Read   tox.ini, CHANGELOG, nosuch  2 of 3 files\n"
+    assert progress(prepared("a", "read_file", raw), done) == line
+
+
 def test_a_final_answer_after_which_nothing_is_known_of_the_parts_is_no_failure():
     text = "(no output)\n[exit code 0]"
     done = envelope(ToolFinished("a", "ok", (Text(text),), has_failed_part=True))

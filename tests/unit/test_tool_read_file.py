@@ -145,8 +145,10 @@ async def test_one_of_several_files_may_fail(place, tmp_path):
     text = output.parts[0].text
     assert text.startswith("==> a <==\n1\n\n==> none <==\nError: ")
     assert text.endswith("\n\n==> b <==\n2")
-    assert not output.is_error
-    assert (await place.call(READ, file_paths=("x", "y"))).is_error
+    assert (output.is_error, output.has_failed_part) == (False, True)
+    output = await place.call(READ, file_paths=("x", "y"))
+    assert (output.is_error, output.has_failed_part) == (True, False)
+    assert not (await place.call(READ, file_paths=("a", "b"))).has_failed_part
 
 
 def test_effects_name_resolved_paths(place, tmp_path):

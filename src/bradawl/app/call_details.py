@@ -9,6 +9,7 @@ from bradawl.core.arguments import parse_arguments
 from bradawl.core.events import ToolFinished
 from bradawl.core.messages import Document, Image, Text, text_of
 from bradawl.core.tools import ToolSpec
+from bradawl.shaping.missing_changes import argument_texts
 
 Shown = tuple[Text | Image | Document, ...]
 _CHANGE: Final = re.compile(r"(?m)^(?:Edited|Wrote) .*: \+(\d+) -(\d+)")
@@ -57,8 +58,19 @@ def _failed_part(raw_arguments: str, finished: ToolFinished) -> str:
     failed = [code for each in codes if (code := each.strip(";")) not in ("", "0", str(_BROKEN_PIPE))]
     if failed:
         return f"a part failed: exit code {failed[0]}"
+    if files := _files_read(raw_arguments, text):
+        return files
     # A call with a final answer counts as failed also where nothing is known of its parts.
     return "" if '"answer_if_ok"' in raw_arguments else "a part failed"
+
+
+def _files_read(raw_arguments: str, text: str) -> str:
+    """`2 of 3 files`, of a call that reads several; empty for others."""
+    arguments, _ = parse_arguments(raw_arguments)
+    paths = argument_texts(arguments or {}, "file_paths")
+    heads = [f"==> {path} <==\n" for path in paths if path]
+    read = sum(head in text and f"{head}Error: " not in text for head in heads)
+    return f"{read} of {counted(len(heads), 'file')}" if heads else ""
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:

@@ -93,7 +93,8 @@ async def _several(paths: tuple[str, ...], params: ReadFileParams, reading: Read
         head = f"{chr(10) * 2 if place else ''}==> {path} <==\n"
         parts += (Text(head), *page.parts)
         room -= len(head) + len(page.text)
-    return ToolOutput(_merged(parts), is_error=failures == len(paths), limit=None)
+    has_failed = failures == len(paths)
+    return ToolOutput(_merged(parts), is_error=has_failed, limit=None, has_failed_part=0 < failures and not has_failed)
 
 
 def _names(params: ReadFileParams) -> tuple[str, ...]:
