@@ -94,7 +94,7 @@ async def test_calls_of_one_reply_that_start_read_and_end_a_job_run_in_order(rea
         started, looked, killed, again = results(session.transcript.messages)
     assert started.startswith("up\n[in the background as job-1")
     assert "[job-1 is running" in looked
-    assert "[job-1 has ended with exit code 143" in killed and "[job-1 has ended with exit code 143" in again
+    assert "[job-1 has ended by SIGTERM" in killed and "[job-1 has ended by SIGTERM" in again
 
 
 async def test_ending_a_job_by_a_call_sends_no_note(real, tmp_path):
@@ -109,7 +109,7 @@ async def test_ending_a_job_by_a_call_sends_no_note(real, tmp_path):
     async with agent.open() as session:
         await session.run("go")
         _, killed, looked = results(session.transcript.messages)
-        assert "[job-1 has ended with exit code 143" in killed and "[job-1 has ended" in looked
+        assert "[job-1 has ended by SIGTERM" in killed and "[job-1 has ended" in looked
         assert not lives(pid_in(tmp_path / "pid")) and not lives(pid_in(tmp_path / "child"))
         assert notes(session) == []
 
@@ -413,4 +413,4 @@ async def test_the_number_of_a_job_is_enough(real):
     agent, model, _ = build(script, **real)
     async with agent.open() as session:
         await session.run("go")
-    assert results(model.requests[-1])[-1].startswith("(no new output)\n[job-1 has ended with exit code 143")
+    assert results(model.requests[-1])[-1].startswith("(no new output)\n[job-1 has ended by SIGTERM")

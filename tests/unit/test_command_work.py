@@ -88,6 +88,6 @@ async def test_jobs_shows_the_end_of_the_output_and_leaves_it_for_the_model(worl
             await talk.type("/jobs end job-7")
         assert "Ends with it: job-1 (echo begun" in (await talk.run("/clear")).text
         assert await talk.type("/jobs end job-1") == "Ended job-1."
-        assert "exit code" in await talk.type("/jobs")
+        assert "ended by SIGTERM" in await talk.type("/jobs")
         with pytest.raises(CommandError, match="to end; none is running"):
             await talk.type("/jobs end job-1")

@@ -99,7 +99,7 @@ def test_a_call_of_an_unknown_tool_is_named_too():
         ("out\n[stderr]\n \n[exit code 1]", "exit code 1: out"),
         ("waiting\n[timed out after 5 s; the command and its children were ended]", "timed out after 5 s: waiting"),
         ("[exit code 9]\nx\n[exit code 1]\n[working directory is now /x]\n[all of it: /y]", "exit code 1: x"),
-        ("killed\n[exit code 137] (ended by SIGKILL)", "exit code 137: killed"),
+        ("killed\n[exit code 137] (ended by SIGKILL)", "ended by SIGKILL: killed"),
         ("\x1b[31mred\x1b[0m\n[exit code 1]", "exit code 1: red"),
         ("command is empty; give a line of bash", ""),
     ],

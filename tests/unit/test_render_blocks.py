@@ -130,7 +130,14 @@ def test_a_sub_agent_leaves_a_trace_also_if_it_was_refused():
 
 
 @pytest.mark.parametrize(
-    ("code", "how"), [(0, "with exit code 0"), (1, "with exit code 1"), (None, "and its exit code is unknown")]
+    ("code", "how"),
+    [
+        (0, "with exit code 0"),
+        (1, "with exit code 1"),
+        (-15, "by SIGTERM"),
+        (-9, "by SIGKILL"),
+        (None, "and its exit code is unknown"),
+    ],
 )
 def test_the_end_of_a_job_is_shown(code: int | None, how: str):
     assert blocks.job_ended_line("job-1", code, "npm run dev", PLAIN, 80) == f"» job-1 ended {how}: npm run dev"

@@ -88,6 +88,8 @@ def call_detail(spec: ToolSpec, raw_arguments: str, shown: Shown) -> str:
         return "" if ending == "exit code 0" else ending
     if spec.result == "state":
         return text.partition("\n")[0].partition(";")[0].removesuffix(" todos completed") + " done" if text else ""
+    if spec.name == "bash_kill" and (state := _last(_JOB_STATE, text)):
+        return state[2] or ""
     if spec.name in ("grep", "glob"):
         return _found(text, has_lines=spec.name == "grep" and _output_mode(raw_arguments) == "content")
     return _size(shown, text)

@@ -23,7 +23,7 @@ _TIERS: Final = {
     "economy": "repeated results left out",
 }
 _TODOS_SHOWN: Final = 20
-_ENDING: Final = r"(?m)^\[(exit code \d+|timed out after \d+ s)\b.*$"
+_ENDING: Final = r"(?m)^\[(exit code \d+|timed out after \d+ s)\b(?:\] \((ended by [^)]+)\))?.*$"
 _STDERR: Final = "[stderr]"
 _SHELL: Final = r"^(?:/\S*/)?bash: (?:line \d+: )?"
 _OWN_WORDS: Final = r"^(\(no output\)|\[\.\.\. .* cut \.\.\.\]|\[stderr\])$"
@@ -88,7 +88,8 @@ def command_error(shown: tuple[Text | Image | Document, ...], width: int = DEFAU
     output, marked, errors = text[: ending.start()].rpartition(f"{_STDERR}\n")
     words = _said(errors if marked else text[: ending.start()]) or _said(output)
     line = re.sub(_SHELL, "", one_line(words[-1])) if words else ""
-    return cut(f"{ending[1]}: {line}" if line else ending[1], width)
+    how = ending[2] or ending[1]
+    return cut(f"{how}: {line}" if line else how, width)
 
 
 def command_output(shown: tuple[Text | Image | Document, ...]) -> list[str]:

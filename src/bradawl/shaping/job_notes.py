@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from bradawl.shaping.program_output import clean, shell_code
+from bradawl.shaping.program_output import clean, ended_how
 
 _LINES_SHOWN: Final = 5
 _LINE_SHOWN: Final = 200
@@ -37,7 +37,7 @@ def named(job_id: str, command: str) -> str:
 
 def ended(name: str, exit_code: int | None, seconds: float, unread: bytes, dropped: int = 0) -> tuple[str, bool]:
     """Note that a job has ended, and how; and whether it tells all the `unread` output, of which more was `dropped`."""
-    how = "for printing without end" if exit_code is None else f"with exit code {shell_code(exit_code)}"
+    how = "for printing without end" if exit_code is None else ended_how(exit_code)
     lines = [line.rstrip() for line in clean(unread).split("\n") if line.strip()]
     tells_all = not dropped and last_lines(unread) == "\n".join(lines)
     said = f"has ended {how} after {seconds:.0f} s."

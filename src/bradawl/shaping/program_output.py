@@ -8,6 +8,11 @@ _ESCAPES = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_][^\x1b]*\x1b\\|[ -/]+[0-~]|[0-Z\\^-~])"
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
+_SIGNALS = {
+    **{1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 8: "SIGFPE", 9: "SIGKILL"},
+    **{11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ"},
+}
+"""Those whose numbers are the same on all systems."""
 _CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
 
 
@@ -84,6 +89,21 @@ def _shortened(line: str, longest: int) -> str:
     tail = longest // 4
     head = longest - tail
     return f"{line[:head]}[... {len(line) - longest:,} characters of this line cut ...]{line[len(line) - tail :]}"
+
+
+def signal_name(number: int) -> str:
+    """`SIGTERM`; `signal 99` for one without a name."""
+    return _SIGNALS.get(number, f"signal {number}")
+
+
+def ended_how(exit_code: int) -> str:
+    """`with exit code 1`, or `by SIGTERM`."""
+    return f"with exit code {exit_code}" if exit_code >= 0 else f"by {signal_name(-exit_code)}"
+
+
+def exit_text(exit_code: int) -> str:
+    """`exit code 1`, or `ended by SIGTERM`."""
+    return f"exit code {exit_code}" if exit_code >= 0 else f"ended {ended_how(exit_code)}"
 
 
 def shell_code(exit_code: int) -> int:

@@ -25,5 +25,9 @@ class BashKill:
         return Effects(session=("jobs",))
 
     async def run(self, params: BashKillParams, context: CallContext) -> ToolOutput:
-        """End the job: SIGTERM first, SIGKILL after two seconds. Raises `ToolError` for an unknown job."""
-        return output_of(await jobs_of(context).end(params.job_id.strip()))
+        """End the job: SIGTERM first, SIGKILL after two seconds. Raises `ToolError` for an unknown job.
+
+        An end that was asked for is no failure, whatever the exit code.
+        """
+        output = output_of(await jobs_of(context).end(params.job_id.strip()))
+        return msgspec.structs.replace(output, has_failed_part=False)

@@ -10,7 +10,7 @@ from bradawl.core.messages import Text
 from bradawl.core.ports import CallContext, Jobs, ToolOutput
 from bradawl.core.tools import ToolSpec
 from bradawl.core.workspace import Job
-from bradawl.shaping.program_output import clean, shell_code
+from bradawl.shaping.program_output import clean, ended_how
 from bradawl.tools.shell.sandbox_hints import notes_on
 
 _LONGEST_WAIT_S = 600
@@ -62,6 +62,6 @@ def _state(job: Job) -> str:
     if job.result is None:
         return f"{job.job_id} is running, for {job.seconds:.0f} s so far"
     code = job.result.exit_code
-    how = "because it printed without end" if code is None else f"with exit code {shell_code(code)}"
+    how = "because it printed without end" if code is None else ended_how(code)
     left = "; programs it had left running were ended" if job.result.ended_background else ""
     return f"{job.job_id} has ended {how} after {job.seconds:.1f} s{left}"

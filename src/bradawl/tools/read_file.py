@@ -94,7 +94,7 @@ async def _several(paths: tuple[str, ...], params: ReadFileParams, reading: Read
         parts += (Text(head), *page.parts)
         room -= len(head) + len(page.text)
     has_failed = failures == len(paths)
-    return ToolOutput(_merged(parts), is_error=has_failed, limit=None, has_failed_part=0 < failures and not has_failed)
+    return ToolOutput(_merged(parts), is_error=has_failed, limit=None, has_failed_part=failures > 0 and not has_failed)
 
 
 def _names(params: ReadFileParams) -> tuple[str, ...]:

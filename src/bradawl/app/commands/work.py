@@ -8,6 +8,7 @@ from bradawl.app.slash_commands import CommandError, Rest, command
 from bradawl.core.workspace import Job
 from bradawl.folds.sub_agents import SubAgentWork, sub_agents_in
 from bradawl.safety.control_characters import clean
+from bradawl.shaping.program_output import exit_text
 
 _LINE: Final = 100
 _OUTPUT_LINES: Final = 20
@@ -78,8 +79,12 @@ async def list_or_end_jobs(
 
 
 def _job_line(job: Job) -> str:
-    state = "running" if job.result is None else f"exit code {job.result.exit_code}"
+    state = "running" if job.result is None else _ending(job.result.exit_code)
     return f"{job.job_id}  {state}, {job.seconds:.0f} s  {cut(one_line(job.command), _LINE)}"
+
+
+def _ending(code: int | None) -> str:
+    return "ended for printing without end" if code is None else exit_text(code)
 
 
 def _output_of(job: Job) -> list[str]:

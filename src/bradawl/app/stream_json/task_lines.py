@@ -1,6 +1,7 @@
 """Lines about what runs beside the main agent: sub-agents and background commands."""
 
 from collections.abc import Callable
+from signal import SIGTERM
 from typing import Final, Literal, NamedTuple
 
 from bradawl.app.stream_json.lines import (
@@ -15,6 +16,7 @@ from bradawl.app.stream_json.lines import (
 from bradawl.core.events import AgentEnded, AgentSpawned, AssistantReplied, Envelope, JobEnded, JobStarted, TurnReason
 from bradawl.core.messages import calls_of
 from bradawl.core.usage import Usage
+from bradawl.shaping.program_output import exit_text
 
 _SHOWN: Final = 200
 
@@ -97,8 +99,9 @@ class TaskLines:
 
     def _job_ended(self, job_id: str, code: int | None) -> None:
         call_id, command = self._jobs.pop(job_id, (None, job_id))
-        status: TaskStatus = "stopped" if code is None else "failed" if code else "completed"
-        summary = f"{command}: exit code {'unknown' if code is None else code}"
+        status: TaskStatus = "stopped" if code in (None, -SIGTERM) else "failed" if code else "completed"
+        how = "exit code unknown" if code is None else exit_text(code)
+        summary = f"{command}: {how}"
         self._write(
             TaskNotification(task_id=job_id, tool_use_id=call_id, status=status, summary=summary, **self._ids())
         )

@@ -10,7 +10,7 @@ from bradawl.core.permissions import Grant
 from bradawl.core.ports import ToolOutput
 from bradawl.core.workspace import CommandResult
 from bradawl.shaping.preview import ends_of
-from bradawl.shaping.program_output import clean, shell_code, shorten_lines
+from bradawl.shaping.program_output import clean, shell_code, shorten_lines, signal_name
 
 SHOWN = 16_000
 LONGEST_S = 600
@@ -117,7 +117,7 @@ def ending_of(result: CommandResult, timeout_s: float, asked_s: int) -> str:
         return _cut_short(result, timeout_s)
     parts = [f"[exit code {shell_code(code)}]"]
     if code < 0:
-        parts.append(f"(ended by {_signal_name(-code)})")
+        parts.append(f"(ended by {signal_name(-code)})")
     codes = result.pipe_status
     # The shell keeps the codes of the last pipeline even if `exit` set a different exit code.
     if len(set(codes)) > 1 and codes[-1] == code:
@@ -151,12 +151,3 @@ def _cut_short(result: CommandResult, timeout_s: float) -> str:
         f"[timed out after {timeout_s:.0f} s ({more}; run_in_background has no limit); "
         "the command and its children were ended]"
     )
-
-
-def _signal_name(number: int) -> str:
-    import signal
-
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -1,5 +1,6 @@
 """The other blocks of a conversation: prompts, thinking, notes, notices, todos, sub-agents, jobs, the end of a turn."""
 
+from signal import SIGTERM
 from typing import Final, Literal
 
 from bradawl.app.durations import duration_text
@@ -13,6 +14,7 @@ from bradawl.app.tui.turn_end import TurnEnd
 from bradawl.core.deltas import RetryScheduled
 from bradawl.core.events import Compacted, Todo, TurnReason
 from bradawl.core.usage import Usage
+from bradawl.shaping.program_output import ended_how
 
 NoticeKind = Literal["notice", "warning", "error"]
 _TODO_ROLES: Final[dict[str, Role]] = {"completed": "dim", "in_progress": "verb", "pending": "plain"}
@@ -130,11 +132,11 @@ def job_started_line(job_id: str, command: str, theme: Theme, width: int) -> str
 
 
 def job_ended_line(job_id: str, exit_code: int | None, command: str, theme: Theme, width: int) -> str:
-    """`» job-1 ended with exit code 1: npm run dev`."""
-    how = "and its exit code is unknown" if exit_code is None else f"with exit code {exit_code}"
+    """`» job-1 ended with exit code 1: npm run dev`; one that SIGTERM ended was meant to end."""
+    how = "and its exit code is unknown" if exit_code is None else ended_how(exit_code)
     behind = f": {one_line(command)}" if command else ""
     text = cut(f"{theme.symbols.job} {one_line(job_id)} ended {how}{behind}", width, theme.symbols.ellipsis)
-    return theme.paint(text, "warning" if exit_code else "dim")
+    return theme.paint(text, "warning" if exit_code not in (0, None, -SIGTERM) else "dim")
 
 
 def compaction_lines(event: Compacted, theme: Theme, width: int, prefix: str = "") -> list[str]:
