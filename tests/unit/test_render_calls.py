@@ -153,6 +153,24 @@ def test_the_last_lines_of_an_output_are_shown_and_the_number_of_those_before():
     assert block(RUN, text, limit=None)[-1] == "    [exit code 0]"
 
 
+@pytest.mark.parametrize(
+    ("before", "more"),
+    [
+        ("x" * 200 + "\ny\n", "… 2 earlier lines (Ctrl+O shows all)"),
+        ("a\n[... lines 2-2,993 of 3,000 cut ...]\nb\n", "… 2,994 earlier lines (Ctrl+O shows all)"),
+        ("a\n[... characters 9-90 of 99, lines 1-4 of 9 cut ...]\nb\n", "… 4 earlier lines (Ctrl+O shows all)"),
+        ("a\n[... cut from line 2 on; the end follows ...]\nb\n", "… earlier lines (Ctrl+O shows all)"),
+    ],
+)
+def test_lines_of_an_output_are_counted_and_not_the_rows_of_what_the_model_got(before: str, more: str):
+    """Defect: of 3,000 lines 265 were said to be left out."""
+    assert block(RUN, f"{before}7\n8\n[exit code 0]", limit=3) == [f"    {more}", "    7", "    8"]
+
+
+def test_of_a_long_line_the_end_is_shown_and_no_line_is_missing():
+    assert block(RUN, "x" * 200 + "\n[exit code 0]", limit=2)[0] == "    … (Ctrl+O shows all)"
+
+
 def test_a_reason_is_whole_or_says_how_to_see_the_rest():
     reason = "x.py can't be changed: " + "because it is protected " * 8
     assert "".join(part.strip() for part in block(READ, reason, "error", 9)).replace(" ", "") == reason.replace(" ", "")

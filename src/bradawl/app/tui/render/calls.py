@@ -13,7 +13,7 @@ from bradawl.app.tui.render.cells import shown as printable
 from bradawl.app.tui.render.cells import width as cells_of
 from bradawl.app.tui.render.code import highlight
 from bradawl.app.tui.render.diff import unified_lines
-from bradawl.app.tui.render.folding import OPENS, first_lines, last_lines
+from bradawl.app.tui.render.folding import OPENS, first_lines, last_rows
 from bradawl.app.tui.render.markdown import MarkdownStream
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.theme import Theme
@@ -33,6 +33,8 @@ _STATE_ROLES: Final[dict[CallState, Role]] = {
     "cancelled": "dim",
     "interrupted": "warning",
 }
+_CUT: Final = r"(?m)^\[\.\.\. (characters .*, )?lines ([\d,]+)-([\d,]+) of [\d,]+ cut \.\.\.\]$"
+_CUT_SOMEWHERE: Final = r"(?m)^\[(?:\.\.\. cut from line |[\d,]+ (?:of [\d,]+ )?bytes(?:,| in) )"
 _ALIGNED: Final = 72
 """Column up to which a detail is moved to the right."""
 _WITH_HINT: Final = 30
@@ -92,14 +94,26 @@ def _result(spec: ToolSpec, shown: Shown, outcome: Outcome, theme: Theme, width:
         return unified_lines(diff, theme, width, path=path, limit=limit)
     if spec.result == "output" and outcome in ("ok", "error") and command_error(shown):
         output = text.split("\n") if limit is None else command_output(shown)
-        lines = _chopped(output, theme, width, "dim" if outcome == "ok" else "plain")
-        return lines if limit is None else last_lines(lines, limit, theme, width)
+        rows = [_chopped([line], theme, width, "dim" if outcome == "ok" else "plain") for line in output]
+        if limit is None:
+            return [row for line in rows for row in line]
+        return last_rows(rows, limit, theme, width, _left_out(text))
     if outcome == "ok":
         return _chopped(text.split("\n"), theme, width, "dim") if limit is None and spec.result != "state" else []
     role: Role = "error" if outcome == "error" else "warning"
     text = text if limit is None else shown_reason(outcome, shown)
     lines = [theme.paint(line, role) for part in text.strip("\n").split("\n") for line in wrap(part, width)]
     return lines if limit is None else first_lines([line for line in lines if line], limit, theme, width)
+
+
+def _left_out(text: str) -> int | None:
+    """How many lines of a command's output are missing in its result; None if that is not known."""
+    if re.search(_CUT_SOMEWHERE, text):
+        return None
+    if (cut_lines := re.search(_CUT, text)) is None:
+        return 0
+    first, last = (int(number.replace(",", "")) for number in cut_lines.group(2, 3))
+    return last - first + (-1 if cut_lines[1] else 1)  # parts of the first and the last one may be there
 
 
 def _whole_argument(spec: ToolSpec, raw_arguments: str, theme: Theme, cells: int) -> list[str]:

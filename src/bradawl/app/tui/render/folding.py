@@ -36,10 +36,21 @@ def first_lines(lines: Sequence[str], limit: int, theme: Theme, width: int, inde
     return [*lines[:kept], more_line(len(lines) - kept, theme, width, indent=indent)][: max(0, limit)]
 
 
-def last_lines(lines: Sequence[str], limit: int, theme: Theme, width: int, indent: str = "") -> list[str]:
-    """At most `limit` lines: how many there are before, and the last ones."""
-    if len(lines) <= limit:
-        return list(lines)
+def last_rows(lines: Sequence[list[str]], limit: int, theme: Theme, width: int, missing: int | None = 0) -> list[str]:
+    """At most `limit` of the rows that lines take: how many lines there are before, and the last rows.
+
+    `missing`: number of further lines that are left out; None if that is not known.
+    """
+    rows = [row for line in lines for row in line]
+    if len(rows) <= limit and missing == 0:
+        return rows
     kept = max(0, limit - 1)
-    hidden = more_line(len(lines) - kept, theme, width, "earlier", indent)
-    return [hidden, *lines[len(lines) - kept :]][: max(0, limit)]
+    room, whole = kept, len(lines)
+    while whole and room >= len(lines[whole - 1]):
+        whole -= 1
+        room -= len(lines[whole])
+    if missing is None:
+        text = cut(f"{theme.symbols.ellipsis} earlier lines ({OPENS})", width, theme.symbols.ellipsis)
+    else:
+        text = more_text(whole - (1 if whole and room else 0) + missing, theme, width, "earlier")
+    return [theme.paint(text, "dim"), *rows[max(0, len(rows) - kept) :]][: max(0, limit)]
