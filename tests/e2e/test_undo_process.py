@@ -279,7 +279,7 @@ def test_a_job_is_ended_at_the_terminal_and_then_undone(project: Project) -> Non
         terminal.type("/jobs end job-1\r")
         terminal.wait_for("Ended job-1.")
         terminal.type("/jobs\r")
-        terminal.wait_for("job-1  exit code")
+        terminal.wait_for("job-1  ended by SIGTERM")
         terminal.type("/undo\r")
         terminal.wait_for("/redo takes this back")
     finally:
@@ -371,7 +371,7 @@ def _beside_a_server(project: Project) -> None:
         terminal.type("stop\r")
         terminal.wait_for("finished three")
         terminal.type("/jobs\r")
-        terminal.wait_for("job-1  exit code")
+        terminal.wait_for("job-1  ended by SIGTERM")
         terminal.type("/undo\r")
         terminal.wait_for("While only job-1 ran, these changed, perhaps by you: .git/")
         terminal.wait_for("Restore the [o]ther files")

@@ -71,14 +71,14 @@ class KeyDialog:
             self.typed += shown
         elif key in _MOVES:
             self._chosen = (self._chosen + _MOVES[key]) % len(self._listed())
-        elif value := self._value_of(key, shown):
+        elif (value := self._value_of(key, shown)) is not None:
             self._answer(value)
 
     def _listed(self) -> list[Key]:
         return [each for each in self._keys if not each.is_hidden]
 
-    def _value_of(self, key: str, text: str) -> str:
-        """The answer that a key gives; empty for none."""
+    def _value_of(self, key: str, text: str) -> str | None:
+        """The answer that a key gives; None for a key without a meaning."""
         listed = self._listed()
         if key in ("escape", "c-c"):
             return CLOSED
@@ -90,7 +90,7 @@ class KeyDialog:
             self.typed = text
             return TYPED
         name = _NAMES.get(key, text.lower())
-        return next((each.value for each in self._keys if each.key == name), "")
+        return next((each.value for each in self._keys if each.key == name), None)
 
     def _answer(self, value: str) -> None:
         if not self.answer.done():
