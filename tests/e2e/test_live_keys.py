@@ -255,6 +255,8 @@ def test_an_editor_that_fails_leaves_the_text(live):
     talk.until(lambda: talk.typed == "some text", "the text")
     talk.press("ctrl+g")
     talk.until(lambda: talk.raw.count(PASTE_MARKS) == 2, "the modes of the terminal after the editor")
+    # The line is drawn again once the terminal shows no typed keys by itself.
+    talk.until(lambda: "╭" in talk.raw.rpartition(PASTE_MARKS)[2].decode(errors="replace"), "the input line")
     talk.type("!")
     talk.until(lambda: talk.typed == "some text!", "the text")
     talk.press("ctrl+c")
