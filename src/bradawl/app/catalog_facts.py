@@ -21,7 +21,7 @@ def assumed_window(provider: str, model: str, catalog: "Catalog | None" = None) 
     known = PROVIDERS.get(provider)
     if known is None or not known.base_url:
         return None
-    catalog = _catalog() if catalog is None else catalog
+    catalog = open_catalog() if catalog is None else catalog
     vendor = catalog.vendor_at(known.base_url)
     entry = catalog.look_up(vendor, model) if vendor else None
     return entry.context_window if entry else None
@@ -29,7 +29,7 @@ def assumed_window(provider: str, model: str, catalog: "Catalog | None" = None) 
 
 def has_model(chosen: "ModelSettings") -> bool | None:
     """Whether the catalog has the model of the vendor at this address; None if it has no list of that vendor."""
-    catalog = _catalog()
+    catalog = open_catalog()
     vendor = catalog.vendor_at(chosen.base_url) if chosen.base_url else ""
     return catalog.look_up(vendor, chosen.name) is not None if vendor else None
 
@@ -45,14 +45,15 @@ def unknown_model_note(chosen: "ModelSettings") -> str:
     """A warning for a name that the catalog of its vendor lacks; empty if it has it, or there is no such catalog."""
     if has_model(chosen) is not False:
         return ""
-    catalog = _catalog()
+    catalog = open_catalog()
     near = near_names(chosen.name, catalog.names(catalog.vendor_at(chosen.base_url)))
     hint = f" Did you mean {' or '.join(f'{chosen.provider}/{name}' for name in near)}?" if near else ""
     unknown = f"{chosen.name} is not among the known models of {chosen.provider}, so window and price are unknown."
     return unknown + hint
 
 
-def _catalog() -> "Catalog":
+def open_catalog() -> "Catalog":
+    """The catalog of models that bradawl knows."""
     from bradawl.providers.catalog import Catalog  # most runs look nothing up
 
     return Catalog()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from bradawl.app.catalog_facts import has_model, near_names, unknown_model_note
+from bradawl.app.catalog_facts import has_model, near_names, open_catalog, unknown_model_note
 from bradawl.app.settings.load import effort_of, read_settings
 from bradawl.app.settings.model_choice import ModelSources, address_of, find_key, resolve
 from bradawl.app.settings.model_settings import ModelSettings
@@ -89,7 +89,7 @@ class RunModels:
         if not model:
             raise SettingsError(f"{text!r} names no model; it should be [PROVIDER/]MODEL.")
         if not name:
-            catalog = _catalog()
+            catalog = open_catalog()
             head, slash, _ = model.partition("/")
             name = self._provider_that_has(model, given, catalog, now.provider)
             if slash and not name and not _has_slashes(now, catalog):
@@ -154,7 +154,7 @@ class RunModels:
     async def known(self) -> tuple[KnownModel, ...]:
         """The models of all providers that are set up: from the catalog, else from the server, and local servers'."""
         given = self._sources()
-        catalog = _catalog()
+        catalog = open_catalog()
         with_list: list[KnownModel] = []
         to_ask: list[Provider] = []
         for one in given.providers.values():
@@ -172,7 +172,7 @@ class RunModels:
         facts = given.facts.get(f"{provider}/{model}")
         if facts is not None and facts.price is not None:
             return facts.price
-        one, catalog = given.providers.get(provider), _catalog()
+        one, catalog = given.providers.get(provider), open_catalog()
         entry = catalog.look_up(self._vendor_of(one, given, catalog), model) if one else None
         return entry.price if entry else None
 
@@ -197,12 +197,6 @@ class RunModels:
 
     def _sources(self) -> ModelSources:
         return read_settings(self._options, self._settings.environment, self._cwd).given
-
-
-def _catalog() -> "Catalog":
-    from bradawl.providers.catalog import Catalog  # most runs change no model
-
-    return Catalog()
 
 
 def _has_slashes(now: ModelSettings, catalog: "Catalog") -> bool:

@@ -83,28 +83,13 @@ class UndoDialogs:
         """
         plan = await self._undo.plan(step, wanted or "both")
         parts: tuple[Part, ...] = ("both", "talk", "code") if plan.part == "both" and not wanted else (plan.part,)
-        choices = [self._choice(part, plan) for part in parts]
+        files = counts_text(_planned(plan), comparison_of(self._undo), self._symbols) if parts != ("talk",) else ""
+        choices = [_choice(part, plan, files) for part in parts]
         choices.append(KeyChoice("n", "Cancel: nothing changes", "stay"))
         prompt = "" if plan.step is None else cut(one_line(plan.step.prompt), _TITLE, self._symbols.ellipsis)
         title = f'Go back to before "{prompt}"?' if prompt else "Go back?"
         answer = await self._dialogs.choose(title, self._what(plan), choices, lambda: self._whole(plan))
         return cast("Answer | None", answer)
-
-    def _choice(self, part: Part, plan: UndoPlan) -> KeyChoice:
-        count = len(plan.prompts)
-        talk = f"{count} prompt{'' if count == 1 else 's'}" if count else "a part of the turn"
-        match part:
-            case "both":
-                return KeyChoice("b", f"Files and conversation ({self._files(plan)}; {talk})", part)
-            case "talk":
-                return KeyChoice("c", f"Conversation only ({talk}; the files stay)", part)
-            case "code":
-                return KeyChoice("f", f"Files only ({self._files(plan)}; the conversation stays)", part)
-
-    def _files(self, plan: UndoPlan) -> str:
-        comparison = comparison_of(self._undo)
-        changes = () if plan.files is None else (*plan.files.changes, *plan.files.git)
-        return counts_text([Change(each.path, each.now, each.wanted) for each in changes], comparison, self._symbols)
 
     def _what(self, plan: UndoPlan) -> str:
         step = plan.step
@@ -134,8 +119,7 @@ class UndoDialogs:
         ]
         if has_only_conflicts(plan):
             del choices[1]
-        planned = () if plan.files is None else (*plan.files.changes, *plan.files.git)
-        changes = [Change(each.path, each.now, each.wanted) for each in planned if each.path in paths]
+        changes = [each for each in _planned(plan) if each.path in paths]
 
         def whole() -> Whole:
             text = undo_text.plan_text(plan, self._undo.root)
@@ -146,6 +130,25 @@ class UndoDialogs:
         text = "\n".join((*lines[:_MOST_NAMED], *([f"... and {more} more"] if more > 0 else [])))
         title = f"{_files_text(len(paths))} changed since. Restore?"
         return await self._dialogs.choose(title, text, choices, whole) or ""
+
+
+def _choice(part: Part, plan: UndoPlan, files: str) -> KeyChoice:
+    """`files` says how much of them would change."""
+    count = len(plan.prompts)
+    talk = f"{count} prompt{'' if count == 1 else 's'}" if count else "a part of the turn"
+    match part:
+        case "both":
+            return KeyChoice("b", f"Files and conversation ({files}; {talk})", part)
+        case "talk":
+            return KeyChoice("c", f"Conversation only ({talk}; the files stay)", part)
+        case "code":
+            return KeyChoice("f", f"Files only ({files}; the conversation stays)", part)
+
+
+def _planned(plan: UndoPlan) -> list[Change]:
+    """The changes that a plan would make to files, with conflicts and git's data."""
+    found = () if plan.files is None else (*plan.files.changes, *plan.files.git)
+    return [Change(each.path, each.now, each.wanted) for each in found]
 
 
 def _can_go_back(history: UndoHistory, step: UndoStep) -> bool:

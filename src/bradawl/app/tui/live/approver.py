@@ -10,12 +10,12 @@ import msgspec
 from bradawl.app.refusal_reasons import why_asked
 from bradawl.app.rendering import one_line
 from bradawl.app.tui.live.dialogs import CLOSED, TYPED, Key, KeyDialog
-from bradawl.app.tui.live.journal import markdown_lines
 from bradawl.app.tui.live.pager import Pager
 from bradawl.app.tui.live.preview import preview_of
 from bradawl.app.tui.plain.approver import parse_choice
 from bradawl.app.tui.question_text import destinations, in_line, is_about_a_host, scopes_of, visible
 from bradawl.app.tui.render.cells import wrap
+from bradawl.app.tui.render.markdown import markdown_lines
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.theme import Theme
 from bradawl.app.tui.rule_saving import save_rules

@@ -149,7 +149,7 @@ class KeyDialog:
 
     def _few_key_lines(self, theme: Theme, cells: int, rows: int) -> list[str]:
         """For a low screen: each answer on one line, and as many as fit around the chosen one."""
-        listed = [each for each in self._keys if not each.is_hidden]
+        listed = self._listed()
         first = max(0, min(self._chosen - rows // 2, len(listed) - rows))
         shown = enumerate(listed[first : first + rows], first)
         return [cut(self._key_line(theme, each, each.label, is_chosen=at == self._chosen), cells) for at, each in shown]
@@ -161,7 +161,7 @@ class KeyDialog:
 
     def _key_lines(self, theme: Theme, cells: int) -> list[str]:
         """The answers, as many on a line as fit; one that needs several lines shares none of them."""
-        listed = [each for each in self._keys if not each.is_hidden]
+        listed = self._listed()
         lines: list[str] = []
         is_alone = True
         for number, each in enumerate(listed):

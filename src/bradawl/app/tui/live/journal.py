@@ -5,12 +5,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bradawl.app.transcript_blocks import Block, Called, Prompt, Remark, Said, Thought, blocks_of
+from bradawl.app.tui.live.printed import DrawnBlock
 from bradawl.app.tui.live.running import Call
 from bradawl.app.tui.render import blocks
 from bradawl.app.tui.render.calls import INDENT
 from bradawl.app.tui.render.cells import wrap
-from bradawl.app.tui.render.markdown import MarkdownStream
-from bradawl.app.tui.render.spacing import BlockKind
+from bradawl.app.tui.render.markdown import markdown_lines
 from bradawl.app.tui.render.theme import Theme
 from bradawl.core.errors import SessionError
 from bradawl.core.tools import ToolSpec
@@ -48,7 +48,7 @@ def earlier_blocks(
     before: int | None,
     specs: Mapping[str, ToolSpec],
     theme: Theme,
-) -> list[tuple[BlockKind, Callable[[int], list[str]]]]:
+) -> list[DrawnBlock]:
     """The blocks of entries before one of the log, or of all. Raises `SessionError` if the log can't be read."""
     entries = session.conversation.entries()
     known = blocks_of(entry for entry in entries if before is None or entry.seq < before)
@@ -59,7 +59,7 @@ def earlier_blocks(
 
 def _drawn(
     block: Block, specs: Mapping[str, ToolSpec], theme: Theme, read: Callable[[str], Kept | None]
-) -> tuple[BlockKind, Callable[[int], list[str]]] | None:
+) -> DrawnBlock | None:
     match block:
         case Prompt(number, text):
             return "prompt" if number else "note", lambda width: blocks.prompt_lines(clean(text), theme, width)
@@ -86,10 +86,3 @@ def lines_in_full(call: Call, read: Callable[[str], Kept | None], theme: Theme, 
     left = len(kept.text) - MOST_SHOWN
     where = f"{f'{left:,} more characters; ' if left > 0 else ''}all of it: {kept.path}"
     return [*lines, *(INDENT + theme.paint(line, "dim") for line in wrap(clean(where), max(1, width - len(INDENT))))]
-
-
-def markdown_lines(text: str, theme: Theme, width: int) -> list[str]:
-    """A whole text of the model."""
-    stream = MarkdownStream(theme, width)
-    stream.feed(text)
-    return stream.finish()

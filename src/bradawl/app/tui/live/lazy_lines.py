@@ -1,14 +1,15 @@
 """Lines of many blocks, of which only the last are drawn until earlier ones are asked for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from bradawl.app.tui.live.printed import DrawnBlock
 from bradawl.app.tui.render.spacing import BlockKind, has_blank_line, trimmed
 
 
 class LazyLines:
     """`lines` are those drawn so far, up to the end. Blocks are drawn from the last to the first."""
 
-    def __init__(self, blocks: Sequence[tuple[BlockKind, Callable[[int], Sequence[str]]]], width: int) -> None:
+    def __init__(self, blocks: Sequence[DrawnBlock], width: int) -> None:
         self.lines: list[str] = []
         self._left = list(blocks)
         self._width = width

@@ -9,7 +9,7 @@ from bradawl.app.modes import mode_text
 from bradawl.app.progress import MAIN
 from bradawl.app.rendering import one_line, refusal_text
 from bradawl.app.tui.live.activity import Activity, Hint
-from bradawl.app.tui.live.journal import Kept, lines_in_full, markdown_lines
+from bradawl.app.tui.live.journal import Kept, lines_in_full
 from bradawl.app.tui.live.printed import Full, PrintedBlocks
 from bradawl.app.tui.live.running import RunningAgents, RunningCalls
 from bradawl.app.tui.live.screen import Region
@@ -17,6 +17,7 @@ from bradawl.app.tui.live.streamed_text import StreamedText
 from bradawl.app.tui.render import blocks
 from bradawl.app.tui.render.cells import wrap
 from bradawl.app.tui.render.diff import unified_lines
+from bradawl.app.tui.render.markdown import markdown_lines
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.spacing import BlockKind
 from bradawl.app.tui.render.theme import Theme

@@ -171,7 +171,7 @@ class RunningAgents:
     def ended(self, event: AgentEnded) -> Callable[[Theme, int], list[str]] | None:
         """Draws that a sub-agent ended; None if its call says it."""
         agent = self._agents.pop(event.spawned, RunningAgent(event.spawned, "", ""))
-        if agent.call is not None and agent.call.finished is None:
+        if agent.is_shown_by_call:
             agent.used = usage_text(agent.steps, event.usage or Usage(), event.cost)
             agent.latest = ""
             return None
@@ -183,7 +183,7 @@ class RunningAgents:
         """What each running sub-agent that no call shows is to do, and its latest calls."""
         lines: list[str] = []
         for name, each in self._agents.items():
-            if each.call is not None and each.call.finished is None:
+            if each.is_shown_by_call:
                 continue
             lines.append(blocks.agent_started_line(name, each.kind, each.prompt, theme, width))
             if each.latest:
@@ -198,6 +198,11 @@ class RunningAgent:
         self.name, self.kind, self.prompt = name, kind, prompt
         self.steps, self.latest, self.used = 0, "", ""
         self.call: Call | None = None
+
+    @property
+    def is_shown_by_call(self) -> bool:
+        """The call that started it runs, and its line shows it."""
+        return self.call is not None and self.call.finished is None
 
     def progress(self, dot: str) -> str:
         """`agent-1 · 3 steps`."""

@@ -14,7 +14,7 @@ from bradawl.app.tui.render.cells import width as cells_of
 from bradawl.app.tui.render.code import highlight
 from bradawl.app.tui.render.diff import unified_lines
 from bradawl.app.tui.render.folding import OPENS, first_lines, last_rows
-from bradawl.app.tui.render.markdown import MarkdownStream
+from bradawl.app.tui.render.markdown import markdown_lines
 from bradawl.app.tui.render.palettes import Role
 from bradawl.app.tui.render.theme import Theme
 from bradawl.core.arguments import parse_arguments
@@ -124,9 +124,7 @@ def _whole_argument(spec: ToolSpec, raw_arguments: str, theme: Theme, cells: int
         return []
     inner = max(1, cells - len(INDENT))
     if shows_markdown(spec):
-        stream = MarkdownStream(theme, inner)
-        stream.feed(clean(main))
-        return [*stream.finish(), ""]
+        return [*markdown_lines(clean(main), theme, inner), ""]
     return [*highlight(clean(main).strip("\n"), "bash" if spec.result == "output" else "", theme, inner), ""]
 
 

@@ -253,3 +253,10 @@ def _expanded(text: str, column: int) -> str:
     """A part of a line that begins at a column, with blanks for tabs."""
     before = column % _TAB
     return (" " * before + text).expandtabs(_TAB)[before:] if "\t" in text else text
+
+
+def markdown_lines(text: str, theme: Theme, width: int) -> list[str]:
+    """The lines of a whole text."""
+    stream = MarkdownStream(theme, width)
+    stream.feed(text)
+    return stream.finish()
